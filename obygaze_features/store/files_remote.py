@@ -1,4 +1,4 @@
-"""Read a sealed store on a server: over HTTP, HTTPS and S3 through obstore, on the Hugging Face Hub.
+"""Read a sealed store on a server: over HTTP and HTTPS, on S3 through obstore, on the Hugging Face Hub.
 
 obstore and huggingface_hub are imported only when a URL is opened. They look for credentials where the
 services' own tools do (AWS_* variables, instance roles, `hf auth login`). A place on the Hub is
@@ -8,13 +8,28 @@ services' own tools do (AWS_* variables, instance roles, `hf auth login`). A pla
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from http import HTTPStatus
+from http.client import HTTPException, HTTPResponse
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    UnknownHandler,
+)
 
 from obygaze_features.errors import (
     InterruptedTransferError,
@@ -24,7 +39,7 @@ from obygaze_features.errors import (
     install_command,
 )
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_within
-from obygaze_features.store.store_files import FolderFiles, StoreFiles, named, refuse_giants
+from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles, named, refuse_giants
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult
@@ -36,6 +51,9 @@ READERS = 8
 
 STEP, SLOW_S = 1 << 16, 60.0
 """A transfer is aborted if the server sends fewer than STEP bytes in SLOW_S seconds, or none at all."""
+
+REQUESTS = 4
+"""How often a part is asked for without obstore, which repeats requests by itself."""
 
 _NOWHERE = "127.0.0.1:0"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -81,9 +99,11 @@ def open_url(url: str) -> StoreFiles:
     if parts.scheme == "hf":
         return open_hub(url)
     above, _, name = url.rpartition("/")
-    if name.lower().endswith(ZIP_SUFFIX):
-        return open_within(HttpFiles(above, "", connect(above)), name, url)
-    return HttpFiles(url, name, connect(url))
+    is_zip = name.lower().endswith(ZIP_SUFFIX)
+    place, own = (above, "") if is_zip else (url, name)
+    plain = parts.scheme != "s3" and find_spec("obstore") is None
+    files = WebFiles(place, own) if plain else HttpFiles(place, own, connect(place))
+    return open_within(files, name, url) if is_zip else files
 
 
 @contextmanager
@@ -192,15 +212,7 @@ class HttpFiles:
 
         Blocks have the size in which they arrive: larger ones of a slow server might never be full.
         """
-        until, came = time.monotonic() + SLOW_S, 0
-        for block in result.stream(min_chunk_size=1):
-            yield bytes(block)
-            came += len(block)
-            now = time.monotonic()
-            if came >= STEP:
-                until, came = now + SLOW_S, 0
-            elif now > until:
-                raise _slow(self.where, name)
+        return _in_time(map(bytes, result.stream(min_chunk_size=1)), self.where, name)
 
     def _get(self, name: str, start: int, stop: int | None) -> "GetResult":
         import obstore  # noqa: PLC0415 - obygaze[remote]
@@ -213,6 +225,108 @@ class HttpFiles:
         elif start:
             options["range"] = {"offset": start}
         return obstore.get(self.store, name, options=options)
+
+
+def _in_time(blocks: Iterable[bytes], where: str, name: str) -> Iterator[bytes]:
+    """Yield blocks; abort if they are too slow."""
+    until, came = time.monotonic() + SLOW_S, 0
+    for block in blocks:
+        yield block
+        came += len(block)
+        now = time.monotonic()
+        if came >= STEP:
+            until, came = now + SLOW_S, 0
+        elif now > until:
+            raise _slow(where, name)
+
+
+# --- HTTP and HTTPS by the standard library, on a laptop's install
+# ---------------------------------------------------------------------------
+_OPENER = OpenerDirector()  # of these protocols alone: a redirection leads to no file
+for _handler in (
+    *(ProxyHandler, UnknownHandler, HTTPHandler, HTTPSHandler),
+    *(HTTPDefaultErrorHandler, HTTPRedirectHandler, HTTPErrorProcessor),
+):
+    _OPENER.add_handler(_handler())
+
+
+@dataclass(frozen=True)
+class WebFiles:
+    """A store that is a folder on a server, read without obstore: one connection a request."""
+
+    where: str
+    name: str
+    readers: int = READERS
+
+    def names(self) -> list[str]:
+        """List the files that the lists of digests name."""
+        return named(self)
+
+    def is_plain(self, _name: str) -> bool:
+        """Whether it is plain: a server has nothing else."""
+        return True
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        with self._asked(name, method="HEAD") as answer:
+            length = answer.headers.get("Content-Length", "")
+            if not length.isdecimal():
+                raise StoreError(f"{self.where}/{name}: the server does not say how large it is")
+            return int(length)
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Read a file or a part of it; asked again where the server breaks off."""
+        if stop is not None and start >= 0 and stop <= start:
+            return b""
+        for left in reversed(range(REQUESTS)):
+            data = bytearray()
+            try:
+                with self._asked(name, start, stop) as answer:
+                    for block in self._blocks(answer, name):
+                        data += block
+                        refuse_giants(len(data) + (answer.length or 0), f"{self.where}/{name}")
+                break
+            except InterruptedTransferError:
+                if not left:
+                    raise
+        return bytes(data)
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield a file from `start` in blocks as they come."""
+        with self._asked(name, start) as answer:
+            yield from self._blocks(answer, name)
+
+    def _blocks(self, answer: HTTPResponse, name: str) -> Iterator[bytes]:
+        yield from _in_time(iter(lambda: answer.read1(BLOCK), b""), self.where, name)
+        if answer.length:
+            raise InterruptedTransferError(f"{self.where}/{name}: the server breaks off")
+
+    @contextmanager
+    def _asked(
+        self, name: str, start: int = 0, stop: int | None = None, method: str = "GET"
+    ) -> Iterator[HTTPResponse]:
+        """Send a request; turn errors of the server or the network into one line."""
+        last = "" if stop is None else stop - 1
+        part = {"Range": f"bytes={start}" if start < 0 else f"bytes={start}-{last}"}
+        asked = start != 0 or stop is not None
+        headers = part if asked else {}
+        request = Request(f"{self.where}/{quote(name)}", headers=headers, method=method)  # noqa: S310 - http
+        try:
+            with _OPENER.open(request, timeout=SLOW_S) as answer:
+                if asked and answer.status != HTTPStatus.PARTIAL_CONTENT:
+                    raise _no_ranges(self.where)
+                yield answer
+        except HTTPError as error:
+            error.close()
+            if error.code in (404, 410):
+                raise FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}") from None
+            again = error.code >= 500 or error.code in (408, 429)
+            kind = InterruptedTransferError if again else StoreError
+            raise kind(f"{self.where}/{name}: {_line(error)}") from None
+        except TimeoutError:
+            raise _slow(self.where, name) from None
+        except (URLError, HTTPException, ConnectionError) as error:
+            raise InterruptedTransferError(f"{self.where}/{name}: {_line(error)}") from None
 
 
 @contextmanager
@@ -233,10 +347,7 @@ def asking(where: str, name: str) -> Iterator[None]:
     except NotSupportedError as error:
         if "ange" not in str(error):
             raise StoreError(f"{where}/{name}: {_line(error)}") from None
-        raise NoRangesError(
-            f"{where}: this server gives whole files only and this needs parts of them (range requests); "
-            "pull the store, or serve it with nginx, Apache or S3"
-        ) from None
+        raise _no_ranges(where) from None
     except (PermissionDeniedError, UnauthenticatedError):
         raise StoreError(
             f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
@@ -256,6 +367,14 @@ def asking(where: str, name: str) -> Iterator[None]:
         again = isinstance(error, GenericError) and "redirect" not in str(error)
         kind = InterruptedTransferError if again else StoreError
         raise kind(f"{where}/{name}: {_line(error)}") from None
+
+
+def _no_ranges(where: str) -> NoRangesError:
+    """Say that a server gives whole files only."""
+    return NoRangesError(
+        f"{where}: this server gives whole files only and this needs parts of them (range requests); "
+        "pull the store, or serve it with nginx, Apache or S3"
+    )
 
 
 def _slow(where: str, name: str) -> StoreError:

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import sys
 from urllib.parse import unquote
 
 import numpy as np
@@ -41,10 +42,18 @@ def begin(whole, tmp_path):
     return begin
 
 
+@pytest.fixture(params=["obstore", "standard library"])
+def client(request, monkeypatch):
+    """What asks servers: without obstore, as on a laptop's install, the standard library."""
+    if request.param != "obstore":
+        monkeypatch.setitem(sys.modules, "obstore", None)
+
+
 def pull(url, destination, **settings):
     return download(locate(url), destination, **settings)
 
 
+@pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
 def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place):
     done = pull(f"{site.url}/{place}", tmp_path / "copy-1.0.0")
@@ -67,6 +76,7 @@ def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(s
     assert len([path for _, path, _ in site.asked if "/c/" in path]) == 1
 
 
+@pytest.mark.usefixtures("client")
 def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
     data = np.random.default_rng(0).bytes(3_000_000)
     (tmp_path / "store").mkdir()
@@ -117,6 +127,7 @@ def test_what_came_wrong_before_is_thrown_away(site, whole, begin, tmp_path):
     assert tree(tmp_path / "copy") == whole
 
 
+@pytest.mark.usefixtures("client")
 def test_one_wrong_byte_never_arrives(site, tmp_path):
     site.flips = {"/toy/frames/c/1/0/0"}
     with pytest.raises(StoreError, match="frames/c/1/0/0"):
@@ -152,6 +163,7 @@ def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name,
     assert not (tmp_path / "copy").exists()
 
 
+@pytest.mark.usefixtures("client")
 def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, begin, tmp_path):
     site.ranges, site.drops = False, {CHUNK: 1}
     begin(whole[CHUNK][:99])

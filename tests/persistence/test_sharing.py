@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import threading
 from pathlib import Path
 
@@ -270,6 +271,19 @@ def test_a_version_whose_file_is_there_unlisted_is_not_replaced(zoo, kept):
         push_model(kept[0]["linear"], zoo, "new")
     assert b"killed" in other.read_bytes()
     assert "new" not in (zoo / LIST).read_text("utf-8")
+
+
+@pytest.mark.parametrize("has_obstore", [True, False])
+def test_a_model_is_pulled_over_http_with_a_laptops_install(kept, zoo, tmp_path, monkeypatch, has_obstore):
+    if not has_obstore:
+        monkeypatch.setitem(sys.modules, "obstore", None)
+    with serving(zoo) as site:
+        pulled = pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        assert pulled.read_bytes() == kept[0]["linear"].read_bytes()
+        assert [each.problem for each in verify_models(site.url)] == [""] * 3
+        (zoo / LIST).write_bytes((zoo / LIST).read_bytes() + b"#" * (1 << 22))
+        with pytest.raises(ModelError, match="more than"):
+            read_zoo(site.url)
 
 
 # --- elsewhere
