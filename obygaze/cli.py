@@ -28,9 +28,9 @@ manifest import folder | features.manifest_import:import_folder_ | Import a fold
 manifest import images | features.manifest_import:import_images_ | Import a folder of still images.
 manifest import film | features.manifest_film:film | Cut films into windows or scenes.
 manifest import spans | features.manifest_import:spans | Import annotations, judgements, subtitles, tables.
-manifest import obygaze12 | studies.from_tables:obygaze12 | Import ObyGaze12's annotations.
-manifest import mobygaze | studies.from_tables:mobygaze | Import MObyGaze's segments.
-manifest import mediaeval15 | studies.from_tables:mediaeval15 | Import the clips of MediaEval 2015.
+manifest import obygaze12 | studies.from_tables:import_obygaze12 | Import ObyGaze12's annotations.
+manifest import mobygaze | studies.from_tables:import_mobygaze | Import MObyGaze's segments.
+manifest import mediaeval15 | studies.from_tables:import_mediaeval15 | Import the clips of MediaEval 2015.
 manifest inspect | features.manifest_inspect:inspect | Check a manifest and show its clips.
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.
 manifest agreement | models.annotation_commands:agreement | Measure gamma agreement between annotators.
@@ -81,19 +81,8 @@ lm | studies.from_tables:lm | Score texts with a causal language model.
 folds | studies.corpus_commands:folds | List the clips of each fold.
 evaluate | models.evaluate_commands:evaluate | Evaluate models by leave-one-movie-out.
 compare | models.evaluate_commands:compare | Compare two models, paired by movie.
-paper | | Reproduce tables and figures of Tores et al., CVPR 2024.
-  obygaze paper all obygaze12.csv stores/xclip --out paper
-  obygaze paper table2 obygaze12.csv stores/xclip --out table2
-paper all | studies.paper_commands:all_ | Reproduce all of them and write an index.
-paper table2 | studies.paper_commands:table2 | Reproduce Table 2 (and 5).
-paper table4 | studies.paper_commands:table4 | Reproduce Table 4 (generalisation across movies).
-paper figure2 | studies.paper_commands:figure2 | Reproduce Figure 2 (counts of levels and concepts).
-paper figure3 | studies.paper_commands:figure3 | Reproduce Figure 3 (detection of each concept).
-paper figure4 | studies.paper_commands:figure4 | Draw the preprint's Figure 4 (annotations to labels).
-paper figure5 | studies.paper_commands:figure5 | Reproduce Figure 5 (decision tree on concepts).
-paper figure6 | studies.paper_commands:figure6 | Reproduce Figure 6 (error analysis of the MLP).
-paper claims | studies.from_tables:claims | Test sentences of the papers on released data.
-mobygaze | studies.mobygaze_command:mobygaze | Evaluate modalities and experts of MObyGaze.
+paper | studies.from_tables:paper | Reproduce tables and figures of Tores et al., CVPR 2024.
+mobygaze | studies.from_tables:mobygaze | Evaluate modalities and experts of MObyGaze.
 audit | studies.from_tables:audit | Audit embeddings, captions and saliency for bias.
 task | | Run benchmark tasks of related papers.
   obygaze task mediaeval15 score --help

@@ -120,9 +120,11 @@ class Audit:
         Title and columns of the table that is shown.
     sentence, source, figure, out : str
         What is said of a `Finding`, where the audit comes from, captions of figure and file.
-    output : {"beside", "folder", "printed", "manifest"}
-        Whether results are files beside the CSV of --out, files of a folder, if asked for, an `Answer`, or an
-        imported manifest.
+    output : {"beside", "folder", "printed", "manifest", "kept"}
+        Whether results are files beside the CSV of --out, files of a folder, if asked for, an `Answer`, an
+        imported manifest, or kept by the function, which gets the command's last word and its `ReportOutput`.
+    required : bool
+        Whether there must be --out.
     needs : mapping of str to sequence of str
         Option -> others that it needs, as NAME or NAME=VALUE.
     one_of : sequence of str
@@ -146,7 +148,8 @@ class Audit:
     sentence: str = ""
     source: str = ""
     figure: str = ""
-    output: Literal["beside", "folder", "printed", "manifest"] = "beside"
+    output: Literal["beside", "folder", "printed", "manifest", "kept"] = "beside"
+    required: bool = False
     out: str = "CSV file of the results; JSON and Markdown go beside it."
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     one_of: Sequence[str] = ()
@@ -178,5 +181,9 @@ def tasks() -> Mapping[str, Audit]:
 
 def _declared(file: str) -> dict[str, Audit]:
     text = files(__package__).joinpath(file).read_text(encoding="utf-8")
+    shared = tomllib.loads(files(__package__).joinpath("commands.toml").read_text(encoding="utf-8"))
     named = {name: {"name": name, **entry} for name, entry in tomllib.loads(text).items()}
+    for entry in named.values():
+        lists = [shared[option] if isinstance(option, str) else [option] for option in entry["options"]]
+        entry["options"] = [option for own in lists for option in own]
     return msgspec.convert(named, dict[str, Audit])

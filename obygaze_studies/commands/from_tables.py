@@ -1,5 +1,6 @@
 """Make the commands that audits.toml and tasks.toml declare."""
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import signature
@@ -20,11 +21,12 @@ FINDINGS = "obygaze_studies.audit_common.findings"
 
 
 def __getattr__(name: str) -> click.Command:
-    """Return the command whose last word this is; `obygaze.cli` asks for it as an attribute."""
-    words = next((words for words in tasks() if words.split()[-1].replace("-", "_") == name), None)
-    if words is None:
+    """Return the command whose words end so, the shortest; `obygaze.cli` asks for it as an attribute."""
+    ending = {words: f"_{re.sub('[- ]', '_', words)}" for words in tasks()}
+    found = sorted((words for words in tasks() if ending[words].endswith(f"_{name}")), key=len)
+    if not found:
         raise AttributeError(name)
-    return made(words, tasks()[words])
+    return made(found[0], tasks()[found[0]])
 
 
 class Declared(click.Group):
@@ -64,6 +66,17 @@ def audit() -> None:
     """
 
 
+@click.group(cls=Declared, words="paper")
+def paper() -> None:
+    """Reproduce tables and figures of Tores et al., CVPR 2024.
+
+    \b
+    Examples:
+      obygaze paper all obygaze12.csv stores/xclip --out paper
+      obygaze paper table2 obygaze12.csv stores/xclip --out table2
+    """
+
+
 @click.group("mediaeval15", cls=Declared, words="task mediaeval15")
 def task_mediaeval15() -> None:
     """Run MediaEval 2015 Affective Impact of Movies.
@@ -81,7 +94,9 @@ def made(words: str, entry: Audit) -> click.Command:
     command.__name__, command.__doc__ = words, None
     beside = entry.output == "beside"
     figure = bool(beside and entry.figure)
-    output = report_output(entry.out, required=beside and not starts, beside=beside, figure=figure)
+    output = report_output(
+        entry.out, required=entry.required or (beside and not starts), beside=beside, figure=figure
+    )
     if entry.output == "manifest":
         output = join_options(manifest_output, videos_option)
     run = json_option(command) if entry.output == "printed" else output(command)
@@ -116,6 +131,10 @@ def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = Fa
         click.echo(said, err=True)
         return
     _check(entry, given)
+    if entry.output == "kept":
+        read = {option.to or option.key: given[option.key] for option in entry.options}
+        resolve(entry.function)(entry.name.split()[-1], output=output, **read)
+        return
     if output:
         output.check(*entry.paths(given), *([output.path] if output.beside else []))
     drawn = {"list_texts", "pictures", *entry.draws}

@@ -7,29 +7,13 @@ from typing import Any
 import click
 
 from obygaze_features.screen import progress_bar
-from obygaze_studies.commands.declared import declared
-from obygaze_studies.commands.output import ReportOutput, report_output
+from obygaze_studies.commands.output import ReportOutput
 
 
-@click.command()
-@declared("mobygaze")
-@report_output("Write the tables to this folder (CSV, JSON, Markdown, LaTeX).", beside=False)
-def mobygaze(manifest: Path, stores: tuple[str, ...], task: str, output: ReportOutput, **how: Any) -> None:
-    """Print MObyGaze's tables: each modality and all of them, labels of each expert, merged and shared.
-
-    MANIFEST has a clip once for each annotator: windows or segments. A store is given for every modality, by
-    any name: visual, speech, audio. AUC and AUC-PR are means over films left out, beside what the other
-    expert says of the same clips.
-
-    \b
-    Examples:
-      obygaze manifest project segments.csv --window 30 --per-annotator \\
-          --out windows.csv
-      obygaze mobygaze windows.csv visual=stores/films:xclip \\
-          audio=stores/films:sound speech=stores/words
-      obygaze mobygaze windows.csv audio=stores/heard --task concept:Speech
-      obygaze mobygaze segments.csv visual=stores/windows --bags --model attention
-    """
+def mobygaze(
+    _name: str, *, manifest: Path, stores: tuple[str, ...], task: str, output: ReportOutput, **how: Any
+) -> None:
+    """Print the tables of `mobygaze_report` as they are made, and keep them."""
     from obygaze_models.commands import read_named, write_page
     from obygaze_models.report import to_json
     from obygaze_studies.mobygaze.tables import mobygaze_report
