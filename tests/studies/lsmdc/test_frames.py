@@ -99,7 +99,7 @@ def test_clips_are_decoded_once_and_the_unreadable_are_named(fill, videos, tmp_p
 
 def test_a_stopped_cache_keeps_what_it_has_and_other_recipes_are_refused(fill, videos, tmp_path):
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / f".{RECIPE}.0123abcd.1.partial").touch()  # killed at its first write
+    (tmp_path / "cache" / f".{RECIPE}.0123456789ab.partial").touch()  # killed at its first write
     _, entries, _ = fill(videos, stopped=lambda: True)
     assert not entries
     other = choose_preset("clip", ("clip",), size=64)
