@@ -128,6 +128,7 @@ EXTRAS = {
     "huggingface_hub": "remote",
     "obstore": "remote",
     "safetensors": "extract",
+    "onnxruntime": "onnx",
     "open_clip": "openclip",
     "pytorch_grad_cam": "saliency",
     "torchvision": "saliency",

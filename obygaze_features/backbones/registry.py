@@ -6,6 +6,7 @@ A custom backbone is a function in another package, declared by an entry point o
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ NETWORKS = {
 }
 """The same for networks that are loaded themselves."""
 GROUP = "obygaze.backbones"
+ONNX = "onnx:"
+"""What the name of a backbone begins with that is a file: `onnx:FILE[:LAYER]`."""
 
 
 def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Backbone:
@@ -159,6 +162,10 @@ def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def _find(name: str) -> Callable[..., Any]:
+    if name.startswith(ONNX):
+        return partial(
+            _imported("obygaze_features.backbones.onnx_files:onnx_backbone"), name.removeprefix(ONNX)
+        )
     ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
     plugins = {entry.value for entry in entry_points(group=GROUP, name=name)}
     values = sorted([*plugins, *([ours] if ours else [])])

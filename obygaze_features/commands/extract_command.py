@@ -74,6 +74,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     multiple=True,
     default=["descriptors"],
     shell_complete=completed(lambda _: of.backbone_names()),
+    metavar="NAME|onnx:FILE[:LAYER]",
     help="Backbone to run; repeatable.",
 )
 @click.option(

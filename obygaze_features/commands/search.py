@@ -121,8 +121,10 @@ def _alike(
 
     group = choose_group(opened, backbone)
     source = weights or named_weights(group)
-    network: dict[str, Any] = {"weights": source, "compute": Compute(device)} if source else {}
-    made = of.load_backbone(str(group.provenance["name"]), group.n_frames, **network)
+    is_file = bool(source) and str(source).startswith("onnx:")
+    name = str(source if is_file else group.provenance["name"])
+    network = {"weights": source, "compute": Compute(device)} if source and not is_file else {}
+    made = of.load_backbone(name, group.n_frames, **network)
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
         with_file = of.extract(

@@ -1,0 +1,354 @@
+"""Run a network of an ONNX file as a backbone; a TOML beside it says what goes in.
+
+    onnx:FILE[:LAYER]        FILE is net.onnx, and net.toml lies beside it
+
+What the TOML does not say is refused, since a wrong guess (blue before red, a squash for a crop) gives
+features that look like any others. docs/backbones.md lists its fields.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, Meta, Struct, UnsetType
+from numpy.typing import NDArray
+
+from obygaze_features.backbones.backbone import Backbone, BackboneOutput
+from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resample
+from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
+from obygaze_features.errors import BackboneError, InputError
+from obygaze_features.file_kinds import what
+from obygaze_features.io import NO_LICENCE
+from obygaze_features.schema import Licence, Name, SomeText, check, fields
+
+PREFIX = "onnx:"
+MOST_NETWORK = 1 << 31
+"""Most bytes of an ONNX file: protocol buffers end there."""
+
+FRAMES = 16
+"""Frames of a clip where neither the caller nor the network says how many."""
+
+PAGE = "docs/backbones.md#a-network-in-an-onnx-file"
+TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
+Three = Annotated[list[float], Meta(min_length=3, max_length=3, description="three numbers")]
+Side = Annotated[int, Meta(ge=1, le=8192, description="a number of pixels")]
+
+
+class Description(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a TOML says of the pictures that a network takes."""
+
+    layout: Literal["NCHW", "NHWC", "NFCHW", "NFHWC", "NCFHW"]
+    type: Literal["float32", "float16", "uint8"]
+    channels: Literal["RGB", "BGR"]
+    resize: Resample
+    size: Side
+    fit: Literal["crop", "squash"]
+    shortest: Side | UnsetType = UNSET
+    scale: Three | UnsetType = UNSET
+    shift: Three | UnsetType = UNSET
+    mean: Three | UnsetType = UNSET
+    std: Three | UnsetType = UNSET
+    name: Name | UnsetType = UNSET
+    licence: Licence | UnsetType = UNSET
+    citation: SomeText | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxNetwork:
+    """An ONNX file that encodes clips, uint8 `[B, F, h, w, 3]`, one at a time and on one thread.
+
+    It can be sent to another process, which reads the file again and holds it against the digest.
+    """
+
+    path: str
+    sha256: str
+    layer: str
+    inner: bool
+    layout: str
+    type: str
+    channels: str
+    affine: Affine | None
+    one_at_once: bool
+
+    def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+        """Encode clips; gives one array for each of the backbone's outputs."""
+        clips = [_arrays(self.run(clip), self.layout) for clip in batch]
+        return {name: np.stack([clip[name] for clip in clips]) for name in clips[0]}
+
+    def run(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
+        """Give what the layer gives of a clip, `[F, h, w, 3]`."""
+        pixels: NDArray[Any] = clip if self.channels == "RGB" else clip[..., ::-1]
+        if self.affine is not None:
+            scale, shift = (np.array(each, np.float32) for each in (self.affine.scale, self.affine.shift))
+            pixels = pixels.astype(np.float32) * scale + shift
+        if "F" in self.layout:
+            pixels = pixels[None]
+        axes = "NFHWC" if "F" in self.layout else "NHWC"
+        pixels = pixels.transpose([axes.index(axis) for axis in self.layout])
+        inputs = np.ascontiguousarray(pixels, dtype=self.type)
+        session = _session(self.path, self.sha256, self.layer if self.inner else "")
+        name = session.get_inputs()[0].name
+        parts = [inputs[n : n + 1] for n in range(len(inputs))] if self.one_at_once else [inputs]
+        return np.concatenate([session.run([self.layer], {name: part})[0] for part in parts])
+
+
+def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
+    """Build the backbone of an ONNX file, `FILE[:LAYER]`, by the TOML beside it.
+
+    A network that takes pictures gives `frames` and `pooled`, their mean. Where a picture has several
+    vectors (positions, tokens), a frame is their mean. One that takes clips gives `pooled`, and `tokens`
+    where a clip has several vectors.
+
+    Parameters
+    ----------
+    n_frames
+        Frames of a clip; None is what the network takes, else 16.
+
+    Raises
+    ------
+    BackboneError
+        If a file is missing or damaged, the TOML leaves something out or contradicts the network, or the
+        layer gives no vectors.
+    """
+    found = re.fullmatch(r"(.+?\.onnx)(?::(.+))?", source, re.DOTALL | re.IGNORECASE)
+    if found is None:
+        raise BackboneError(f"backbone '{PREFIX}{source}': expected onnx:FILE.onnx or onnx:FILE.onnx:LAYER")
+    path = Path(found[1]).expanduser().absolute()
+    if not path.is_file():
+        raise BackboneError(f"{path}: there is no such file")
+    told = _description(path.with_suffix(".toml"))
+    sha256 = hashlib.sha256(_bytes(path)).hexdigest()
+    plain = _session(str(path), sha256, "")
+    layer, inner = _layer(path, sha256, plain, found[2])
+    frames = _checked(path, plain, told, n_frames)
+    network = OnnxNetwork(
+        path=str(path),
+        sha256=sha256,
+        layer=layer,
+        inner=inner,
+        layout=told.layout,
+        type=told.type,
+        channels=told.channels,
+        affine=_affine(told),
+        one_at_once=plain.get_inputs()[0].shape[0] == 1,
+    )
+    geometry = Geometry(told.resize, told.size, told.shortest or None, "even")
+    outputs = _outputs(path, network, np.zeros((frames, told.size, told.size, 3), np.uint8))
+    name = (
+        told.name or re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100] or "onnx"
+    )
+    return Backbone(
+        name=name,
+        n_frames=frames,
+        prepare=geometry,
+        encode=network,
+        outputs=outputs,
+        provenance=_record(name, network, geometry, told),
+        libraries=("onnxruntime",),
+        encode_in_worker=True,
+    )
+
+
+def _description(path: Path) -> Description:
+    """Read the TOML beside a network."""
+    if not path.is_file():
+        needed = ", ".join(name for name, _, required in fields(Description) if required)
+        raise BackboneError(
+            f"{path}: no such file; it has to say what the network takes ({needed}; see {PAGE})"
+        )
+    try:
+        document = parse_toml(read_text(path, MOST_TOML))
+    except (ValueError, InputError) as error:
+        raise BackboneError(f"{path}: no TOML that can be read: {error}") from None
+    check(document, (Description,), str(path), error=BackboneError, page=PAGE)
+    told = msgspec.convert(document, Description)
+    pairs = ((told.scale, told.shift), (told.mean, told.std))
+    given = [pair for pair in pairs if any(pair)]
+    whole = [pair for pair in given if all(pair)]
+    problem = ""
+    if told.type == "uint8" and given:
+        problem = "type is uint8, which takes pixels as they are: leave out scale, shift, mean and std"
+    elif told.type != "uint8" and (len(given) != 1 or len(whole) != 1):
+        problem = "expected either scale and shift (of 0 to 255), or mean and std (of 0 to 1)"
+    elif told.std and not all(told.std):
+        problem = "std has a zero"
+    elif (told.fit == "crop") != bool(told.shortest):
+        problem = 'shortest, the edge before the crop, goes with fit = "crop", and only with it'
+    elif told.shortest and told.shortest < told.size:
+        problem = f"shortest is {told.shortest}, less than the crop of {told.size}"
+    elif told.fit == "crop" and told.resize == "opencv-bilinear":
+        problem = "resize 'opencv-bilinear' squashes: it goes with fit = \"squash\""
+    if problem:
+        raise BackboneError(f"{path}: {problem}")
+    return told
+
+
+def _affine(told: Description) -> Affine | None:
+    if told.scale and told.shift:
+        return Affine(tuple(told.scale), tuple(told.shift))
+    if told.mean and told.std:
+        return Affine.of(told.mean, told.std)
+    return None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return read_bytes(path, MOST_NETWORK)
+    except InputError as error:
+        raise BackboneError(str(error)) from None
+
+
+@lru_cache(maxsize=4)
+def _session(path: str, sha256: str, layer: str) -> Any:
+    """Load a network, with a layer inside it as one more output."""
+    import onnxruntime  # noqa: PLC0415 - an extra
+
+    content = _bytes(Path(path))
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise BackboneError(f"{path}: it has changed since the backbone was built")
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+    settings.log_severity_level = 4  # what it says of a file is said by our own sentence
+    try:
+        # Loaded from memory it can name no other files, such as weights outside of its folder.
+        return onnxruntime.InferenceSession(
+            content + _output(layer), settings, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:
+        if layer:
+            raise
+        kind = what(content[: 1 << 16])
+        known = kind.name if kind.remedy and "unknown" not in kind.name else ""
+        reason = (
+            f"{known}, and an ONNX file was expected: {kind.remedy}"
+            if known
+            else f"onnxruntime {onnxruntime.__version__} cannot load it: it is damaged, of a newer version, "
+            "or keeps weights in other files (save it as one file)"
+        )
+        raise BackboneError(f"{path}: {reason}") from error
+
+
+def _output(layer: str) -> bytes:
+    """Encode an output of a graph as a protocol buffer: appended to a model's, it joins its outputs."""
+    if not layer:
+        return b""
+    message = layer.encode()
+    for tag in (0x0A, 0x62, 0x3A):  # ValueInfoProto.name, GraphProto.output, ModelProto.graph
+        size, length = len(message), b""
+        while size > 0x7F:
+            length += bytes([size & 0x7F | 0x80])
+            size >>= 7
+        message = bytes([tag]) + length + bytes([size]) + message
+    return message
+
+
+def _layer(path: Path, sha256: str, plain: Any, wanted: str | None) -> tuple[str, bool]:
+    """Choose the output: the one asked for, or the only one; and whether it lies inside the network."""
+    names = [output.name for output in plain.get_outputs()]
+    if wanted is None:
+        if len(names) != 1:
+            raise BackboneError(
+                f"{path}: choose one of its outputs, as in {PREFIX}{path.name}:{names[0]}: {names}"
+            )
+        return names[0], False
+    if wanted in names:
+        return wanted, False
+    try:
+        _session(str(path), sha256, wanted)
+    except BackboneError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever onnxruntime says of a name that no node gives
+        raise BackboneError(
+            f"{path}: no node gives {wanted!r}; its outputs are {', '.join(names)}, and what lies before "
+            "them has the names that viewers of ONNX files show"
+        ) from None
+    return wanted, True
+
+
+def _checked(path: Path, plain: Any, told: Description, n_frames: int | None) -> int:
+    """Hold what the TOML says against what the network says of its input; gives the frames of a clip."""
+    inputs = plain.get_inputs()
+    if len(inputs) != 1:
+        raise BackboneError(
+            f"{path}: it takes {[each.name for each in inputs]}, and pictures alone are given"
+        )
+    kind, shape = TYPES.get(inputs[0].type, inputs[0].type), inputs[0].shape
+    if kind != told.type or len(shape) != len(told.layout):
+        raise BackboneError(f"{path}: it takes {kind} {shape}, and its TOML says {told.type} {told.layout}")
+    sizes = dict(zip(told.layout, shape, strict=True))  # a number, or a name or None where any will do
+    wrong = [
+        f"{axis} = {sizes[axis]}"
+        for axis, size in {"C": 3, "H": told.size, "W": told.size}.items()
+        if isinstance(sizes[axis], int) and sizes[axis] != size
+    ]
+    if wrong:
+        raise BackboneError(
+            f"{path}: it takes {kind} {shape}, so {', '.join(wrong)}, and its TOML says {told.layout} of "
+            f"{told.size} x {told.size} pixels of 3 channels"
+        )
+    own = sizes.get("F")
+    if isinstance(own, int) and n_frames not in (None, own):
+        raise BackboneError(f"{path}: it takes {own} frames a clip, and {n_frames} were asked for")
+    return n_frames or (own if isinstance(own, int) else FRAMES)
+
+
+def _arrays(found: NDArray[Any], layout: str) -> dict[str, NDArray[np.float32]]:
+    """Make a backbone's arrays of what the layer gives of a clip, one row a picture or one for the clip."""
+    vectors = found.astype(np.float32)
+    if vectors.ndim == len("NCHW"):  # a map of features, its channels where the pictures have theirs
+        vectors = np.moveaxis(vectors, 1, -1) if layout.index("C") < layout.index("H") else vectors
+        vectors = vectors.reshape(len(vectors), -1, vectors.shape[-1])
+    if "F" in layout:
+        if vectors.ndim == len("ND"):
+            return {"pooled": vectors[0]}
+        return {"tokens": vectors[0], "pooled": vectors[0].mean(axis=0)}
+    frames = vectors if vectors.ndim == len("ND") else vectors.mean(axis=1)
+    return {"frames": frames, "pooled": frames.mean(axis=0)}
+
+
+def _outputs(path: Path, network: OnnxNetwork, clip: NDArray[np.uint8]) -> tuple[BackboneOutput, ...]:
+    """Run a black clip to see what the layer gives."""
+    try:
+        found = network.run(clip)
+    except BackboneError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever onnxruntime says of sizes that do not fit
+        raise BackboneError(
+            f"{path}: it does not run on {network.layout} of {clip.shape[1]} x {clip.shape[2]} pixels"
+        ) from None
+    rows = 1 if "F" in network.layout else len(clip)
+    if not np.issubdtype(found.dtype, np.floating) or not 2 <= found.ndim <= 4 or len(found) != rows:
+        raise BackboneError(
+            f"{path}: {network.layer} gives {found.dtype} {list(found.shape)}, and vectors were expected: "
+            f"[{rows}, D], [{rows}, T, D] or a map of features"
+        )
+    arrays = _arrays(found, network.layout)
+    return tuple(
+        BackboneOutput(name, array.shape, "float16" if name == "tokens" else "float32")
+        for name, array in arrays.items()
+    )
+
+
+def _record(name: str, network: OnnxNetwork, geometry: Geometry, told: Description) -> dict[str, Any]:
+    """Make the provenance."""
+    pixels = f"{told.channels}, {told.layout}, {told.type}"
+    record = {**geometry.record(), "constants": None, "order": f"resize, crop; {pixels}"}
+    if network.affine is not None:
+        made = Preset(name, geometry, network.affine).record()
+        record = made | {"order": f"resize, crop, uint8; scale * x + shift a channel; {pixels}"}
+    return {
+        "head": None,
+        "layer": network.layer,
+        "hub": None,
+        "weights_sha256": network.sha256,
+        "architecture": {"type": "onnx", "file": Path(network.path).name},
+        "preset": {"name": name, **record},
+        "compute": {"dtype": told.type, "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
+        "licence": told.licence or NO_LICENCE,
+        "citation": told.citation or "",
+    }

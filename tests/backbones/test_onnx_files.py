@@ -1,0 +1,209 @@
+"""A network in an ONNX file: what onnxruntime gives of the pictures that the TOML describes, or a refusal."""
+
+import hashlib
+import pickle
+
+import numpy as np
+import pytest
+
+from obygaze.demo_corpus import write_video
+from obygaze_features import load_backbone, open_store
+from obygaze_features.backbones import onnx_files
+from obygaze_features.errors import BackboneError
+from tests.command import obygaze
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+TOLD = {
+    "layout": "NCHW",
+    "type": "float32",
+    "channels": "RGB",
+    "resize": "pillow-bicubic",
+    "size": 24,
+    "fit": "crop",
+    "shortest": 28,
+    "mean": [0.5, 0.25, 0.75],
+    "std": [0.5, 0.25, 1.0],
+}
+FRAMES = np.random.default_rng(0).integers(0, 256, (4, 30, 50, 3), dtype=np.uint8)
+
+
+def written(folder, told=TOLD, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
+    """Write a network: channels' means over positions, doubled; NHWC and clips are brought to NCHW first."""
+    make, kinds = onnx.helper, onnx.TensorProto
+    value = make.make_tensor_value_info
+    rank, last = len(shape), shape[-1] == 3
+    nodes, at = [], "x"
+    if kind != "FLOAT":
+        nodes, at = [make.make_node("Cast", [at], ["real"], to=kinds.FLOAT)], "real"
+    if rank == 5:
+        nodes += [make.make_node("Flatten", [at], ["flat"], axis=3)]
+        nodes += [make.make_node("ReduceMean", [at], ["map"], axes=[3, 4], keepdims=0)]
+        out = value("out", kinds.FLOAT, ["n", shape[1], 3])
+    else:
+        axes = [1, 2] if last else [2, 3]
+        nodes += [make.make_node("Relu", [at], ["inside"])]
+        nodes += [make.make_node("ReduceMean", [at], ["map"], axes=axes, keepdims=0)]
+        out = value("out", kinds.FLOAT, ["n", 3])
+    nodes += [make.make_node("Add", ["map", "map"], ["out"])]
+    graph = make.make_graph(nodes, "net", [value("x", getattr(kinds, kind), list(shape))], [out])
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
+    path = folder / f"{name}.onnx"
+    path.write_bytes(model.SerializeToString())
+    lines = [f"{key} = {str(value).lower() if value is True else repr(value)}" for key, value in told.items()]
+    path.with_suffix(".toml").write_text("\n".join(lines).replace("'", '"'), encoding="utf-8")
+    return path
+
+
+def by_hand(path, pixels, output="out"):
+    session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    return session.run([output], {"x": pixels})[0]
+
+
+def prepared(backbone):
+    return np.stack([backbone.prepare(frame) for frame in FRAMES])
+
+
+def normalised(clip):
+    scale = np.array([1 / (255 * each) for each in TOLD["std"]], np.float32)
+    shift = np.array([-m / s for m, s in zip(TOLD["mean"], TOLD["std"], strict=True)], np.float32)
+    return clip.astype(np.float32) * scale + shift
+
+
+def test_the_vectors_are_onnxruntimes_of_the_pictures_that_the_toml_describes(tmp_path):
+    path = written(tmp_path)
+    backbone = load_backbone(f"onnx:{path}", 4)
+    clip = prepared(backbone)
+    assert clip.shape == (4, 24, 24, 3)
+    pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
+    found = backbone.encode(np.stack([clip, clip[::-1]]))
+    assert np.array_equal(found["frames"][0], by_hand(path, pixels))
+    assert np.array_equal(found["frames"][1], found["frames"][0][::-1])
+    assert np.array_equal(found["pooled"][0], found["frames"][0].mean(axis=0))
+    assert backbone.provenance["layer"] == "out"
+
+
+def test_blue_comes_first_where_it_is_said(tmp_path):
+    path = written(tmp_path, TOLD | {"channels": "BGR", "mean": [0.5] * 3, "std": [0.5] * 3})
+    rgb = written(tmp_path, TOLD | {"mean": [0.5] * 3, "std": [0.5] * 3}, name="rgb")
+    clip = prepared(load_backbone(f"onnx:{path}", 4))
+    found = [load_backbone(f"onnx:{one}", 4).encode(clip[None])["frames"] for one in (path, rgb)]
+    assert np.array_equal(found[0], found[1][..., ::-1])
+
+
+def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
+    told = {key: value for key, value in TOLD.items() if key not in ("mean", "std")}
+    path = written(tmp_path, told | {"layout": "NHWC", "type": "uint8"}, shape=(1, 24, 24, 3), kind="UINT8")
+    backbone = load_backbone(f"onnx:{path}", 4)
+    clip = prepared(backbone)
+    singly = np.concatenate([by_hand(path, frame[None]) for frame in clip])  # it takes one picture at a time
+    assert np.array_equal(backbone.encode(clip[None])["frames"][0], singly)
+
+
+@pytest.mark.parametrize(("layout", "order"), [("NFCHW", (0, 1, 2, 3, 4)), ("NCFHW", (0, 2, 1, 3, 4))])
+def test_a_network_of_clips_says_how_many_frames_it_takes(tmp_path, layout, order):
+    usual = (1, 6, 3, 24, 24)
+    path = written(tmp_path, TOLD | {"layout": layout}, shape=[usual[axis] for axis in order])
+    backbone = load_backbone(f"onnx:{path}")
+    assert backbone.n_frames == 6
+    clip = np.concatenate([prepared(backbone), prepared(backbone)[:2]])
+    pixels = normalised(clip).transpose(0, 3, 1, 2)[None].transpose(order)
+    expected = by_hand(path, np.ascontiguousarray(pixels))
+    found = backbone.encode(clip[None])
+    assert np.array_equal(found["tokens"], expected)
+    assert np.array_equal(found["pooled"][0], expected[0].mean(axis=0))
+    with pytest.raises(BackboneError, match="6 frames"):
+        load_backbone(f"onnx:{path}", 8)
+
+
+def test_a_layer_inside_is_given_as_an_output_of_a_graph_would_be(tmp_path):
+    path = written(tmp_path)
+    backbone = load_backbone(f"onnx:{path}:inside", 4)
+    clip = prepared(backbone)
+    model = onnx.load(path)
+    model.graph.output.append(onnx.ValueInfoProto(name="inside"))
+    more = tmp_path / "more.onnx"
+    more.write_bytes(model.SerializeToString())
+    features = by_hand(more, np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2)), "inside")
+    expected = features.transpose(0, 2, 3, 1).reshape(4, -1, 3).mean(axis=1)
+    assert np.array_equal(backbone.encode(clip[None])["frames"][0], expected)
+
+
+@pytest.mark.parametrize("field", ["layout", "type", "channels", "resize", "size", "fit", "mean", "shortest"])
+def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
+    path = written(tmp_path, {key: value for key, value in TOLD.items() if key != field})
+    with pytest.raises(BackboneError, match=rf"net\.toml.*{field}"):
+        load_backbone(f"onnx:{path}", 4)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"layout": "NHWC"}, "NHWC"),
+        ({"layout": "NFCHW"}, "NFCHW"),
+        ({"size": 20}, "20 x 20"),
+        ({"type": "float16"}, "float16"),
+        ({"scale": [1.0] * 3, "shift": [0.0] * 3}, "either"),
+        ({"std": [0.5, 0.0, 0.5]}, "zero"),
+        ({"fit": "squash"}, "shortest"),
+        ({"shortest": 20}, "less than the crop"),
+        ({"resize": "opencv-bilinear"}, "opencv"),
+        ({"resize": "nearest"}, "resize"),
+        ({"colour": "sRGB"}, "colour"),
+        ({"mean": [0.5, 0.5]}, "mean"),
+    ],
+)
+def test_what_contradicts_the_network_or_itself_is_refused(tmp_path, more, words):
+    path = written(tmp_path, TOLD | more)
+    with pytest.raises(BackboneError, match=words):
+        load_backbone(f"onnx:{path}", 4)
+
+
+def test_files_that_hold_no_network_are_refused_by_what_they_are(tmp_path):
+    path = written(tmp_path)
+    whole = path.read_bytes()
+    for content, words in (
+        (whole[: len(whole) // 2], "damaged"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64, "git-lfs"),
+        (b"", "cannot load|empty"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(BackboneError, match=words):
+            load_backbone(f"onnx:{path}", 4)
+    for source in (tmp_path / "absent.onnx", path.with_suffix(".toml")):
+        with pytest.raises(BackboneError):
+            load_backbone(f"onnx:{source}", 4)
+    path.write_bytes(whole)
+    with pytest.raises(BackboneError, match="absent"):
+        load_backbone(f"onnx:{path}:absent", 4)
+    path.with_suffix(".toml").unlink()
+    with pytest.raises(BackboneError, match="layout"):
+        load_backbone(f"onnx:{path}", 4)
+
+
+def test_another_process_reads_the_same_file_or_none(tmp_path):
+    path = written(tmp_path)
+    encode = pickle.dumps(load_backbone(f"onnx:{path}", 4).encode)
+    path.write_bytes(path.read_bytes() + b"\x32\x00")  # a field of no content: the same network
+    runs = pickle.loads(encode)  # noqa: S301 - its own
+    onnx_files._session.cache_clear()
+    with pytest.raises(BackboneError, match="changed"):
+        runs(np.zeros((1, 4, 24, 24, 3), np.uint8))
+
+
+def test_an_extraction_names_the_file_by_its_digest(tmp_path, monkeypatch):
+
+    path = written(tmp_path, TOLD | {"name": "lab-net", "licence": "MIT"})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "videos").mkdir()
+    for number in range(2):
+        write_video(tmp_path / "videos" / f"{number}.mp4", FRAMES, 4)
+    assert obygaze("manifest", "import", "folder", "videos", "--out", "clips.csv") == 0
+    words = ("--n", 4, "--workers", 2, "--licence", "CC0-1.0")
+    assert obygaze("extract", "clips.csv", "store", "--backbone", "onnx:net.onnx", *words) == 0
+    store = open_store(tmp_path / "store-1.0.0")
+    provenance = store["lab-net"].provenance
+    assert provenance["weights_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert provenance["licence"] == "MIT"
+    assert store["lab-net"].pooled().shape == (2, 3)
