@@ -16,6 +16,7 @@ from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Diffe
 from obygaze_features.video.decode import decode_sequential
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
+from obygaze_features.video.picture import Converter
 from obygaze_features.video.source import Tally, guarded, naming_file, opened
 
 Show: TypeAlias = Callable[[int, int], None]
@@ -158,13 +159,15 @@ class Meter:
         self.end_s = float(table.time_s[-1]) + table.frame_times.step_s
         self.finder = finder
         self._times = table.time_s
-        self._crop = table.stream.crop
+        self._convert = Converter(table.stream.crop) if any(table.stream.crop) or table.stream.alpha else None
         self._reformatter = VideoReformatter()
         self._seen: list[int] = []
         self._rows: list[tuple[int, ...]] = []
 
     def add(self, number: int, frame: VideoFrame) -> None:
         """Measure the next frame."""
+        if self._convert is not None:
+            frame = VideoFrame.from_ndarray(self._convert(frame).rgb)
         small = self._grey(frame, SMALL)
         width, height = SMALL
         self.finder.add(frame, small)
@@ -181,11 +184,6 @@ class Meter:
 
     def _grey(self, frame: VideoFrame, size: tuple[int, int]) -> NDArray[np.uint8]:
         width, height = size
-        if any(self._crop):
-            above, below, left, right = self._crop
-            grey = self._reformatter.reformat(frame, format="gray", threads=1).to_ndarray()
-            part = grey[above : len(grey) - below, left : grey.shape[1] - right]
-            frame = VideoFrame.from_ndarray(np.ascontiguousarray(part), format="gray")  # type: ignore[arg-type]
         reformatted = self._reformatter.reformat(
             frame, width=width, height=height, format="gray", interpolation="AREA", threads=1
         )

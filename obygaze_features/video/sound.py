@@ -8,7 +8,7 @@ there is silence, which is counted.
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from fractions import Fraction
 from itertools import pairwise
@@ -168,10 +168,7 @@ class SoundTrack:
         """Refuse sound whose times start again at other places than those of the pictures."""
 
         def count() -> bytes:
-            line = TrackLine(offset_s)
-            for time_s, _ in _timed(source.container.demux(stream), stream):
-                line.place(time_s)
-            return str(line.part + 1).encode()
+            return str(1 + max((part for *_, part in placed(source, stream, offset_s)), default=0)).encode()
 
         found = int(cached_fact(self.path, f"sound parts {self.track}", count))
         if found != len(offset_s):
@@ -287,7 +284,7 @@ class _JoinedTrack:
         if begin_s < self._dropped_s:
             self.source.container.seek(0)
             self._kept.clear()
-            self._new, self._dropped_s = self._placed(), -math.inf
+            self._new, self._dropped_s = placed(self.source, self.stream, self._offset_s), -math.inf
         yield from [each for each in self._kept if each[0] >= begin_s]
         for each in self._new:
             self._kept.append(each)
@@ -296,21 +293,22 @@ class _JoinedTrack:
             if each[0] >= begin_s:
                 yield each
 
-    def _placed(self) -> Iterator[tuple[float, Any, int]]:
-        line, tick_s = TrackLine(self._offset_s), float(self.stream.time_base or 0)
-        for raw_s, packet in _timed(self.source.container.demux(self.stream), self.stream):
-            time_s = line.place(raw_s)
-            packet.pts = round(time_s / tick_s)
-            yield time_s, packet, line.part
 
+def placed(
+    source: Source, stream: AudioStream, offset_s: Sequence[float]
+) -> Iterator[tuple[float, Any, int]]:
+    """Yield the packets of a track with their times on the line of the pictures and their part.
 
-def _timed(packets: Iterable[Any], stream: AudioStream) -> Iterator[tuple[float, Any]]:
-    """Yield packets that have a time, with it."""
-    tick_s = float(stream.time_base or 0)
-    for packet in packets:
+    A packet that states no time has that of the one before it.
+    """
+    line, tick_s, time_s = TrackLine(offset_s), float(stream.time_base or 0), -math.inf
+    for packet in source.container.demux(stream):
         stamp = packet.dts if packet.pts is None else packet.pts
         if packet.size and stamp is not None:
-            yield stamp * tick_s, packet
+            time_s = line.place(stamp * tick_s)
+            packet.pts = round(time_s / tick_s)
+        if packet.size:
+            yield time_s, packet, line.part
 
 
 class _Run:

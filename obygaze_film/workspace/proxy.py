@@ -11,11 +11,12 @@ from typing import Any, Final
 import av
 import numpy as np
 from av.audio.resampler import AudioResampler
+from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
+from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
-from obygaze_features.video import at as numbered
-from obygaze_features.video import opened, played, probe, read_frames
+from obygaze_features.video import Frames, at, opened, played, probe, read_frames
 
 MOST_LINES: Final = 540
 KEY_S: Final = 2
@@ -37,7 +38,7 @@ PLAYED: Final = {
 
 
 def plays_in_browser(path: Path) -> bool:
-    """Tell whether common browsers play a file, at its times: container, codecs, 8-bit pictures, one part.
+    """Tell whether common browsers play a file at its times: container, codecs, 8 bits, one part, no crop.
 
     Raises
     ------
@@ -51,7 +52,7 @@ def plays_in_browser(path: Path) -> bool:
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         plays = source.codec in pictures and is_8_bit and all(name in sounds for name in audio[:1])
     stream = probe(path).stream
-    return plays and stream is not None and stream.parts == 1
+    return plays and stream is not None and stream.parts == 1 and not any(stream.crop)
 
 
 def cache_folder() -> Path:
@@ -95,9 +96,8 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
             old.unlink(missing_ok=True)
     partial = out.with_name(f"{out.stem}.{os.getpid()}.part")
     try:
-        turned = read_frames(path, numbered([0])).rotation
-        with opened(path) as source, av.open(str(partial), "w", format="mp4") as made:
-            _transcode(source, made, turned, progress)
+        with av.open(str(partial), "w", format="mp4") as made:
+            _transcode(path, made, progress)
         partial.replace(out)
     except av.FFmpegError as error:
         raise VideoError(f"no copy for the browser could be made ({error})", path) from error
@@ -105,49 +105,51 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
         partial.unlink(missing_ok=True)
 
 
-def _transcode(source: Any, made: Any, turned: int, progress: Callable[[float], None]) -> None:
-    sounds: Any = next(iter(source.container.streams.audio), None)
-    pictures = _Pictures(made, source.stream, turned)
-    audio = None if sounds is None else _Sound(made)
-    for at_s, frame in played(source, sounds):
-        if not isinstance(frame, av.AudioFrame):
-            pictures.add(frame, at_s)
+def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None:
+    film = probe(path)
+    pictures = _Pictures(made, read_frames(path, at([0])), film.frames / (film.duration_s or 1))
+    audio = _Sound(made) if "sound" in film.besides else None
+    for at_s, shown in played(path):
+        if not isinstance(shown, av.AudioFrame):
+            pictures.add(shown, at_s)
             progress(at_s)
         elif audio is not None:
-            audio.add(frame, at_s)
+            audio.add(shown, at_s)
     made.mux(pictures.stream.encode(None))
     if audio is not None:
         made.mux(audio.stream.encode(None))
 
 
 class _Pictures:
-    """Encode pictures upright at their times; `turned` is degrees clockwise: 0, 90, 180 or 270."""
+    """Encode pictures at their times, with square pixels, in BT.709; the first one gives their size."""
 
-    def __init__(self, made: Any, source: Any, turned: int) -> None:
-        shape: Any = source.sample_aspect_ratio or Fraction(1)
-        sides = source.width * shape, source.height
-        wide, high = sides[::-1] if turned % 180 else sides
-        self.height = int(min(MOST_LINES, high)) // 2 * 2
-        self.width = max(2, round(wide * self.height / high / 2) * 2)
-        self.made, self.turned = made, turned
+    def __init__(self, made: Any, first: Frames[Any], rate: float) -> None:
+        shape = Fraction(str(first.stream.get("sample_aspect", "1:1")).replace(":", "/"))
+        wide = first.width * (1 / shape if first.rotation % 180 else shape)
+        self.height = int(min(MOST_LINES, first.height)) // 2 * 2
+        self.width = max(2, round(wide * self.height / first.height / 2) * 2)
+        self.made = made
         self.stream = made.add_stream("libx264", options={"preset": "veryfast", "crf": "26"})
         self.stream.width, self.stream.height, self.stream.pix_fmt = self.width, self.height, "yuv420p"
         self.stream.time_base = self.stream.codec_context.time_base = TICK
-        self.stream.codec_context.gop_size = round(KEY_S * float(source.average_rate or 25))
-        self.stream.codec_context.max_b_frames = 0  # the first picture's time is then the film's
+        coding = self.stream.codec_context
+        coding.colorspace, coding.color_range = Colorspace.ITU709, ColorRange.MPEG
+        coding.color_primaries, coding.color_trc = ColorPrimaries.BT709, ColorTrc.BT709
+        coding.gop_size = round(KEY_S * rate)
+        coding.max_b_frames = 0  # the first picture's time is then the film's
         self.last = -1
 
-    def add(self, frame: Any, at_s: float) -> None:
-        """Encode a picture."""
-        if self.turned:
-            upright = np.rot90(frame.to_ndarray(format="rgb24"), -self.turned // 90)
-            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(upright), "rgb24")
-        picture, ticks = frame.reformat(self.width, self.height, "yuv420p"), round(at_s / TICK)
+    def add(self, picture: NDArray[np.uint8], at_s: float) -> None:
+        """Encode a picture [H, W, 3]."""
+        ticks = round(at_s / TICK)
         if ticks <= self.last:
             return
         self.last = ticks
-        picture.pts, picture.time_base, picture.pict_type = ticks, TICK, 0
-        self.made.mux(self.stream.encode(picture))
+        frame = av.VideoFrame.from_ndarray(picture, "rgb24").reformat(
+            self.width, self.height, "yuv420p", dst_colorspace=Colorspace.ITU709
+        )
+        frame.pts, frame.time_base = ticks, TICK
+        self.made.mux(self.stream.encode(frame))
 
 
 class _Sound:

@@ -15,6 +15,7 @@ from obygaze_features.video import cuts as cuts_room
 from obygaze_features.video import find_shots
 from obygaze_features.video.cuts import OwnDetector
 from tests.video.encoding import encode
+from tests.video.test_stream import clap, with_box
 
 RATE, WIDTH, HEIGHT = 24, 160, 90
 N_CUTS = 58
@@ -233,6 +234,33 @@ def test_pyscenedetect_is_fed_by_our_decoder(film):
     firsts = begins(path, "scenedetect")
     assert len(set(firsts) & set(planted_cuts)) >= 0.5 * N_CUTS
     assert set(firsts) <= set(planted_cuts)
+
+
+class Sizes:
+    """A detector that notes the size of what it gets, and what is at its left edge."""
+
+    name = "sizes"
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int, int]] = []
+
+    def add(self, frame: av.VideoFrame, _small: np.ndarray, /) -> None:
+        self.seen.append((frame.width, frame.height, int(frame.to_ndarray(format="gray")[:, :4].max())))
+
+    def cuts(self) -> list[int]:
+        return []
+
+
+def test_every_detector_gets_pictures_as_they_are_shown_without_what_is_cropped(tmp_path, monkeypatch):
+    picture = np.full((64, 96, 3), 30, np.uint8)
+    picture[:, :16] = 250
+    film = encode(tmp_path / "a.mp4", [picture] * 4, options={"crf": "4"})
+    shown = with_box(film, tmp_path / "clap.mp4", b"avc1", clap(64, 40, 4, -6))
+    finder = Sizes()
+    monkeypatch.setitem(cuts_room.DETECTORS, "sizes", lambda: finder)
+    find_shots(shown, "sizes")
+    assert {size[:2] for size in finder.seen} == {(64, 40)}
+    assert max(edge for *_, edge in finder.seen) < 60
 
 
 @pytest.mark.long  # loads a network: alone it holds that its pinned weights find cuts

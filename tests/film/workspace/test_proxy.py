@@ -12,6 +12,7 @@ from obygaze_features.video import opened, read_frames, uniform
 from obygaze_film.workspace import proxy
 from obygaze_film.workspace.proxy import _Pictures, make_proxy, plays_in_browser, proxy_path
 from tests.video.encoding import encode
+from tests.video.test_stream import clap, with_box
 
 
 def times(path):
@@ -119,16 +120,35 @@ def test_the_first_sound_decides_what_browsers_play_and_the_last_samples_are_kep
     assert samples >= 96_000
 
 
-@pytest.mark.parametrize(("turned", "is_high"), [(0, False), (90, True), (180, False), (270, True)])
-def test_only_a_quarter_turn_swaps_the_sides(tmp_path, turned, is_high):
-    source = SimpleNamespace(sample_aspect_ratio=None, width=640, height=360, average_rate=25)
+@pytest.mark.parametrize(("turned", "shape"), [(0, (512, 288)), (90, (288, 512)), (270, (288, 512))])
+def test_pixels_that_are_no_squares_are_made_square_upright(tmp_path, turned, shape):
+    width, height = (352, 288) if turned == 0 else (288, 352)
+    first = SimpleNamespace(width=width, height=height, rotation=turned, stream={"sample_aspect": "16:11"})
     with av.open(str(tmp_path / "made.mp4"), "w") as made:
-        pictures = _Pictures(made, source, turned)
-        assert (pictures.height > pictures.width) == is_high
+        pictures = _Pictures(made, first, 25.0)
+        assert pictures.width / pictures.height == pytest.approx(shape[0] / shape[1], rel=0.01)
 
 
-def test_pixels_that_are_no_squares_are_made_square(tmp_path):
-    source = SimpleNamespace(sample_aspect_ratio=Fraction(16, 11), width=352, height=288, average_rate=25)
-    with av.open(str(tmp_path / "made.mp4"), "w") as made:
-        pictures = _Pictures(made, source, 0)
-        assert (pictures.width, pictures.height) == (512, 288)
+@pytest.mark.parametrize("kind", ["ten bits", "full range", "BT.2020", "crop", "transparent"])
+def test_a_copy_shows_the_pictures_that_are_read_from_the_film(tmp_path, kind):
+    picture = np.full((96, 128, 3), 40, np.uint8)
+    picture[:, 40:90] = 200, 60, 90
+    pixels = {"ten bits": "yuv420p10le", "full range": "yuvj420p", "transparent": "rgba"}.get(kind, "yuv420p")
+    frame = av.VideoFrame.from_ndarray(picture)
+    if kind == "transparent":
+        opaque = np.where(np.arange(128) < 64, 255, 0).astype(np.uint8)
+        frame = av.VideoFrame.from_ndarray(np.dstack([picture, np.tile(opaque, (96, 1))]), "rgba")
+    frames = [frame.reformat(format=pixels, dst_colorspace=9 if kind == "BT.2020" else 5) for _ in range(5)]
+    codec = "qtrle" if kind == "transparent" else "libx264"
+    frames = [each.reformat(format="argb") if codec == "qtrle" else each for each in frames]
+    tags = {"colorspace": 9} if kind == "BT.2020" else {}
+    film = encode(
+        tmp_path / "film.mov", frames, codec, options={"crf": "4"} if codec != "qtrle" else {}, **tags
+    )
+    if kind == "crop":
+        film = with_box(film, tmp_path / "clap.mov", b"avc1", clap(64, 40, 4, -6))
+        assert not plays_in_browser(film)
+    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
+    (mine,), (copy,) = (read_frames(path, uniform(1)).images for path in (film, tmp_path / "copy.mp4"))
+    assert mine.shape == copy.shape
+    assert np.median(np.abs(mine.astype(int) - copy), axis=(0, 1)).max() <= 3
