@@ -1,6 +1,6 @@
 """Convert decoded frames to upright RGB pixels at full size, and collect results and remarks on pictures."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -118,7 +118,7 @@ class Converter:
         Rows above and below, columns left and right of the stored picture that are left out.
     """
 
-    def __init__(self, crop: tuple[int, int, int, int] = (0, 0, 0, 0)) -> None:
+    def __init__(self, crop: Sequence[int] = ()) -> None:
         self._crop = crop
         self._reformatter = VideoReformatter()
         self._read: dict[tuple[str, int, int, int], Tags] = {}
@@ -131,7 +131,7 @@ class Converter:
             self._read[key] = Tags.of(frame, HDR.get(transfer, ""))
         tags = self._read[key]
         stored, transparent = self._rgb(frame, tags)
-        if any(self._crop):
+        if self._crop:
             above, below, left, right = self._crop
             stored = stored[above : max(len(stored) - below, 0), left : max(stored.shape[1] - right, 0)]
             if not stored.size:
@@ -339,7 +339,7 @@ class CollectedFrames(Generic[T]):
 
 
 def pictures(
-    frames: Iterable[tuple[int, VideoFrame]], path: Path, crop: tuple[int, int, int, int] = (0, 0, 0, 0)
+    frames: Iterable[tuple[int, VideoFrame]], path: Path, crop: Sequence[int] = ()
 ) -> Iterator[tuple[int, RgbPicture]]:
     """Convert each frame to an upright RGB picture, one at a time.
 

@@ -159,7 +159,7 @@ class Meter:
         self.end_s = float(table.time_s[-1]) + table.frame_times.step_s
         self.finder = finder
         self._times = table.time_s
-        self._convert = Converter(table.stream.crop) if any(table.stream.crop) or table.stream.alpha else None
+        self._convert = Converter(table.stream.crop) if table.stream.crop or table.stream.alpha else None
         self._reformatter = VideoReformatter()
         self._seen: list[int] = []
         self._rows: list[tuple[int, ...]] = []

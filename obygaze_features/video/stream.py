@@ -5,13 +5,15 @@ is kept in the record alone. A fact of a kind that the tables lack is noted.
 """
 
 import re
+import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from importlib.resources import files
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import av
+import msgspec
 from av.stream import Disposition
 from av.video.reformatter import ColorRange
 
@@ -29,93 +31,26 @@ class Fate(NamedTuple):
     sentence: str = ""
 
 
-USED, LISTED = Fate("used"), Fate("listed")
-CAPTIONS = Fate("noted", "captions in the data of its pictures are not read")
-STEREO = Fate("noted", "stereoscopic: the pictures are given as stored")
-SPHERE = Fate("noted", "the pictures show a sphere and are given as stored, not as seen in one direction")
-PROFILE = Fate("noted", "its ICC profile of colours is not applied")
-FORMAT = Fate("noted", "it describes which part of its pictures to show (AFD), and they are given whole")
-DOLBY = Fate("noted", "Dolby Vision: its base layer is given, without the layer's corrections")
-ENCRYPTED = Fate("refused", "its pictures are encrypted: decrypt the file with its key, or get it without")
-STRANGE = Fate("noted", "it has data beside its pictures of a kind that is not known here, which is left out")
+FATES: Final = tomllib.loads(files(__package__).joinpath("fates.toml").read_text(encoding="utf-8"))
 
 
-def _all(fate: Fate, names: str) -> dict[str, Fate]:
-    """Give several names one fate."""
-    return dict.fromkeys(names.split(), fate)
+def _table(name: str) -> dict[str, Fate]:
+    """Read the fates of one kind of names."""
+    return {
+        each: Fate(fate, group.get("sentence", ""))
+        for fate in ("used", "listed", "refused", "noted")
+        for group in FATES[fate]
+        for each in group.get(name, ())
+    }
 
 
-PACKETS: Final = {
-    **_all(USED, "palette new_extradata param_change skip_samples display_matrix frame_cropping dovi_conf"),
-    **_all(ENCRYPTED, "encryption_init_info encryption_info"),
-    **_all(STEREO, "stereo_3d 3d_reference_displays"),
-    "spherical": SPHERE,
-    "a53_cc": CAPTIONS,
-    "afd": FORMAT,
-    "icc_profile": PROFILE,
-    "lcevc": Fate("noted", "its enhancement layer (LCEVC) is not decoded: the base layer is given"),
-    "matroska_block_additional": Fate(
-        "noted", "what Matroska stores beside its pictures, such as transparency, is not read"
-    ),
-    **_all(LISTED, "mastering_display_metadata content_light_level dynamic_hdr10_plus cpb_properties"),
-    **_all(LISTED, "ambient_viewing_environment quality_stats h263_mb_info replay_gain audio_service_type"),
-    **_all(LISTED, "jp_dual_mono fallback_track iamf_mix_gain_param iamf_info_param prft rtcp_sr"),
-    **_all(LISTED, "iamf_recon_gain_info_param strings_metadata metadata_update mpegts_stream_id"),
-    **_all(LISTED, "subtitle_position webvtt_identifier webvtt_settings s12m_timecode"),
-}
-"""Side data of packets, by PyAV's names."""
-
-FRAMES: Final = {
-    **_all(USED, "DISPLAYMATRIX SKIP_SAMPLES FILM_GRAIN_PARAMS"),
-    **_all(DOLBY, "DOVI_RPU_BUFFER DOVI_METADATA"),
-    "A53_CC": CAPTIONS,
-    "STEREO3D": STEREO,
-    "SPHERICAL": SPHERE,
-    "ICC_PROFILE": PROFILE,
-    "AFD": FORMAT,
-    **_all(LISTED, "MASTERING_DISPLAY_METADATA CONTENT_LIGHT_LEVEL DYNAMIC_HDR_PLUS DYNAMIC_HDR_VIVID"),
-    **_all(LISTED, "AMBIENT_VIEWING_ENVIRONMENT VIDEO_HINT PANSCAN MATRIXENCODING DOWNMIX_INFO REPLAYGAIN"),
-    **_all(LISTED, "AUDIO_SERVICE_TYPE MOTION_VECTORS VIDEO_ENC_PARAMS DETECTION_BBOXES"),
-    **_all(LISTED, "REGIONS_OF_INTEREST GOP_TIMECODE S12M_TIMECODE SEI_UNREGISTERED"),
-}
-"""Side data of frames, by PyAV's names."""
-
-STREAMS: Final = {
-    "dovi_configuration_record": "dovi_conf",
-    "3d_reference_displays_info": "3d_reference_displays",
-    "spherical_mapping": "spherical",
-    "content_light_level_metadata": "content_light_level",
-    "encryption_initialization_data": "encryption_init_info",
-    "active_format_description_data": "afd",
-    "lcevc_nal_data": "lcevc",
-    "smpte_st_12-1:2014_timecode": "s12m_timecode",
-}
-"""FFmpeg's names of side data of streams, where they are not PyAV's of packets."""
-
-PICTURES: Final = {
-    "interlaced": Fate("noted", "interlaced: colours were converted field by field"),
-    "oblique": Fate("noted", "the file asks for an oblique turn of its pictures, which was not done"),
-    "resized": Fate("noted", "the size of the pictures changes within the video"),
-    "PQ": Fate("noted", "HDR (PQ): its brightness was not mapped to an ordinary screen's"),
-    "HLG": Fate("noted", "HDR (HLG): its brightness was not mapped to an ordinary screen's"),
-    "transparent": Fate("noted", "its transparent parts were laid over white"),
-    "untagged": Fate(
-        "noted", "no colour matrix is tagged: BT.601 was taken, and players take BT.709 at this size"
-    ),
-    UNKNOWN: STRANGE,
-    **FRAMES,
-}
+PACKETS, FRAMES, DISPOSITIONS = map(_table, ("packets", "frames", "dispositions"))
+PICTURES: Final = _table("pictures") | FRAMES
 """Facts of single pictures, and their side data."""
 
-DISPOSITIONS: Final = {
-    **_all(USED, "default attached_pic"),
-    **_all(LISTED, "dub original comment lyrics karaoke forced hearing_impaired visual_impaired"),
-    **_all(LISTED, "clean_effects non_diegetic captions descriptions metadata"),
-    "timed_thumbnails": Fate("noted", "its pictures are thumbnails of another stream"),
-    "still_image": Fate("noted", "its pictures are stills"),
-    "dependent": Fate("noted", "its pictures are to be mixed with those of another stream"),
-    "multilayer": Fate("noted", "its pictures have several layers or views: the base layer is given"),
-}
+STREAMS: Final[dict[str, str]] = FATES["streams"]
+STRANGE: Final = PICTURES[UNKNOWN]
+ENCRYPTED: Final = PACKETS["encryption_info"]
 ENCRYPTED_TAGS: Final = ("encv", "drmi", "drmt")
 ENCRYPTED_KEYS: Final = ("enc_key_id", "ASF_Protection_Type")
 """What FFmpeg's readers of Matroska and ASF say of encrypted streams."""
@@ -124,8 +59,7 @@ RANGES: Final = {int(ColorRange.MPEG): False, int(ColorRange.JPEG): True}
 _dumping = Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
     """The pictures of a file, as they are stored and as they are to be shown.
 
     Parameters
@@ -166,7 +100,7 @@ class Stream:
     primaries: int = UNTAGGED
     full_range: bool | None = None
     rotation: str = ""
-    crop: tuple[int, int, int, int] = (0, 0, 0, 0)
+    crop: tuple[int, ...] = ()
     dolby_vision: str = ""
     sample_aspect: str = ""
     alpha: bool = False
@@ -177,17 +111,13 @@ class Stream:
 
     def record(self) -> dict[str, Any]:
         """Return as plain JSON what differs from the plainest stream."""
-        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
-        told = {name: value for name, (value, default) in values.items() if value != default}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
+        record: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return record
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "Stream":
         """Read what `record` returned."""
-        told: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-        }
-        return cls(**told)
+        return msgspec.convert(record, cls)
 
 
 def side_data_names(packet: Any) -> list[str]:
@@ -256,7 +186,7 @@ def _remarks(source: Source, stream: Stream) -> Iterable[str]:
             f"{width}x{height}, and players show {shown}"
         )
     if stream.dolby_vision:
-        yield f"{DOLBY.sentence} (profile {stream.dolby_vision})"
+        yield f"{FRAMES['DOVI_METADATA'].sentence} (profile {stream.dolby_vision})"
     if stream.other_streams:
         yield f"the file has {stream.other_streams} more video streams, which are not read"
 
@@ -269,11 +199,10 @@ def refuse_encrypted(source: Source, names: Iterable[str]) -> None:
         raise VideoError(ENCRYPTED.sentence, source.path)
 
 
-def _crop(text: str) -> tuple[int, int, int, int]:
+def _crop(text: str) -> tuple[int, ...]:
     """Read `left/right/top/bottom`."""
-    match = re.match(r"(\d+)/(\d+)/(\d+)/(\d+)", text)
-    left, right, above, below = map(int, match.groups()) if match else (0, 0, 0, 0)
-    return above, below, left, right
+    left, right, above, below = map(int, text.split("/")) if text else (0, 0, 0, 0)
+    return (above, below, left, right) if left or right or above or below else ()
 
 
 def _dolby_vision(text: str, path: Path) -> str:
@@ -327,13 +256,6 @@ def is_exact(pixels: Any) -> bool:
 
     Of those the usual conversion is kept, which rounds down (docs/decoding.md).
     """
-    parts = pixels.components
-    if pixels.is_rgb or pixels.has_palette or len(parts) < 3:
+    if pixels.is_rgb or pixels.has_palette or len(pixels.components) < 3:
         return False
-    planes = {part.plane for part in parts}
-    wide, high = parts[1].width, parts[1].height
-    halved = 2 * wide - pixels.width in (0, 1)
-    usual = (halved and 2 * high - pixels.height in (0, 1)) or (
-        high == pixels.height and (halved or wide == pixels.width)
-    )
-    return parts[0].bits > 8 or len(planes) < len(parts) or not usual
+    return not re.fullmatch(r"yuv[aj]?4(20|22|44)p", pixels.name)

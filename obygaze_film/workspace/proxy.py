@@ -52,7 +52,7 @@ def plays_in_browser(path: Path) -> bool:
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         plays = source.codec in pictures and is_8_bit and all(name in sounds for name in audio[:1])
     stream = probe(path).stream
-    return plays and stream is not None and stream.parts == 1 and not any(stream.crop)
+    return plays and stream is not None and stream.parts == 1 and not stream.crop
 
 
 def cache_folder() -> Path:
