@@ -114,3 +114,21 @@ def test_damage_is_found_before_it_is_published(store, url):
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
     with pytest.raises(StoreError, match="pooled/c/0/0"):
         push(FolderFiles(store), url)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_of_two_stores_pushed_to_one_place_at_once_the_second_is_refused(store, url, tmp_path, monkeypatch):
+    other = sealed(tmp_path / "other", 72, [group(contact="me")])
+    put, begun = obstore.put, []
+
+    def slow(place, name, data, **how):
+        if not begun:  # the other push has listed nothing yet either
+            begun.append(name)
+            push(FolderFiles(other), url)
+        return put(place, name, data, **how)
+
+    monkeypatch.setattr(obstore, "put", slow)
+    with pytest.raises(StoreError):
+        push(FolderFiles(store), url)
+    assert open_store(url).fingerprint == open_store(other).fingerprint
+    assert verify(url, "digests").ok
