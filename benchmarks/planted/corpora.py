@@ -7,8 +7,9 @@ or in one that matters (labels and noise are first-order autoregressions). *null
 product's linear probe, with its inner folds, trained by the function that `evaluate` calls.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from obygaze_models.models.spec import fit, fit_ordinal
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Made = TypeVar("Made")
 
 SERIAL = 0.7
 """Autocorrelation of latent labels and of noise in corpora whose order matters; labels then have about .45 at
@@ -207,22 +209,32 @@ def left_out(
     return table(drawn.y[own], drawn.movies[own], score[own], threshold[own], model)
 
 
+def accepted(make: Callable[[], Made]) -> Made:
+    """Draw until the product accepts a corpus: it refuses one with a class or level in too few movies."""
+    while True:
+        try:
+            return make()
+        except ProtocolError:
+            continue
+
+
 def trained(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Predictions:
     """Draw a corpus with two equally good feature sets, and predict each movie by models of the others."""
-    drawn = corpus(rng, n_movies, rho, differ=kind.differ, mean=30)
-    parts = [left_out(features(rng, drawn, kind, rho), drawn, model) for model in ("a", "b")]
-    return Predictions(pd.concat(parts, ignore_index=True))
+
+    def make() -> Predictions:
+        drawn = corpus(rng, n_movies, rho, differ=kind.differ, mean=30)
+        parts = [left_out(features(rng, drawn, kind, rho), drawn, model) for model in ("a", "b")]
+        return Predictions(pd.concat(parts, ignore_index=True))
+
+    return accepted(make)
 
 
 def trained_levels(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Levels:
-    """Draw a corpus of four levels, and predict each movie by a model of the others.
+    """Draw a corpus of four levels, and predict each movie by a model of the others."""
 
-    One in which a level is in too few movies, which the product refuses, is drawn anew.
-    """
-    while True:
+    def make() -> Levels:
         drawn = level_corpus(rng, n_movies, rho, differ=kind.differ, mean=30)
-        try:
-            predicted = left_out(features(rng, drawn, kind, rho), drawn, levels=True)
-        except ProtocolError:
-            continue
+        predicted = left_out(features(rng, drawn, kind, rho), drawn, levels=True)
         return Levels(drawn.y, drawn.movies, predicted["score"].to_numpy())
+
+    return accepted(make)

@@ -81,6 +81,6 @@ ROWS = [
          for what, column in (("above chance", NULL), ("below chance", NULL))}
         | {"AP's interval above": NULL, "pointing's interval above": NULL}
         | {f"planted: {name} above": Column(digits=2) for name in ("AP", "pointing")},
-        full=100, small=2,
+        full=60, small=2,
     ),
 ]  # fmt: skip

@@ -40,9 +40,9 @@ NAN = float("nan")
 CAPTIONS: dict[str, str] = {
     "models": "95 % intervals of these trained models on movies like these",
     "method": "95 % intervals of this method, retrained, on movies like these (Nadeau and Bengio 2003)",
-    "near bound": "of a by-movie AP above .9, 89 to 95 % of these intervals hold the true value",
-    "p": "p is of these trained models: those of two equally good methods reach .05 in up to 1 of 8 corpora "
-    "(docs/evaluation.md); the second table compares methods",
+    "near bound": "of a by-movie AP above .9, 90 to 95 % of these intervals hold the true value",
+    "p": "p and intervals of these trained models call two equally good methods different in .03 to .13 of "
+    "corpora at .05 (docs/evaluation.md): the second table compares methods",
 }
 """What to print under a table, of its kinds of interval, and of p of trained models."""
 
