@@ -1,10 +1,11 @@
 """Count how often captions name the emotion that a picture is meant to show (Wolfe et al. 2023, 4.3)."""
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -15,19 +16,8 @@ from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
 from obygaze_studies.audit_common.inputs import Row, read_json, read_rows
 from obygaze_studies.errors import AuditError
 
-EMOTION_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "anger": (
-            *("frowning", "frown", "frowns", "frowny", "serious", "unhappy", "anger", "angry"),
-            *("grimace", "grimacing", "scowl", "scowling"),
-        ),
-        "sadness": (
-            *("frown", "frowning", "frowns", "frowny", "crying", "sad", "sadness", "unhappy"),
-            *("grimace", "grimacing", "serious", "upset"),
-        ),
-        "happiness": ("happy", "smile", "smiling", "smiles", "smiley", "laughing"),
-    }
-)
+_LISTED = tomllib.loads(files(__package__).joinpath("caption_words.toml").read_text(encoding="utf-8"))
+EMOTION_WORDS: Mapping[str, tuple[str, ...]] = {emotion: tuple(words) for emotion, words in _LISTED.items()}
 """The words of each emotion, as in the authors' code."""
 
 GROUP = ("emotion", "level", "condition")

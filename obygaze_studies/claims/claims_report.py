@@ -11,15 +11,16 @@ a corpus, every model of a printed table) has no interval and is exact.
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
+from msgspec import Struct
 
 from obygaze_features.door import read_bytes
 from obygaze_features.io import file_sha256
@@ -33,30 +34,15 @@ from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 
 ALPHA = 0.05
 
-PAPERS = {
-    "001": "Tores et al., CVPR 2024 (001; 000 is its arXiv version 2401.13296, whose pages are given)",
-    "002": "Sabir and Padró, Gender Score (002, a poster)",
-    "004": "Wolfe et al., FAccT 2023 (004)",
-}
+_LISTED = tomllib.loads(files(__package__).joinpath("claims.toml").read_text(encoding="utf-8"))
 
-NEEDS = {
-    "obygaze12": "the manifest of ObyGaze12 (obygaze manifest import obygaze12)",
-    "mobygaze": "the manifest of MObyGaze's segments (obygaze manifest import mobygaze)",
-    "predictions": "predictions-strict-*.csv of `obygaze paper table2` or `paper all` on ObyGaze12",
-    "words": "counts of emotion words, a row for each image (released with 004)",
-    "printed": "",
-}
+PAPERS: Mapping[str, str] = _LISTED["papers"]
+
+NEEDS: Mapping[str, str] = _LISTED["needs"]
 """What a claim is computed from, and where it comes from."""
 
-RULE = (
-    "verdict: holds if the 95 % interval lies inside the range that makes the sentence true, fails if "
-    "outside, else undecided; undecided too if p (Holm over the tests on a file) is .05 or more; that "
-    "things are alike holds by the interval alone; without interval: counted over all there is"
-)
 
-
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "to"}):
     """A sentence of a paper as a range of a number.
 
     Attributes
@@ -65,25 +51,42 @@ class Claim:
         The place is the section, and the page where the paper's text shows it.
     statistic : str
         What the number is.
-    true_in : tuple of float
-        The closed range that makes the sentence true.
+    least, most, above, below : float
+        The range that makes the sentence true: closed ends; open ends in their place, where there are any.
     needs : str
         Of `NEEDS`.
-    compute : callable
-        Input to `Finding`.
+    measure, arguments
+        Function of `measures` from the input to a `Finding`, and what else it takes.
     alike : bool
         Whether the sentence says that things do not differ.
     """
 
     name: str
     paper: str
-    place: str
-    sentence: str
-    statistic: str
-    true_in: tuple[float, float]
-    needs: str
-    compute: Callable[[Any], Finding]
+    place: str = ""
+    sentence: str = ""
+    statistic: str = ""
+    least: float = 0.0
+    most: float = math.inf
+    above: float | None = None
+    below: float | None = None
+    needs: str = "printed"
+    measure: str = ""
+    arguments: Mapping[str, Any] = {}
     alike: bool = False
+
+    @property
+    def true_in(self) -> tuple[float, float]:
+        """The closed range that makes the sentence true: of an open end, the next number inside."""
+        least = self.least if self.above is None else math.nextafter(self.above, math.inf)
+        return least, self.most if self.below is None else math.nextafter(self.below, -math.inf)
+
+
+CLAIMS = msgspec.convert(_LISTED["claim"], tuple[Claim, ...])
+"""The sentences that are tested."""
+
+OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
+"""Sentences that no data here decides, with what would decide them."""
 
 
 def verdict(claim: Claim, finding: Finding, p_holm: float) -> str:
@@ -139,28 +142,8 @@ def read_input(path: Path) -> tuple[str, Any]:
     raise AuditError(f"{path}: expected one of: {'; '.join(filter(None, NEEDS.values()))}")
 
 
-# --- the sentences
+# --- the report
 # ---------------------------------------------------------------------------
-
-
-def _claim(entry: dict[str, Any]) -> Claim:
-    """Make a claim of its entry: an end of the range that is open is the next number inside."""
-    least, most = entry.pop("from", 0.0), entry.pop("to", math.inf)
-    if "above" in entry:
-        least = math.nextafter(entry.pop("above"), math.inf)
-    if "below" in entry:
-        most = math.nextafter(entry.pop("below"), -math.inf)
-    compute, given = getattr(measures, entry.pop("measure")), entry.pop("arguments", {})
-    return Claim(**entry, true_in=(least, most), compute=partial(compute, **given))
-
-
-_LISTED = tomllib.loads(files(__package__).joinpath("claims.toml").read_text(encoding="utf-8"))
-
-CLAIMS = tuple(_claim(entry) for entry in _LISTED["claim"])
-"""The sentences that are tested."""
-
-OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
-"""Sentences that no data here decides, with what would decide them."""
 
 
 def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
@@ -171,10 +154,11 @@ def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
     inputs : mapping of str to tuple
         Of the names of `NEEDS`: SHA-256 of a file, and what `read_input` reads of it.
     """
+    read = {"printed": None} | {name: content for name, (_, content) in inputs.items()}
     findings = {
-        claim.name: claim.compute(None if claim.needs == "printed" else inputs[claim.needs][1])
+        claim.name: getattr(measures, claim.measure)(read[claim.needs], **claim.arguments)
         for claim in CLAIMS
-        if claim.needs == "printed" or claim.needs in inputs
+        if claim.needs in read
     }
     adjusted: dict[str, float] = {}
     for source in NEEDS:
@@ -199,7 +183,7 @@ def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
         name="claims",
         title="Sentences of the papers, tested on released data",
         notes=(
-            RULE,
+            _LISTED["rule"],
             (
                 "of 003 (MediaEval 2015) no sentence makes a claim beyond the sizes of its data, which "
                 "`obygaze manifest import mediaeval15` checks"

@@ -1,6 +1,5 @@
 """Claims of the papers: the released data give the numbers, planted data the verdicts that were planted."""
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -96,10 +95,7 @@ def test_what_is_no_input_of_a_claim_is_refused(files, tmp_path):
 
 
 def test_a_verdict_is_the_intervals_and_a_test_can_only_withhold_it():
-    above, alike = (
-        Claim("", "001", "", "", "", (0.1, math.inf), "printed", lambda _: None, alike=alike)
-        for alike in (False, True)
-    )
+    above, alike = (Claim(name="", paper="001", least=0.1, alike=alike) for alike in (False, True))
 
     def of(low, high, p=NAN, claim=above):
         return verdict(claim, Finding((low + high) / 2, low, high, p, 9, "films"), p)
