@@ -102,7 +102,7 @@ class Decisions:
 
     def __init__(self, folder: Path, film: Timeline, codebook: Codebook) -> None:
         self.folder, self.film, self.codebook = folder, film, codebook
-        self.ledger = Ledger(folder)
+        self.ledger = Ledger(folder, self._say)
         self.kept: dict[str, list[Clip]] = {}
         self.notices: list[str] = []
         self._own: list[Line] = []
@@ -237,7 +237,7 @@ class Decisions:
         with self._lock:
             states = {name: state_of(self.folder / name) for name in COLUMNS}
             edited = [kind for kind, name in KINDS.items() if states[name] != self._tables[name][0]]
-            known = len(self.ledger.lines), len(self.ledger.damage)
+            known = len(self.ledger.lines)
             for kind in edited:
                 name = KINDS[kind]
                 self._tables[name] = states[name], ""
@@ -250,7 +250,7 @@ class Decisions:
                     self._tables[name] = (0, 0, 0), HELD  # and tried again
                     self._say(f"{error}; until that is mended the file is not written")
             self.ledger.read()
-            if opening or edited or known != (len(self.ledger.lines), len(self.ledger.damage)):
+            if opening or edited or known != len(self.ledger.lines):
                 self._settle()
 
     # --- ledger and tables
@@ -333,8 +333,6 @@ class Decisions:
                 if name in self.ledger.lines and name.partition("-")[0] != line.id.partition("-")[0]:
                     path, number = self.ledger.where[line.id]
                     self._say(f"{path}: line {number}: takes back {name}, of another sitting")
-        for damage in self.ledger.damage:
-            self._say(damage)
         if conflicts := self.conflicts():
             self._say(f"{self.folder}: {len(conflicts)} decisions stand beside each other: decide them again")
         for kind, name in KINDS.items():

@@ -5,7 +5,7 @@ nothing is locked. Order comes from Lamport clocks, never from the clocks of mac
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -72,21 +72,24 @@ def standing(lines: Iterable[Line]) -> list[Line]:
 class Ledger:
     """All lines of a scored film's folder, and the sitting that this process adds to.
 
+    Parameters
+    ----------
+    folder : Path
+    say : callable
+        Gets what can't be read and is left out, by file and line.
+
     Attributes
     ----------
     lines : dict
         Id -> line.
     where : dict
         Id -> file and number of the line, for messages.
-    damage : list of str
-        Lines that can't be read and are left out, by file and number.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / LEDGER
+    def __init__(self, folder: Path, say: Callable[[str], object]) -> None:
+        self.folder, self._say = folder / LEDGER, say
         self.lines: dict[str, Line] = {}
         self.where: dict[str, tuple[Path, int]] = {}
-        self.damage: list[str] = []
         self._clock = 0
         self._read: dict[Path, tuple[int, int]] = {}
         self._lost: set[str] = set()
@@ -106,7 +109,7 @@ class Ledger:
                     file.seek(offset)
                     *complete, last = file.read().split(b"\n")
             except (OSError, InputError) as error:
-                self._damaged(str(error))
+                self._say(str(error))
                 continue
             for at, data in enumerate(complete, number + 1):
                 self._decode(data, path, at)
@@ -119,22 +122,16 @@ class Ledger:
         try:
             line = _DECODER.decode(entry or b"")
         except UNREADABLE as error:
-            self._damaged(f"{path}: line {number}: {error if entry else 'damaged'}; it is left out")
+            self._say(f"{path}: line {number}: {error if entry else 'damaged'}; it is left out")
         else:
             self._add(line, path, number)
-
-    def _damaged(self, message: str) -> None:
-        if message not in self.damage:
-            self.damage.append(message)
 
     def _add(self, line: Line, path: Path, number: int) -> None:
         if line.id in self._lost:
             return
         known = self.lines.get(line.id, line)
         if known != line:
-            self._damaged(
-                f"{path}: line {number}: {line.id} is another decision elsewhere; one of them counts"
-            )
+            self._say(f"{path}: line {number}: {line.id} is another decision elsewhere: one of them counts")
         self.lines[line.id] = min(known, line, key=msgspec.json.encode)  # the same one on every machine
         self.where.setdefault(line.id, (path, number))
         self._clock = max(self._clock, line.clock)
@@ -153,9 +150,8 @@ class Ledger:
             sync(self.folder)
             self._sitting = path, LineJournal(path), count(1)
         path, journal, numbers = self._sitting
-        number, clock = next(numbers), min(LATEST, self._clock + 1)
-        entry = {"kind": kind, "row": row, "replaces": (*replaces, *self._lost)}
-        line = msgspec.convert({"id": f"{path.stem}-{number}", "clock": clock, **entry}, Line)
+        number = next(numbers)
+        line = self._line(f"{path.stem}-{number}", self._clock, kind, row, [*replaces, *self._lost])
         try:
             journal.append(msgspec.to_builtins(line))
         except OSError:
@@ -176,18 +172,22 @@ class Ledger:
             Cells, and the id of the line that they replace; None for a row that says nothing new.
         """
         path = self._make_folder() / f"{sha256[:16]}.jsonl"
-        lines = [Line(f"{path.stem}-1", 1, "table", {"kind": kind, "sha256": sha256})]
+        lines = [self._line(f"{path.stem}-1", 0, "table", {"kind": kind, "sha256": sha256}, [])]
         for number, said in enumerate(rows, start=2):
             if said is not None and not path.exists():
                 row, old = said
-                clock = min(LATEST, 1 + (self.lines[old].clock if old in self.lines else 0))
-                replaces = [old] if old else []
-                entry = {"id": f"{path.stem}-{number}", "kind": kind, "row": row, "replaces": replaces}
-                lines.append(msgspec.convert(entry | {"clock": clock}, Line))
+                before = self.lines[old].clock if old in self.lines else 0
+                lines.append(self._line(f"{path.stem}-{number}", before, kind, row, [old] if old else []))
         if len(lines) > 1:
-            write_whole(path, b"".join(encode_line(msgspec.to_builtins(line)) for line in lines))
+            write_whole(path, b"".join(encode_line(msgspec.to_builtins(line)) for line in lines), links=False)
             self.read()
         return len(lines) - 1
+
+    def _line(
+        self, name: str, before: int, kind: str, row: Mapping[str, str], replaces: Sequence[str]
+    ) -> Line:
+        entry = {"id": name, "clock": min(LATEST, before + 1), "kind": kind, "row": row, "replaces": replaces}
+        return msgspec.convert(entry, Line)
 
     def close(self) -> None:
         """End the sitting."""

@@ -21,8 +21,16 @@ def row(n, who="AB"):
     return {"annotator": who, "start_s": f"{n}"}
 
 
+def opened(folder):
+    """Make a ledger that collects what is wrong in its files."""
+    damage = {}
+    ledger = Ledger(folder, damage.setdefault)
+    ledger.damage = damage
+    return ledger
+
+
 def read(folder):
-    ledger = Ledger(folder)
+    ledger = opened(folder)
     ledger.read()
     return ledger
 
@@ -45,9 +53,9 @@ def test_the_union_of_random_sittings_is_the_same_in_any_order_of_merging(acts, 
         machines = [Path(made, name) for name in "abc"]
         for machine in machines:
             machine.mkdir()
-        opened = [Ledger(machine) for machine in machines]
+        sittings = [opened(machine) for machine in machines]
         for who, act, number in acts:
-            ledger = opened[who]
+            ledger = sittings[who]
             ledger.read()
             known = [line.id for line in standing(ledger.lines.values())]
             if act == "sync":
@@ -57,11 +65,11 @@ def test_the_union_of_random_sittings_is_the_same_in_any_order_of_merging(acts, 
             else:
                 kind = "undo" if act == "undo" else "judgement"
                 ledger.add(kind, row(number), [known[number % len(known)]])
-        for ledger in opened:
+        for ledger in sittings:
             ledger.close()
         merged = Path(made, "merged")
         merged.mkdir()
-        step_by_step = Ledger(merged)
+        step_by_step = opened(merged)
         for place in order:
             copy(machines[place], merged)
             step_by_step.read()
@@ -69,8 +77,8 @@ def test_the_union_of_random_sittings_is_the_same_in_any_order_of_merging(acts, 
             path.write_bytes(path.read_bytes() + encode_line({"id": "torn"})[:torn])
         step_by_step.read()
         assert stands(step_by_step) == stands(read(merged))
-        assert step_by_step.damage == []
-        for one, machine in zip(opened, machines, strict=True):
+        assert step_by_step.damage == {}
+        for one, machine in zip(sittings, machines, strict=True):
             assert one.lines.items() <= read(merged).lines.items(), machine
 
 
@@ -84,7 +92,7 @@ def copy(source, target):
 
 
 def test_a_later_line_of_a_slow_clock_stands_and_two_that_replace_one_both_stand(tmp_path):
-    first = Ledger(tmp_path)
+    first = opened(tmp_path)
     old = first.add("judgement", row(1))
     second = read(tmp_path)
     new = second.add("judgement", row(2), [old.id])
@@ -96,7 +104,7 @@ def test_a_later_line_of_a_slow_clock_stands_and_two_that_replace_one_both_stand
 
 
 def test_what_is_taken_back_brings_back_what_it_replaced(tmp_path):
-    ledger = Ledger(tmp_path)
+    ledger = opened(tmp_path)
     one = ledger.add("judgement", row(1))
     two = ledger.add("judgement", row(2), [one.id])
     ledger.add("undo", row(2), [two.id])
@@ -106,14 +114,14 @@ def test_what_is_taken_back_brings_back_what_it_replaced(tmp_path):
 def test_a_sitting_has_a_file_that_no_other_has(tmp_path, monkeypatch):
     names = iter(["0" * 16, "0" * 16, "1" * 16])
     monkeypatch.setattr(ledgers, "token_hex", lambda _: next(names))
-    one = Ledger(tmp_path).add("note", row(1))
+    one = opened(tmp_path).add("note", row(1))
     with pytest.raises(FileExistsError):
-        Ledger(tmp_path).add("note", row(2))
+        opened(tmp_path).add("note", row(2))
     assert stands(read(tmp_path)) == [(one.id, row(1))]
 
 
 def test_git_and_sync_folders_may_change_ends_of_lines_and_names(tmp_path):
-    ledger = Ledger(tmp_path)
+    ledger = opened(tmp_path)
     for number in range(3):
         ledger.add("note", row(number))
     (path,) = tmp_path.glob("ledger/*.jsonl")
@@ -121,7 +129,7 @@ def test_git_and_sync_folders_may_change_ends_of_lines_and_names(tmp_path):
     path.with_name(f"{path.stem} (conflicted copy).jsonl").write_bytes(path.read_bytes())
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     again = read(tmp_path)
-    assert (stands(again), again.damage) == (before, [])
+    assert (stands(again), again.damage) == (before, {})
     assert "-text" in (tmp_path / "ledger" / ".gitattributes").read_text("utf-8")
 
 
@@ -146,7 +154,7 @@ GOOD = {"id": "0123456789abcdef-1", "clock": 1, "kind": "note", "row": {}}
     ],
 )  # fmt: skip
 def test_a_line_that_is_none_is_named_once_and_left_out(tmp_path, line):
-    ledger = Ledger(tmp_path)
+    ledger = opened(tmp_path)
     ledger.add("note", row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     with path.open("ab") as file:
@@ -176,7 +184,7 @@ def test_a_pipe_or_a_link_among_the_files_is_named(tmp_path):
 
 @pytest.mark.parametrize("call", ["write_all", "force_to_disk"])
 def test_what_was_said_not_to_be_kept_is_not_kept(tmp_path, monkeypatch, call):
-    ledger = Ledger(tmp_path)
+    ledger = opened(tmp_path)
     kept = [ledger.add("note", row(1)).id]
 
     def fails(*_):
@@ -193,7 +201,7 @@ def test_what_was_said_not_to_be_kept_is_not_kept(tmp_path, monkeypatch, call):
 
 
 def test_a_folder_that_was_exchanged_gets_a_new_file(tmp_path):
-    ledger = Ledger(tmp_path)
+    ledger = opened(tmp_path)
     ledger.add("note", row(1))
     shutil.move(tmp_path / "ledger", tmp_path / "old")
     line = ledger.add("note", row(2))
@@ -201,7 +209,7 @@ def test_a_folder_that_was_exchanged_gets_a_new_file(tmp_path):
 
 
 def test_a_table_comes_in_whole_and_once(tmp_path, monkeypatch):
-    ledger, digest = Ledger(tmp_path), token_hex(32)
+    ledger, digest = opened(tmp_path), token_hex(32)
     rows = [(row(1), ""), None, (row(2), "")]
     with monkeypatch.context() as disk:
         disk.setattr(io, "write_all", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
@@ -212,6 +220,6 @@ def test_a_table_comes_in_whole_and_once(tmp_path, monkeypatch):
     assert [name.partition("-")[2] for name, _ in stands(ledger)] == ["2", "4"]
     other = tmp_path / "other"
     other.mkdir()
-    Ledger(other).add_table(digest, "note", [(row(1), ""), (row(3), ""), None])
+    opened(other).add_table(digest, "note", [(row(1), ""), (row(3), ""), None])
     copy(other, tmp_path)  # the same table on another machine, which knew another row
     assert len(stands(read(tmp_path))) == 2
