@@ -41,6 +41,9 @@ COOKIE = "obygaze"
 ENTRY = "/enter/"
 """Before the token in the address; a query would be blotted out where addresses are printed."""
 
+LEADING = '<!doctype html><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url={}">'
+"""Page that leads to another."""
+
 HEADERS = {
     "content-security-policy": "frame-ancestors 'none'",  # the pages themselves say the rest
     "x-content-type-options": "nosniff",
@@ -104,7 +107,8 @@ class OnlyOwner:
             and secrets.compare_digest(given.encode(), keys.token.encode())
         ):
             keys.token = ""
-            answer = RedirectResponse(f"/{keys.path}/", 303)
+            # A page, since a cookie that is strict stays at home where another place began a redirect.
+            answer = HTMLResponse(LEADING.format(f"/{keys.path}/"))
             answer.set_cookie(COOKIE, keys.cookie, path=f"/{keys.path}/", httponly=True, samesite="strict")
             return answer
         if not secrets.compare_digest(request.cookies.get(COOKIE, "").encode(), keys.cookie.encode()):
@@ -289,7 +293,7 @@ def _door(address: str) -> Iterator[str]:
     """Make a page that leads to an address, and that only its owner can read: all can read command lines."""
     handle, name = tempfile.mkstemp(".html", "obygaze-")  # mode 0600
     with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">')
+        file.write(LEADING.format(address))
     try:
         yield Path(name).as_uri()
     finally:

@@ -38,8 +38,8 @@ class Served:
         self.entry, self.cookie, self.base = f"/{entry}", "", ""
         if not enter:
             return
-        self.entered, _ = self.ask("GET", self.entry)
-        self.base = self.entered.getheader("location", "").rstrip("/")
+        self.entered, page = self.ask("GET", self.entry)
+        self.base = page.decode().partition("url=")[2].partition('"')[0].rstrip("/")
         self.set_cookie = self.entered.getheader("set-cookie", "")
         self.cookie = self.set_cookie.partition(";")[0]
 

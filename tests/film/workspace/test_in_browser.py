@@ -10,6 +10,7 @@ import pytest
 from obygaze_features.manifest import import_spans
 from obygaze_film import Timeline
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES
+from obygaze_film.workspace.server import _door
 from tests.files import rows_of
 from tests.film.conftest import LONG_MS, axe_violations
 from tests.planted_models import codebook
@@ -31,7 +32,8 @@ def opened(serve, films, film, tmp_path, browser):
     """The workspace in a browser: its page, all requests, all errors, and the folders."""
     ignored = shutil.ignore_patterns("*-1.0.0", "*.staging")
     shutil.copytree(films / "scored", tmp_path / "scored", ignore=ignored)
-    served = serve(tmp_path / "scored", films / "violence.codebook.toml", "--film", str(film))
+    book = films / "violence.codebook.toml"
+    served = serve(tmp_path / "scored", book, "--film", str(film), enter=False)
     context = browser.new_context(viewport={"width": 1400, "height": 900})
     context.set_default_timeout(LONG_MS)
     page = context.new_page()
@@ -39,7 +41,9 @@ def opened(serve, films, film, tmp_path, browser):
     page.on("request", lambda one: requests.append(one.url))
     page.on("console", lambda one: errors.append(one.text))
     page.on("pageerror", lambda one: errors.append(str(one)))
-    page.goto(served.address)
+    with _door(served.address) as door:
+        page.goto(door)
+        page.wait_for_url("http://**/films")
     yield page, requests, errors, tmp_path / "scored" / "tt1"
     context.close()
 
@@ -119,7 +123,7 @@ def test_a_sitting_by_keys(opened, tmp_path):
     (own,) = (clip for clip in clips if clip.start_s == 250)
     assert (own.end_s, own.level) == (262, "violent")
     assert errors == []
-    assert {url.split("/")[2] for url in requests} == {requests[0].split("/")[2]}
+    assert {url.split("/")[2] for url in requests} == {"", page.url.split("/")[2]}  # "" of the file
 
 
 def read(page, name="AB"):
@@ -218,8 +222,10 @@ def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film
     page = opened[0]
     path = tmp_path / "tt2.mkv"
     shutil.copy(film, path)  # the same codec in a container that not all browsers open
-    served = serve(films / "scored" / "tt2", films / "violence.codebook.toml", "--film", str(path))
+    book = films / "violence.codebook.toml"
+    served = serve(films / "scored" / "tt2", book, "--film", str(path), enter=False)
     page.goto(served.address)
+    page.wait_for_url("**/read")
     with page.expect_event("load"):  # it shows the copy as soon as there is one
         page.get_by_role("button", name="Make the copy").click()
     until(page, "document.querySelector('video')?.duration > 595")
