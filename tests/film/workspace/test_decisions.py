@@ -16,6 +16,7 @@ from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace import pages
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
 from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions, judged_files
+from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.pages import OpenFilm, next_window, read_page, shown_decisions
 from tests.files import rows_of
 from tests.film.films import scored_film
@@ -527,13 +528,13 @@ def test_links_of_a_strangers_folder_lead_nowhere(place, tmp_path):
 def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(place, monkeypatch):
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)
     film = OpenFilm(0, place[1], Decisions(*place))
-    made = film.decisions
+    made, other = film.decisions, Ledger(place[0], print)
     for judge_number in range(16):
         for number, (start, end) in enumerate(made.windows[:10], start=1):
             row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "annotator": f"J{judge_number}"}
             level = "violent" if (number + judge_number) % 3 else "calm"
             row |= {"seen_score": "0", "place": f"{number}", "windows": "10", "level": level}
-            made.ledger.add("judgement", row)
+            other.add("judgement", row)
     share = next_window(film, "J3", 10)["share"]
     assert "100 of 120 pairs" in share
     assert share.count(" windows alike") == pages.MOST_NAMED
