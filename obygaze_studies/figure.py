@@ -1,6 +1,7 @@
 """Set the style of figures and save them: the same numbers give the same bytes."""
 
 from collections.abc import Callable, Mapping
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,7 @@ BLUE, ORANGE, GREY = "#4477aa", "#ee8866", "#777777"
 WIDTH = 7.2
 """Width in inches of a figure across both columns; letters are at least 6 points at this width."""
 
-_STYLE: Any = {
-    # Keep text editable and searchable: SVG names the font, PDF embeds it.
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "obygaze",
-    # The first font is part of matplotlib, so the layout is the same everywhere; an SVG names all fonts.
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
-    "font.size": 8,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "hatch.linewidth": 0.8,
-}
+_STYLE = files(__package__).joinpath("figure.mplstyle")
 
 _METADATA: Mapping[str, Any] = {
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -38,9 +23,6 @@ _METADATA: Mapping[str, Any] = {
 }
 """Metadata of matplotlib (version, date) that is left out."""
 
-SUFFIXES = tuple(sorted(_METADATA))
-"""Suffixes of the files that a figure is saved as."""
-
 
 def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) -> None:
     """Draw a figure of a size in inches, and save it as .pdf, .png (300 dpi) or .svg.
@@ -48,11 +30,12 @@ def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) 
     Of a path that ends in none of these all three are saved, in one layout, for laying out takes as long as
     drawing. The files have no date, version or random ids.
     """
-    with rc_context(_STYLE):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with as_file(_STYLE) as style, rc_context(fname=style):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
-        suffixes = (path.suffix,) if path.suffix.lower() in _METADATA else SUFFIXES
+        suffixes = (path.suffix,) if path.suffix.lower() in _METADATA else sorted(_METADATA)
         for suffix in suffixes:
             file = path if suffix == path.suffix else path.with_name(path.name + suffix)
             figure.savefig(file, dpi=300, metadata=_METADATA[suffix.lower()])

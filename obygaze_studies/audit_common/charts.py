@@ -4,7 +4,7 @@ Made without a screen; the same numbers give the same bytes.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,6 @@ PICTURE_PIXELS = 640
 """Longest side of a picture on a sheet of several."""
 
 Values = Mapping[str, Sequence[float | None]]
-
-
-def draw(path: Path, size: tuple[float, float], fill: Callable[[Figure], None]) -> None:
-    """Save a figure of a size in inches, which `fill` draws, as .pdf, .png or .svg."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save(path, size, fill)
 
 
 def draw_bars(
@@ -120,7 +114,7 @@ def draw_bars(
             figure.legend(loc="outside upper right", ncols=4)
 
     lines = max(len(series) / 2, 1 + max(label.count("\n") for label in labels) / 2)
-    draw(path, (WIDTH, 1.0 + 0.28 * len(labels) * lines), fill)
+    save(path, (WIDTH, 1.0 + 0.28 * len(labels) * lines), fill)
 
 
 def _known(value: float | None) -> float | None:
@@ -166,7 +160,7 @@ def draw_stacks(panels: Mapping[str, Mapping[str, Mapping[str, float]]], axis: s
             axes.invert_yaxis()
             axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
-    draw(path, (WIDTH, 1.0 + 0.5 * sum(map(len, panels.values()))), fill)
+    save(path, (WIDTH, 1.0 + 0.5 * sum(map(len, panels.values()))), fill)
 
 
 def draw_timelines(
@@ -197,7 +191,7 @@ def draw_timelines(
         keys = [Patch(facecolor=shade, label=what, **edge) for what, shade in shades.items()]
         figure.legend(handles=keys, loc="outside upper center", ncols=len(keys))
 
-    draw(path, (WIDTH, 0.9 + 0.42 * len(rows)), fill)
+    save(path, (WIDTH, 0.9 + 0.42 * len(rows)), fill)
 
 
 def draw_tree(
@@ -223,7 +217,7 @@ def draw_tree(
         look |= {"feature_names": names, "class_names": classes, "max_depth": n_levels - 1}
         plot_tree(tree, ax=figure.subplots(), **look)
 
-    draw(path, (WIDTH, 0.5 + n_levels), fill)
+    save(path, (WIDTH, 0.5 + n_levels), fill)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +255,7 @@ def draw_panels(
         if scale:
             figure.colorbar(shown, ax=axes, shrink=0.8, label=scale)
 
-    draw(path, size, fill)
+    save(path, size, fill)
 
 
 def _draw_panel(axes: Axes, panel: Panel, top: float | None) -> Any:
