@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
+from unicodedata import normalize
 
 from obygaze_features.door import STANDARD, open_regular
 from obygaze_features.errors import OutputError
@@ -332,6 +333,20 @@ def local_path(path: Path | str) -> Path:
     """Return a path that a user gave, as text or not, with a ``~`` at its beginning replaced."""
     # Not Path.expanduser, which raises where there is no such user.
     return Path(os.path.expanduser(path))  # noqa: PTH111
+
+
+def in_any_form(folder: Path, inside: str) -> Path:
+    """Find a file below a folder in whichever Unicode form its name is stored; as written if absent.
+
+    macOS and some archives store accents decomposed (NFD), manifests have them composed (NFC).
+    """
+    if inside.isascii():
+        return folder / inside
+    path = folder
+    for part in Path(inside).parts:
+        forms = (part, normalize("NFC", part), normalize("NFD", part))
+        path /= next((form for form in forms if os.path.lexists(path / form)), part)
+    return path
 
 
 def refuse_existing(*paths: Path | None, force: bool = False) -> None:

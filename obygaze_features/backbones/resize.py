@@ -2,10 +2,11 @@
 
 The numpy code is the definition. OpenCV, if installed, gives the same result faster. Its sums are always
 used; its bilinear filter is used only for sizes where this build equals numpy bit for bit (builds for other
-processors may round differently).
+processors may round differently). So are Pillow's filters, for the large frames that it is quicker with.
 """
 
 import importlib
+import math
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
@@ -17,6 +18,8 @@ from obygaze_features.workers import in_worker
 
 PILLOW_BITS = 22  # of the fraction that Pillow gives its 8-bit coefficients: 32 - 8 - 2
 OPENCV_BITS = 11  # of the fraction that OpenCV gives its 8-bit coefficients
+LARGE = 1 << 20  # pixels of a frame from which on Pillow is quicker
+Kernel = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 MOST_SUMMED = (1 << 31) // 255  # pixels whose sum fits in OpenCV's 32-bit sums
 
 
@@ -119,7 +122,7 @@ def antialiased_resize(
     image: NDArray[np.uint8],
     size: tuple[int, int],
     crop: tuple[int, int, int, int],
-    kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    kernel: Kernel,
     support: float,
     *,
     bits: int | None = PILLOW_BITS,
@@ -148,6 +151,49 @@ def antialiased_resize(
     -------
     `[crop height, crop width, C]`.
     """
+    is_large = bits == PILLOW_BITS and image.shape[0] * image.shape[1] >= LARGE and image.shape[2] == 3
+    if is_large and _pillow_agrees(image.shape, size, crop, kernel, support):
+        return _by_pillow(image, size, crop, kernel)
+    return _antialiased_by_numpy(image, size, crop, kernel, support, bits=bits)
+
+
+def _by_pillow(
+    image: NDArray[np.uint8], size: tuple[int, int], crop: tuple[int, int, int, int], kernel: Kernel
+) -> NDArray[np.uint8]:
+    from PIL import Image  # noqa: PLC0415 - not needed to read a store
+
+    top, left, height, width = crop
+    filters = {bilinear: Image.Resampling.BILINEAR, bicubic: Image.Resampling.BICUBIC}
+    resized = Image.fromarray(image).resize(size[::-1], filters[kernel])
+    return np.asarray(resized)[top : top + height, left : left + width].copy()
+
+
+@lru_cache(maxsize=64)
+def _pillow_agrees(
+    shape: tuple[int, int, int],
+    size: tuple[int, int],
+    crop: tuple[int, int, int, int],
+    kernel: Kernel,
+    support: float,
+) -> bool:
+    """Return whether Pillow resizes noise of a shape bit-identically to numpy."""
+    noise = np.frombuffer(np.random.default_rng(0).bytes(math.prod(shape)), np.uint8).reshape(shape)
+    ours = _antialiased_by_numpy(noise, size, crop, kernel, support, bits=PILLOW_BITS)
+    try:
+        return np.array_equal(ours, _by_pillow(noise, size, crop, kernel))
+    except (ImportError, KeyError):  # not installed, or no filter of Pillow's
+        return False
+
+
+def _antialiased_by_numpy(
+    image: NDArray[np.uint8],
+    size: tuple[int, int],
+    crop: tuple[int, int, int, int],
+    kernel: Kernel,
+    support: float,
+    *,
+    bits: int | None,
+) -> NDArray[np.uint8]:
     top, left, height, width = crop
     rows, row_weights, row_bits = _taps(image.shape[0], size[0], kernel, support, bits)
     columns, column_weights, column_bits = _taps(image.shape[1], size[1], kernel, support, bits)
@@ -197,7 +243,7 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[n
 def _taps(
     size: int,
     n: int,
-    kernel: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    kernel: Kernel,
     support: float,
     bits: int | None,
 ) -> tuple[NDArray[np.intp], NDArray[np.int32], int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import local_path, write_together
+from obygaze_features.io import in_any_form, local_path, write_together
 from obygaze_features.manifest.clip import (
     Clip,
     Collected,
@@ -160,8 +160,8 @@ class Manifest:
         return replace(self, clips=tuple(clips))
 
     def video_path(self, clip: Clip) -> Path | None:
-        """Return the path of a clip's video, None where the manifest has none; the file may be missing."""
-        return self.root / clip.video if clip.video else None
+        """Return the path of a clip's video in the form it is stored in, None where the manifest has none."""
+        return in_any_form(self.root, clip.video) if clip.video else None
 
     def placed_in(self, folder: Path | str) -> "Manifest":
         """Rewrite video paths for a manifest that lies in another folder."""

@@ -123,6 +123,15 @@ def test_the_resize_is_pillows_bit_for_bit_at_any_size(height, width, new_height
     assert np.array_equal(found, pillow(image, new_height, new_width, resample))
 
 
+@pytest.mark.parametrize("name", FILTERS)
+def test_of_large_frames_pillow_and_numpy_make_the_same_pixels(monkeypatch, name):
+    kernel, support, _ = FILTERS[name]
+    image, size, crop = noise(1080, 1920), (224, 398), (0, 87, 224, 224)
+    by_pillow = antialiased_resize(image, size, crop, kernel, support)
+    monkeypatch.setattr(resize, "_pillow_agrees", lambda *_: False)
+    assert np.array_equal(antialiased_resize(image, size, crop, kernel, support), by_pillow)
+
+
 def test_a_crop_is_a_part_of_the_whole_and_nothing_else_is_computed():
     image = noise(300, 500)
     whole = antialiased_resize(image, (120, 200), (0, 0, 120, 200), bicubic, 2.0)

@@ -2,6 +2,7 @@
 
 import hashlib
 import tempfile
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,15 @@ def test_a_manifest_written_elsewhere_still_finds_its_videos(tmp_path):
     assert path.is_file()
     assert read.video_path(read.by_id["b"]) is None
     assert read.digest() == placed.digest()
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_video_is_found_in_whichever_form_its_name_is_stored(tmp_path, form):
+    stored = tmp_path / unicodedata.normalize(form, "Amélie") / unicodedata.normalize("NFD", "début.mp4")
+    stored.parent.mkdir()
+    stored.touch()
+    for written in ("NFC", "NFD"):
+        clip = Clip("a", "m", unicodedata.normalize(written, "Amélie/début.mp4"))
+        assert Manifest((clip,), tmp_path).video_path(clip).samefile(stored)
+    lost = Clip("b", "m", "à.mp4")
+    assert Manifest((lost,), tmp_path).video_path(lost) == tmp_path / "à.mp4"
