@@ -163,7 +163,10 @@ def _by_pillow(
     from PIL import Image  # noqa: PLC0415 - not needed to read a store
 
     top, left, height, width = crop
-    filters = {bilinear: Image.Resampling.BILINEAR, bicubic: Image.Resampling.BICUBIC}
+    filters: dict[Kernel, Image.Resampling] = {
+        bilinear: Image.Resampling.BILINEAR,
+        bicubic: Image.Resampling.BICUBIC,
+    }
     resized = Image.fromarray(image).resize(size[::-1], filters[kernel])
     return np.asarray(resized)[top : top + height, left : left + width].copy()
 
