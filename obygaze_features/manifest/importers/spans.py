@@ -409,7 +409,8 @@ class _Made:
     def _is_span(self, account: Account, raw: RawSpan) -> bool:
         """Leave out what can be no span, and what a model wrote."""
         if raw.start_s < 0 or raw.end_s <= raw.start_s:
-            account.leave(raw.where, "a time below zero" if raw.start_s < 0 else "it ends before it starts")
+            ends = "it has no length" if raw.end_s == raw.start_s else "it ends before it starts"
+            account.leave(raw.where, "a time below zero" if raw.start_s < 0 else ends)
         elif _is_short(raw.start_s, raw.end_s):
             account.leave(raw.where, "shorter than a frame")
         elif any(plain(name).startswith(f"{MODEL}:") for name in (raw.tier, raw.text)):

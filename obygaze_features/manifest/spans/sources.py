@@ -114,7 +114,7 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     "via": SpanSource(read_via, _holds(f"^{re.escape(VIA_HEADER)}")),
     "rttm": SpanSource(
         read_rttm,
-        _holds(r"^SPEAKER[ \t]+\S+[ \t]+\S.* <NA>"),
+        _holds(r"^SPEAKER[ \t]+\S+[ \t]+\S.*[ \t]<NA>"),
         lambda spans, movie, _: write_rttm([(span.text, span) for span in spans], movie),
     ),
     "srt": SpanSource(read_srt, _holds(r"-->|^\s*\{\d+\}\{\d+\}"), lambda spans, *_: write_srt(spans)),
@@ -125,7 +125,11 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     "judgements": SpanSource(_no_reader, _columns((*TIMES, SEEN_SCORE)), is_signed=True),
     "table": SpanSource(_no_reader, _columns(TIMES)),
     "elan-text": SpanSource(
-        read_elan_text, _holds(r"(?:^|[\t,])\"?Begin Time - |^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")
+        read_elan_text,
+        lambda given: (
+            any(cell.startswith("begin time - ") for row in _first_rows(given) for cell in row)
+            or _holds(r"^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")(given)
+        ),
     ),
     **offered("obygaze.importers", SpanSource),
 }

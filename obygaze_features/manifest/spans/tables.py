@@ -33,6 +33,8 @@ VIA_HEADER = "# CSV_HEADER = metadata_id,"
 _ELAN_TIME = re.compile(r"(Begin|End) Time - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)")
 _FILM = ("movie", "movie_name", "film", "video", "MOVIE", "MOVIE_NAME", "FILM")
 """Columns in which exports of several films name each."""
+_TITLE = re.compile(r"(?!.* Time - )(?:[^\t]*$|\"?sep=)", re.IGNORECASE)
+"""What stands above ELAN's annotations: lines without tabs, and a spreadsheet's own."""
 _OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
 
 J = TypeVar("J")
@@ -181,8 +183,11 @@ def _refuse_shifted(given: Given, rows: Sequence[Row], head: Records) -> None:
 # ---------------------------------------------------------------------------
 def read_elan_text(given: Given) -> Iterator[RawSpan]:
     """Yield the annotations of ELAN's tab-delimited text or CSV: with a header, or without."""
+    if is_workbook(given.content):
+        yield from _with_header(given, given.sheet)
+        return
     lines = list(enumerate(re.split(r"\r\n|\r|\n", given.text.removeprefix("\ufeff")), start=1))
-    titles = list(takewhile(lambda each: "\t" not in each[1] and " Time - " not in each[1], lines))
+    titles = list(takewhile(lambda each: _TITLE.match(each[1]), lines))
     for _, line in titles:
         if (moved := _OFFSET.match(line.strip('"'))) and int(moved[1]):
             raise given.error(
@@ -194,7 +199,8 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
     if "\t" in body[0][1]:  # ELAN quotes nothing there
         rows = [(at, line.split("\t")) for at, line in body]
     else:
-        rows = [(at, next(csv.reader([line]))) for at, line in body]
+        sign = ";" if ";" in body[0][1] else ","
+        rows = [(at, next(csv.reader([line], delimiter=sign))) for at, line in body]
     if any(_ELAN_TIME.fullmatch(cell.strip()) for cell in rows[0][1]):
         yield from _with_header(given, rows)
     else:

@@ -67,6 +67,8 @@ READ = {
     "TextGrid short, old": SHORT.replace("ooTextFile", "ooTextFile short").replace("Object class = ", ""),
     "RTTM with other records first": "LEXEME a 1 1 4 hi lex x <NA> <NA>\nSPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\n",
     "ELAN as CSV": "Tier,Begin Time - ss.msec,End Time - ss.msec,Annotation\nlevel,1.000,5.000,S\n",
+    "ELAN saved by a spreadsheet": "sep=;\nTier;Begin Time - ss.msec;End Time - ss.msec;Annotation\nlevel;1,0;5,0;S\n",
+    "RTTM with tabs": "SPEAKER\ta\t1\t1\t4\t<NA>\t<NA>\tS\t<NA>\t<NA>\n",
     "ELAN in frames of PAL": elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff PAL", "End Time - hh:mm:ss:ff PAL", "Annotation")),
     "ELAN without header, numbers as participant": tabbed(["level", "12", *CLOCKS, "00:00:04.000", "S"]),
     "ELAN without header, with its file": tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "C:\\d\\a.eaf"]),
