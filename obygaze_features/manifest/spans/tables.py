@@ -243,11 +243,15 @@ def _even(given: Given, rows: Records, width: int) -> Records:
     return [(at, cells) for at, cells in rows if len(cells) == width]
 
 
+TOLD_BY = 200
+"""Rows by which columns without names are told."""
+
+
 def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     """Tell columns by their forms: tier, participant, begins, ends, durations, text, names of files."""
     rows = _even(given, rows, Counter(len(cells) for _, cells in rows).most_common(1)[0][0])
     columns = list(zip(*(cells for _, cells in rows), strict=True))
-    first, end, text = _layout(given, columns)
+    first, end, text = _layout(given, [column[:TOLD_BY] for column in columns])
     in_ms = all(cell.strip().isdecimal() for cell in columns[first])
     files = columns[text + 1 :]
     if any("." not in cell for column in files for cell in column):

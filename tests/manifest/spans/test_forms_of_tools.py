@@ -2,7 +2,10 @@
 """Forms that tools and people really write: each is read whole, or refused with its own reason."""
 
 import json
+import re
+import textwrap
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -184,3 +187,21 @@ def test_a_film_that_is_named_is_no_film_of_several(tmp_path):
     (tmp_path / "a.x").write_text(boris(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
     with pytest.raises(ManifestError, match="2 films"):
         import_spans([tmp_path / "a.x"], tmp_path, movie="a")
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "corpora.md"
+
+
+def test_each_format_that_the_page_shows_is_read_as_it_says(tmp_path):
+    shown = re.findall(
+        r"^- \*\*([a-z-]+)\*\*.*\n(?:  \S.*\n)*\n((?: {6}.*\n)+)",
+        PAGE.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert len(shown) == 10
+    for kind, sample in shown:
+        path = tmp_path / "tt0000042.x"
+        path.write_text(textwrap.dedent(sample), encoding="utf-8")
+        imported = import_spans([path], tmp_path, rate=Fraction(25))
+        assert imported.accounts[0].kind == kind
+        assert [(c.movie, c.start_s, c.end_s) for c in imported.manifest] == [("tt0000042", 1.0, 5.0)]
