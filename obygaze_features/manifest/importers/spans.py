@@ -1,7 +1,6 @@
 """Import spans of films from the files of other tools, subtitles and tables, as a manifest."""
 
 import posixpath
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -14,14 +13,15 @@ from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import Clip, Collected, clip_of, split_concepts, stored_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
-from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, list_files, movie_of, name_of
+from obygaze_features.manifest.importers.film_files import FilmFiles
+from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, movie_of, name_of
 from obygaze_features.manifest.importers.imported import Imported, slug, unique_id
 from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, MODEL, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
-from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain, refuse_twins
+from obygaze_features.manifest.spans.names import is_foreign, path_of, plain, refuse_twins
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
 from obygaze_features.manifest.spans.tables import media_name, records_of
 from obygaze_features.manifest.text_tables import (
@@ -122,7 +122,7 @@ def import_spans(
         if role not in ROLES:
             raise ManifestError(f"tier {name!r}: {role!r} is no role: expected levels or concepts")
     root = local_path(root)
-    made = _Made(root, codebook, annotator, _Films(videos, root), length_of)
+    made = _Made(root, codebook, annotator, FilmFiles(videos, root), length_of)
     for path in map(local_path, files):
         given = Given(path, rate, encoding, movie, tiers or {})
         given.account.kind = kind or kind_of(given)
@@ -133,65 +133,11 @@ def import_spans(
     return made.imported()
 
 
-class _Films:
-    """The video files below a folder, found by any spelling of their paths."""
-
-    def __init__(self, folder: Path | str | None, root: Path) -> None:
-        self.root = root
-        self.folder = None if folder is None else local_path(folder)
-        self.files: list[PurePosixPath] = []
-        self.notices: list[str] = []
-        if self.folder is not None:
-            self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
-        self._named: set[PurePosixPath] = set()
-        self._found: dict[str, PurePosixPath | None] = {}
-
-    def find(self, place: str) -> PurePosixPath | None:
-        """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
-        if place not in self._found:
-            self._found[place] = self._look_for(place)
-        return self._found[place]
-
-    def _look_for(self, place: str) -> PurePosixPath | None:
-        wanted = path_of(composed(place.strip()))
-        parts = [part for part in wanted.parts if part not in {"/", "\\", "."}]
-        for n in range(len(parts), 0, -1):
-            end = plain("/".join(parts[-n:]))
-            found = [file for file in self.files if plain("/".join(file.parts[-n:])) == end]
-            exact = [file for file in found if composed("/".join(file.parts[-n:])) == "/".join(parts[-n:])]
-            if len(one := exact or found) == 1:
-                self._named.add(one[0])
-                return one[0]
-            if found:
-                raise ManifestError(
-                    f"{place!r} could be {' or '.join(map(str, found))}: give more of its path", "video"
-                )
-        stems = {file.stem: file for file in self.files}
-        stem = find_film(media_name(place), stems) if self.files else None
-        if stem is not None:
-            self._named.add(stems[stem])
-        return None if stem is None else stems[stem]
-
-    def unnamed(self) -> str:
-        """Say how many videos no span names."""
-        n = len(set(self.files) - self._named)
-        return f"left out {counted(n, 'video')} that no span names" if n else ""
-
-    def hint(self, place: str) -> str:
-        """Propose the video whose letters and digits are the same: clips' names differ by one."""
-
-        def bare(name: str) -> str:
-            return re.sub(r"[\W_]", "", plain(name))
-
-        near = next((file for file in self.files if bare(file.stem) == bare(path_of(place).stem)), None)
-        return f" (did you mean '{near}'?)" if near else ""
-
-
 class _Made:
     """The clips that files give, and what is to be said of them."""
 
     def __init__(
-        self, root: Path, codebook: Codebook | None, annotator: str, films: _Films,
+        self, root: Path, codebook: Codebook | None, annotator: str, films: FilmFiles,
         length_of: Callable[[Path], float | None] | None,
     ) -> None:  # fmt: skip
         self._root, self._codebook, self._annotator, self._films = root, codebook, composed(annotator), films

@@ -13,8 +13,10 @@ from typing import Final
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
 from obygaze_features.io import local_path
+from obygaze_features.manifest.spans.boris import BORIS_BOUT, BORIS_EVENT, read_boris
 from obygaze_features.manifest.spans.documents import read_activitynet, read_cvat, read_labelstudio
 from obygaze_features.manifest.spans.eaf import read_eaf
+from obygaze_features.manifest.spans.elan_text import read_elan_text
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import (
@@ -26,18 +28,9 @@ from obygaze_features.manifest.spans.subtitles import (
     write_srt,
     write_vtt,
 )
-from obygaze_features.manifest.spans.tables import (
-    BORIS_BOUT,
-    BORIS_EVENT,
-    VIA_HEADER,
-    VIAN_PROJECT,
-    VIAN_SEGMENTS,
-    read_boris,
-    read_elan_text,
-    read_via,
-    read_vian,
-)
+from obygaze_features.manifest.spans.tables import VIAN_PROJECT, VIAN_SEGMENTS, read_vian
 from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid, write_rttm, write_textgrid
+from obygaze_features.manifest.spans.via import VIA_HEADER, read_via
 from obygaze_features.manifest.spans.workbook import is_workbook
 from obygaze_features.manifest.text_tables import DELIMITERS, HEADER_ROWS, SEEN_SCORE, TIMES
 from obygaze_features.plugins import offered

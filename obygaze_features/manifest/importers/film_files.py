@@ -1,0 +1,66 @@
+"""Find the video files that other people's annotations name, however they spell them."""
+
+import re
+from pathlib import Path, PurePosixPath
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.io import local_path
+from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, list_files
+from obygaze_features.manifest.spans.names import find_film, path_of, plain
+from obygaze_features.manifest.spans.tables import media_name
+from obygaze_features.manifest.text_tables import counted
+from obygaze_features.text import composed
+
+
+class FilmFiles:
+    """The video files below a folder, found by any spelling of their paths."""
+
+    def __init__(self, folder: Path | str | None, root: Path) -> None:
+        self.root = root
+        self.folder = None if folder is None else local_path(folder)
+        self.files: list[PurePosixPath] = []
+        self.notices: list[str] = []
+        if self.folder is not None:
+            self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
+        self._named: set[PurePosixPath] = set()
+        self._found: dict[str, PurePosixPath | None] = {}
+
+    def find(self, place: str) -> PurePosixPath | None:
+        """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
+        if place not in self._found:
+            self._found[place] = self._look_for(place)
+        return self._found[place]
+
+    def _look_for(self, place: str) -> PurePosixPath | None:
+        wanted = path_of(composed(place.strip()))
+        parts = [part for part in wanted.parts if part not in {"/", "\\", "."}]
+        for n in range(len(parts), 0, -1):
+            end = plain("/".join(parts[-n:]))
+            found = [file for file in self.files if plain("/".join(file.parts[-n:])) == end]
+            exact = [file for file in found if composed("/".join(file.parts[-n:])) == "/".join(parts[-n:])]
+            if len(one := exact or found) == 1:
+                self._named.add(one[0])
+                return one[0]
+            if found:
+                raise ManifestError(
+                    f"{place!r} could be {' or '.join(map(str, found))}: give more of its path", "video"
+                )
+        stems = {file.stem: file for file in self.files}
+        stem = find_film(media_name(place), stems) if self.files else None
+        if stem is not None:
+            self._named.add(stems[stem])
+        return None if stem is None else stems[stem]
+
+    def unnamed(self) -> str:
+        """Say how many videos no span names."""
+        n = len(set(self.files) - self._named)
+        return f"left out {counted(n, 'video')} that no span names" if n else ""
+
+    def hint(self, place: str) -> str:
+        """Propose the video whose letters and digits are the same: clips' names differ by one."""
+
+        def bare(name: str) -> str:
+            return re.sub(r"[\W_]", "", plain(name))
+
+        near = next((file for file in self.files if bare(file.stem) == bare(path_of(place).stem)), None)
+        return f" (did you mean '{near}'?)" if near else ""

@@ -1,0 +1,106 @@
+"""Read events of BORIS: aggregated ones, and tabular ones of its versions 7 to 9.
+
+Source: BORIS user guide, "Export events".
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import takewhile
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.instant import time_code
+from obygaze_features.manifest.spans.subtitles import one_line
+from obygaze_features.manifest.spans.tables import Times, first_of, records_of, table, timed
+from obygaze_features.manifest.spans.workbook import Records
+from obygaze_features.manifest.text_tables import HEADER_ROWS, Row
+
+BORIS_EVENT = ("Behavior", "Time")
+BORIS_BOUT = ("Behavior", "Start (s)", "Stop (s)")
+MEDIA = ("Media file name", "Media file path", "Media file", "Source")
+OFFSET, OBSERVATION, TYPE = "Time offset (s)", "Observation id", "Behavior type"
+
+
+def read_boris(given: Given) -> Iterator[RawSpan]:
+    """Yield the state events of BORIS: aggregated ones, or tabular ones whose START and STOP are paired."""
+    records = records_of(given, ("Behavior",))
+    bouts = any(set(BORIS_BOUT) <= {cell.strip() for cell in cells} for _, cells in records[0][:HEADER_ROWS])
+    head = list(takewhile(lambda record: "Behavior" not in record[1], records[0]))
+    events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, records)
+    rows = [row for row in events.rows if not row.is_empty]
+    _refuse_shifted(given, rows, head)
+    if bouts:
+        for row, where, start, end in timed(given, rows, Times("Start (s)", "Stop (s)")):
+            if row.cells.get(TYPE, "").strip().upper() == "POINT":
+                given.account.leave(where, "a point event, which has no end")
+            else:
+                yield _behaviour(row, where, start, end)
+        return
+    status = next((name for name in (TYPE, "Status") if name in events.columns), None)
+    if status is None:
+        raise given.error(f"no column {TYPE} or Status says which events start and stop")
+    yield from _paired(given, rows, status)
+
+
+def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]:
+    """Pair each START with the next STOP of the same observation, subject, behaviour and modifiers."""
+    begun: dict[tuple[str, ...], tuple[Row, str, float]] = {}
+    for row, where, start, _ in timed(given, rows, Times("Time", "Time")):
+        kind = row.cells[status].strip().upper()
+        names = (OBSERVATION, "Subject", "Behavior", *(n for n in row.cells if n.startswith("Modifier")))
+        key = tuple(row.cells.get(name, "") for name in names)
+        if kind == "START":
+            if key in begun:
+                given.account.leave(begun[key][1], "START without STOP")
+            begun[key] = row, where, start
+        elif kind == "STOP" and key in begun:
+            first, at, from_s = begun.pop(key)
+            given.account.seen -= 1  # a START and its STOP are one span
+            yield _behaviour(first, at, from_s, start)
+        else:
+            point = "a point event, which has no end" if kind == "POINT" else "STOP without START"
+            given.account.leave(
+                where, point if kind in {"POINT", "STOP"} else f"{kind or 'nothing'} is no START or STOP"
+            )
+    for _, where, _ in begun.values():
+        given.account.leave(where, "START without STOP")
+
+
+def _behaviour(row: Row, where: str, start: float, end: float) -> RawSpan:
+    media = _media(row)
+    cells = {"media": media[0] if media else "", "subject": first_of(row.cells, "Subject")}
+    text, tier = first_of(row.cells, "Behavior"), first_of(row.cells, "Behavioral category")
+    return RawSpan(where, start, end, text, tier, cells)
+
+
+def _media(row: Row) -> list[str]:
+    """Return the files of the first player, which follow one another; none of live observations (`NA`)."""
+    said = next((row.cells[name] for name in MEDIA if row.cells.get(name, "").strip() not in {"", "NA"}), "")
+    first = re.split(r";\s*player #\d+ *:", said, maxsplit=1, flags=re.IGNORECASE)[0]
+    return [name for name in map(one_line, first.split("|")) if name]
+
+
+def _refuse_shifted(given: Given, rows: Sequence[Row], head: Records) -> None:
+    """Refuse observations whose times do not count from the start of one film."""
+    offsets = [(row.line, row.cells.get(OFFSET, "")) for row in rows]
+    offsets += [(line, cells[1]) for line, cells in head if cells[0].strip() == OFFSET and len(cells) > 1]
+    for line, offset in offsets:
+        with suppress(ManifestError):
+            if offset.strip() in {"", "NA"} or time_code(offset.strip()) == 0:
+                continue
+        raise given.error(f"line {line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
+    media: dict[str, set[str]] = {}
+    for row in rows:
+        media.setdefault(row.cells.get(OBSERVATION, ""), set()).update(_media(row))
+    for observation, names in media.items():
+        if len(names) > 1 and any(OBSERVATION in row.cells for row in rows):
+            raise given.error(
+                f"observation {observation!r} has {len(names)} media one after the other; its times count "
+                "from the start of the first: export each film as an observation of its own"
+            )
+        if len(names) > 1:
+            raise given.error(
+                f"no column {OBSERVATION} says whether its {len(names)} media are films of their own, or one "
+                "after the other with times from the start of the first: keep that column"
+            )

@@ -1,0 +1,143 @@
+"""Read ELAN's tab-delimited text: with a header or without, and as spreadsheets save it.
+
+Source: ELAN manual, "Export as tab-delimited text".
+"""
+
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import takewhile
+
+from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.instant import CLOCK, instants
+from obygaze_features.manifest.spans.subtitles import one_line
+from obygaze_features.manifest.spans.tables import Times, first_of, table, timed
+from obygaze_features.manifest.spans.workbook import Records, is_workbook
+from obygaze_features.manifest.text_tables import Row
+
+_TIME = re.compile(r"(Begin|End) Time - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)")
+_TITLE = re.compile(r"(?!.* Time - )(?:[^\t]*$|\"?sep=)", re.IGNORECASE)
+"""What stands above the annotations: lines without tabs, and a spreadsheet's own."""
+_OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
+
+
+def read_elan_text(given: Given) -> Iterator[RawSpan]:
+    """Yield the annotations of ELAN's tab-delimited text or CSV: with a header, or without."""
+    if is_workbook(given.content):
+        yield from _with_header(given, given.sheet)
+        return
+    lines = list(enumerate(re.split(r"\r\n|\r|\n", given.text.removeprefix("\ufeff")), start=1))
+    titles = list(takewhile(lambda each: _TITLE.match(each[1]), lines))
+    for _, line in titles:
+        if (moved := _OFFSET.match(line.strip('"'))) and int(moved[1]):
+            raise given.error(
+                f"its media are moved by {moved[1]} ms: export without offsets, or give the .eaf"
+            )
+    body = [(at, line) for at, line in lines[len(titles) :] if line.strip()]
+    if not body:
+        raise given.error("no annotation of ELAN's tab-delimited text")
+    if "\t" in body[0][1]:  # ELAN quotes nothing there
+        rows = [(at, line.split("\t")) for at, line in body]
+    else:
+        sign = ";" if ";" in body[0][1] else ","
+        rows = [(at, next(csv.reader([line], delimiter=sign))) for at, line in body]
+    if any(_TIME.fullmatch(cell.strip()) for cell in rows[0][1]):
+        yield from _with_header(given, rows)
+    else:
+        yield from _without_header(given, rows)
+
+
+def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
+    header = [cell.strip() for cell in rows[0][1]]
+    forms = {(m[1], m[2]): cell for cell in header if (m := _TIME.fullmatch(cell))}
+    known = ("hh:mm:ss.ms", "ss.msec", "msec", *(form for _, form in forms if "PAL" in form))
+    form = next((form for form in known if {("Begin", form), ("End", form)} <= set(forms)), "")
+    if not form:
+        raise given.error("line 1: no begin and end times in one form: export them as hh:mm:ss.ms or ss.msec")
+    if "PAL" in form:
+        given.rate = Fraction(50 if "50" in form else 25)
+    columns = Times(forms["Begin", form], forms["End", form], 1000.0 if form == "msec" else 1.0)
+    made = table(given, (columns.start, columns.end), (_even(given, rows, len(header)), "\t"))
+    about = {"Tier", "Participant", "File Name", "File Path", ""}
+    values = [name for name in made.columns if name not in about and " - " not in name]
+    for row, where, start, end in timed(given, made.rows, columns):
+        said = {name: row.cells[name] for name in values if row.cells[name].strip()}
+        given.account.seen += len(said) - 1
+        if not said:
+            given.account.seen += 1
+            given.account.leave(where, "no text")
+        cells = {
+            "subject": first_of(row.cells, "Participant"),
+            "media": first_of(row.cells, "File Path", "File Name"),
+        }
+        for name, text in said.items():
+            yield RawSpan(where, start, end, one_line(text), row.cells.get("Tier", "") or name, cells)
+
+
+def _even(given: Given, rows: Records, width: int) -> Records:
+    """Leave out the rows that have another number of cells."""
+    for at, cells in rows:
+        if len(cells) != width:
+            given.account.seen += 1
+            given.account.leave(f"line {at}", f"{len(cells)} cells where others have {width}")
+    return [(at, cells) for at, cells in rows if len(cells) == width]
+
+
+TOLD_BY = 200
+"""Rows by which columns without names are told."""
+
+
+def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
+    """Tell columns by their forms: tier, participant, begins, ends, durations, text, names of files."""
+    rows = _even(given, rows, Counter(len(cells) for _, cells in rows).most_common(1)[0][0])
+    columns = list(zip(*(cells for _, cells in rows), strict=True))
+    first, end, text = _layout(given, [column[:TOLD_BY] for column in columns])
+    in_ms = all(cell.strip().isdecimal() for cell in columns[first])
+    files = columns[text + 1 :]
+    if any("." not in cell for column in files for cell in column):
+        raise given.error(f"{len(files)} columns after the text: export them from ELAN with a header")
+    names = [("0", first), ("1", end), ("tier", 0), ("text", text), *([("media", text + 1)] if files else [])]
+    made = [Row(at, {name: cells[place] for name, place in names}) for at, cells in rows]
+    for row, where, start, stop in timed(given, made, Times("0", "1", 1000.0 if in_ms else 1.0)):
+        if said := one_line(row.cells["text"]):
+            yield RawSpan(where, start, stop, said, row.cells["tier"], {"media": row.cells.get("media", "")})
+        else:
+            given.account.leave(where, "no text")
+
+
+def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int, int]:
+    """Find the first column of begins and of ends, and the text: the latter less the former is the third."""
+    forms = [_form(column) for column in columns]
+    seconds = [[_seconds(cell) for cell in column] for column in columns]
+    for groups, n in ((3, 3), (3, 2), (3, 1), (2, 3), (2, 2), (2, 1)):
+        found = []
+        for first in range(len(columns) - groups * n):
+            parts = [forms[first + n * k : first + n * (k + 1)] for k in range(groups)]
+            if "" in parts[0] or any(part != parts[0] for part in parts):
+                continue
+            begins, ends, lengths = (seconds[first + n * k] for k in (0, 1, groups - 1))
+            fits = [
+                (abs(e - b - d) <= 0.002 * max(1.0, d)) if groups == 3 else e >= b
+                for b, e, d in zip(begins, ends, lengths, strict=True)
+            ]
+            if 4 * sum(fits) >= 3 * len(fits):
+                found.append((first, first + n, first + groups * n))
+        if len(found) == 1:
+            return found[0]
+    raise given.error("no columns of begin and end times that can be told: export them with a header")
+
+
+def _form(column: Sequence[str]) -> str:
+    """Return how most cells of a column write times; "" where they are none."""
+    forms = ("clock" if CLOCK.fullmatch(c) else "." if "." in c else "whole" for c in map(str.strip, column))
+    form, n = Counter(forms).most_common(1)[0]
+    times = sum(_seconds(cell) == _seconds(cell) for cell in column)  # not NaN
+    return form if 4 * min(n, times) >= 3 * len(column) else ""
+
+
+def _seconds(cell: str) -> float:
+    found = instants([cell], ".")[0]
+    return found if isinstance(found, float) else math.nan

@@ -1,0 +1,71 @@
+"""Read the temporal segments of VIA 3, saved as CSV.
+
+Source: VIA 3, `project_export_csv`.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from obygaze_features.manifest.spans.given import Given, RawSpan, number
+from obygaze_features.manifest.spans.subtitles import one_line
+
+VIA_HEADER = "# CSV_HEADER = metadata_id,"
+J = TypeVar("J")
+
+
+def read_via(given: Given) -> Iterator[RawSpan]:
+    """Yield the temporal segments of VIA 3, whose attributes and options are named by ids."""
+    lines = given.text.splitlines()
+    about = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "# ATTRIBUTE = {}")
+    attributes = _json(about.partition("=")[2], dict)
+    if attributes is None:
+        raise given.error("its line ATTRIBUTE, which names attributes and options, cannot be read")
+    header = next((line for line in lines if line.startswith(VIA_HEADER)), VIA_HEADER)
+    names = header.partition("=")[2].strip().split(",")
+    for at, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        given.account.seen += 1
+        where = f"line {at}"
+        cells = dict(zip(names, next(csv.reader(io.StringIO(line)), []), strict=False))
+        ends = [number(each) for each in _json(cells.get("temporal_coordinates", ""), list) or []]
+        media, metadata = _json(cells.get("file_list", ""), list), _json(cells.get("metadata", ""), dict)
+        if len(ends) != 2 or ends[0] is None or ends[1] is None:
+            given.account.leave(where, "a frame, which is no span" if len(ends) == 1 else "no start and end")
+        elif media is None or len(media) != 1:
+            given.account.leave(where, "its file_list is not of one file")
+        elif metadata is None:
+            given.account.leave(where, "its metadata cannot be read")
+        else:
+            said = _via_texts(metadata, attributes) or [("", "")]
+            given.account.seen += len(said) - 1
+            for tier, text in said:
+                yield RawSpan(where, ends[0], ends[1], text, tier, {"media": str(media[0])})
+
+
+def _via_texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Return each attribute of a segment with its value, options in their words, several joined by `;`."""
+    texts = []
+    for key, value in metadata.items():
+        about = attributes.get(key)
+        name = about.get("aname", key) if isinstance(about, dict) else about or key
+        options = about.get("options") if isinstance(about, dict) else {}
+        options = options if isinstance(options, dict) else {}
+        said = ",".join(key for key, on in value.items() if on) if isinstance(value, dict) else str(value)
+        parts = [said] if said in options or not options else said.split(",")
+        words = [one_line(str(options.get(part, part))) for part in parts]
+        texts.append((one_line(str(name)), ";".join(filter(None, words))))
+    return texts
+
+
+def _json(text: str, kind: type[J]) -> J | None:
+    """Read a document of JSON in a cell; None where it is no such."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, kind) else None
