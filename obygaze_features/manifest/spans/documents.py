@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from obygaze_features.manifest.spans.given import Given, RawSpan, number
+from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
 
 
@@ -29,12 +30,17 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _words(value: Any) -> str:
+    """Write a text, a number, or several, joined by `;`."""
+    if isinstance(value, list):
+        return ";".join(filter(None, map(_words, value)))
     return one_line(str(value)) if isinstance(value, str | int | float) else ""
 
 
 # --- Label Studio
 # ---------------------------------------------------------------------------
 UNFINISHED = {"predictions": "a model's prediction, which is no label", "drafts": "a draft, not submitted"}
+_SOURCE = re.compile(r"""<[^>]*\bsrc=["']?([^"'\s>]+).*""", re.DOTALL)
+"""A player in HTML, which names its file."""
 _UPLOAD = re.compile(r"(/upload/\d+/)[0-9a-f]{8}-")
 """What Label Studio writes before the name of a file."""
 
@@ -51,9 +57,7 @@ def read_labelstudio(given: Given) -> Iterator[RawSpan]:
         if not isinstance(task.get("annotations"), list):
             raise given.error(f"{at}: no annotations: export as JSON, not JSON-MIN")
         data = _dict(task.get("data"))
-        media = [data[key] for key in ("video", "audio", "url") if isinstance(data.get(key), str)]
-        media += [value for value in data.values() if isinstance(value, str) and "." in value]
-        cells = {"media": _UPLOAD.sub(r"\1", media[0]) if media else ""}
+        cells = {"media": _media(data)}
         for name, why in UNFINISHED.items():
             for n, guess in enumerate(_dicts(task.get(name)), start=1):
                 for _ in _dicts(guess.get("result")):
@@ -70,6 +74,14 @@ def read_labelstudio(given: Given) -> Iterator[RawSpan]:
                     _leave(given, where, "of an annotation that was cancelled")
                 else:
                     yield from _region(given, result, where, signed, fps)
+
+
+def _media(data: dict[str, Any]) -> str:
+    """Find the film that a task names: in a field of the usual names, else in one that ends as files do."""
+    texts = [data[key] for key in ("video", "audio", "url") if key in data] + list(data.values())
+    places = [_SOURCE.sub(r"\1", text.strip()) for text in texts if isinstance(text, str)]
+    files = [place for place in places if re.fullmatch(r"\.\w{2,5}", path_of(place).suffix, re.ASCII)]
+    return next((_UPLOAD.sub(r"\1", place) for place in files), "")
 
 
 def _frames_per_second(results: Sequence[dict[str, Any]]) -> float | None:
@@ -148,14 +160,19 @@ def read_activitynet(given: Given) -> Iterator[RawSpan]:
             "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
         )
     for name, video in database.items():
-        length = number(_dict(video).get("duration")) or math.inf
-        for n, note in enumerate(_dicts(_dict(video).get("annotations"), given, name), start=1):
+        if not isinstance(video, dict):
+            _leave(given, name, "it cannot be read")
+            continue
+        length = number(video.get("duration")) or math.inf
+        for n, note in enumerate(_dicts(video.get("annotations"), given, name), start=1):
             where, segment = f"{name}, annotation {n}", note.get("segment")
             times = [number(each) for each in segment] if isinstance(segment, list) else []
             if len(times) != 2 or times[0] is None or times[1] is None:
                 _leave(given, where, "its segment cannot be read")
             elif times[0] >= length:
                 _leave(given, where, f"it begins behind the end of its video, {length:g} s")
+            elif not isinstance(note.get("label", ""), str | int | float | list):
+                _leave(given, where, "its label cannot be read")
             else:
                 if times[1] > length + 0.05:
                     given.account.notes.append(f"{where}: cut at the end of its video, {length:g} s")

@@ -126,6 +126,11 @@ def _media(given: Given, root: Element) -> Element | None:
             f"its media begin at different times (TIME_ORIGIN): which is the film? Give --movie, one of "
             f"{', '.join(map(repr, stems))}"
         )
+    if len({path_of(node.get("MEDIA_URL", "")).stem for node in films}) > 1:
+        given.account.notes.append(
+            f"of {len(films)} media {path_of(films[0].get('MEDIA_URL', '')).name!r} is taken as the film: "
+            "give --movie if it is another"
+        )
     return films[0] if films else None
 
 

@@ -86,6 +86,10 @@ def _first_rows(given: Given) -> Iterator[set[str]]:
             yield from ({plain(cell) for cell in cells} for cells in islice(each, HEADER_ROWS))
 
 
+def _is_activitynet(given: Given) -> bool:
+    return _starts(r"\{")(given) and re.search(rb'"database"\s*:\s*\{', given.content) is not None
+
+
 def _no_reader(given: Given) -> Iterable[RawSpan]:
     raise given.error("tables of our own are read by their columns")  # `import_spans` does
 
@@ -96,7 +100,7 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     ),
     "cvat": SpanSource(read_cvat, _starts(r"<(?:\?xml[^>]*>\s*<)?annotations\b")),
     "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
-    "activitynet": SpanSource(read_activitynet, _holds(r'\A\s*\{[^\0]*"database"\s*:\s*\{')),
+    "activitynet": SpanSource(read_activitynet, _is_activitynet),
     "vtt": SpanSource(read_vtt, _starts(r"WEBVTT"), lambda spans, *_: write_vtt(spans)),
     "ass": SpanSource(read_ass, _holds(r"^\s*\[(?:Script Info|Events|V4\+? Styles)\]")),
     "textgrid": SpanSource(

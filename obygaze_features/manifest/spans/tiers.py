@@ -36,8 +36,7 @@ def read_textgrid(given: Given) -> Iterator[RawSpan]:
 def _tier(given: Given, tokens: Iterator[tuple[str, int]]) -> Iterator[RawSpan]:
     form, line = next(tokens, ("nothing", 0))
     name = _string(given, tokens)
-    for _ in range(2):
-        _real(given, tokens)
+    _, whole = (_real(given, tokens)[0] for _ in range(2))
     n = _count(given, tokens)
     if form not in {'"IntervalTier"', '"TextTier"'}:
         raise given.error(f"line {line}: {form:.40} is no tier of intervals or points")
@@ -51,6 +50,8 @@ def _tier(given: Given, tokens: Iterator[tuple[str, int]]) -> Iterator[RawSpan]:
             given.account.leave(where, "a point, which has no end")
         elif not text:
             given.account.leave(where, "no text")
+        elif end > whole + 0.001:
+            given.account.leave(where, f"it ends after its tier, {whole:g} s")
         else:
             yield RawSpan(where, start, end, text, name)
 
