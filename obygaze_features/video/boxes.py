@@ -1,4 +1,4 @@
-"""Find in a file's bytes what FFmpeg leaves out unsaid: a second file behind it, and odd edit lists."""
+"""Find in a file's bytes what FFmpeg leaves out unsaid: a second file, odd edit lists, scrambled packets."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,6 +13,9 @@ SECOND_FILE = re.compile(
     rb"|\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c|DKIF\x00\x00\x20\x00|RIFF....AVI ",
     re.DOTALL,
 )
+TRANSPORT_BYTES = 1 << 20
+"""Bytes of a transport stream that are searched for encrypted packets."""
+
 ONCE = (b"ftyp", b"moov")
 
 
@@ -40,6 +43,16 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
         last = sorted(ends)[-2 if "ivf" in formats else -1 :]
         found = SECOND_FILE.search(data, last[0]) if last else None
         return found.start() if found else 0
+
+
+def scrambled(path: Path) -> bool:
+    """Return whether packets of an MPEG transport stream are encrypted (ISO/IEC 13818-1, 2.4.3.2)."""
+    with path.open("rb") as file:
+        head = file.read(TRANSPORT_BYTES)
+    for first, size in ((0, 188), (4, 192)):
+        if head[first::size].startswith(b"G" * 8):
+            return any(flags & 0xC0 for flags in head[first + 3 :: size])
+    return False
 
 
 def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,8 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         if unique or note or line is None
         else "not every picture has a time of its own: some are estimates"
     )
+    torn = 0 if line is None else _torn(line, rank, np.array(packets.key, np.bool_))
+    borrowed = f"{torn} pictures at the start of parts refer to pictures before the part: they may be wrong"
     edits = ODD_EDITS if "mov" in formats and odd_edits(source.path, source.stream.id) else ""
     first, offset = ([0], [0]) if line is None else (line.first, line.offset)
     joined = f"times start again or jump: {len(first)} parts are put one after the other"
@@ -265,7 +268,12 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         part_first=np.array(first, np.int64),
         part_offset_s=np.array(offset) * float(source.stream.time_base or 0),
         stream=stream,
-        notes=tuple(filter(None, (note, joined if len(first) > 1 else "", guessed, edits, *said))),
+        notes=tuple(
+            filter(
+                None,
+                (note, joined if len(first) > 1 else "", borrowed if torn else "", guessed, edits, *said),
+            )
+        ),
         besides=tuple(
             name
             for name, kind in BESIDES.items()
@@ -362,6 +370,15 @@ def _stand_in_times(source: Source, packets: PacketColumns, count: int) -> tuple
         return np.full(count, np.nan), "not every frame has a time: they are not known"
     rate = float(source.stream.guessed_rate or USUAL_RATE)
     return np.arange(count) / rate, f"the file states no times: {rate:g} frames a second are taken"
+
+
+def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> int:
+    """Count the pictures that are shown before the first key picture of a part that is not the first."""
+    torn = 0
+    for first, end in pairwise([*line.first[1:].tolist(), len(rank)]):
+        keys = first + np.flatnonzero(key[first:end])
+        torn += int((rank[first:end] < rank[keys[0]]).sum()) if len(keys) else end - first
+    return torn
 
 
 def _lost(

@@ -20,6 +20,7 @@ from av.video.stream import VideoStream
 from obygaze_features.errors import VideoError
 from obygaze_features.file_kinds import MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
+from obygaze_features.video.boxes import scrambled
 
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
 # open files other than the named one.
@@ -133,6 +134,10 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
     except UNREADABLE as error:
         raise VideoError(diagnose(path), path) from error
     with container:
+        if container.format.name == "mpegts" and scrambled(path):
+            raise VideoError(
+                "its packets are encrypted (scrambled): decrypt the file, or get it without", path
+            )
         try:
             source = Source(path, container, choose_stream(container, path))
             source.set_decoder(strict=strict)
@@ -204,6 +209,9 @@ def check_file(path: Path) -> None:
     except OSError as error:
         raise VideoError(f"the file cannot be reached ({error.strerror})", path) from None
     if stat.S_ISDIR(status.st_mode):
+        if discs := sorted(each.name for each in path.glob("VTS_*_1.[Vv][Oo][Bb]")):
+            title = f"{discs[0][:-5]}[1-9].VOB"
+            raise VideoError(f"this is a folder of a DVD: join a title's files, cat {title} > film.vob", path)
         raise VideoError("this is a directory, not a video file", path)
     if not stat.S_ISREG(status.st_mode):
         raise VideoError("this is not a regular file", path)

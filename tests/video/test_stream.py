@@ -135,6 +135,38 @@ def test_encrypted_pictures_are_refused_as_such(plain, tmp_path, key):
             read()
 
 
+@pytest.mark.parametrize("blu_ray", [False, True])
+def test_a_scrambled_transport_stream_is_refused_as_such(tmp_path, blu_ray):
+    clear = encode(tmp_path / "a.ts", map(draw, range(12)), options=X264).read_bytes()
+    packets = [bytearray(clear[at : at + 188]) for at in range(0, len(clear), 188)]
+    for packet in packets:
+        if packet[1] & 0x1F == 1:  # of the pictures, whose number is 256
+            packet[3] |= 0x80
+            packet[40:] = bytes(each ^ 0x5A for each in packet[40:])
+    path = tmp_path / "secret.m2ts"
+    path.write_bytes(b"".join(bytes(4) * blu_ray + packet for packet in packets))
+    for read in (lambda: read_frames(path, uniform(2)), lambda: probe(path)):
+        with pytest.raises(VideoError, match="encrypted"):
+            read()
+
+
+def test_a_folder_of_a_dvd_is_refused_with_the_way_to_join_it(tmp_path):
+    film = encode(tmp_path / "film.vob", map(draw, range(40)), "mpeg2video", options={"g": "9", "bf": "2"})
+    disc = tmp_path / "VIDEO_TS"
+    disc.mkdir()
+    data = film.read_bytes()
+    for number, first in enumerate((0, 6144), start=1):
+        (disc / f"VTS_01_{number}.VOB").write_bytes(
+            data[first : first + 6144] if number == 1 else data[first:]
+        )
+    with pytest.raises(VideoError, match=r"VTS_01_\[1-9\]"):
+        read_frames(disc, uniform(2))
+    joined = tmp_path / "joined.vob"
+    joined.write_bytes(b"".join(each.read_bytes() for each in sorted(disc.glob("VTS_01_[1-9].VOB"))))
+    frames = read_frames(joined, at(range(40)))
+    assert (frames.status, numbers_of(frames.images)) == ("ok", list(range(40)))
+
+
 HALF = np.dstack([draw(3), np.full((64, 96), 255, np.uint8)])
 HALF[32:, :48, 3] = 0
 

@@ -22,9 +22,9 @@ from obygaze_features.video import (
 )
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.time_line import MOST_PARTS, time_line
-from tests.video.conftest import draw
+from tests.video.conftest import cut_first_group, draw, remux
 from tests.video.encoding import encode
-from tests.video.joining import KINDS, VPX, X264, joined, numbers_of, part
+from tests.video.joining import KINDS, MPEG, VPX, X264, joined, numbers_of, part
 from tests.video.sounding import clicks, write_film
 
 LENGTHS = (24, 31)
@@ -252,3 +252,60 @@ def test_vp9_whose_size_changes_gives_all_pictures_and_says_so(tmp_path):
     assert [image.shape[0] for image in frames.images] == [64] * 12 + [48] * 12
     assert any("size of the pictures changes" in note for note in frames.notes)
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25, atol=0.0015)
+
+
+OPEN = X264 | {"g": "12", "bf": "3", "sc_threshold": "0", "x264-params": "open-gop=1:b-adapt=0:bframes=3"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "codec", "options"),
+    [("ts", "libx264", OPEN), ("mkv", "libx264", OPEN), ("vob", "mpeg2video", MPEG)],
+)
+def test_pictures_that_a_cut_parted_from_those_they_refer_to_are_said(tmp_path, kind, codec, options):
+    first = encode(tmp_path / f"a.{kind}", map(draw, range(30)), codec, options=options)
+    whole = encode(tmp_path / f"b.{kind}", map(draw, range(100, 140)), codec, options=options)
+    cut = remux(whole, tmp_path / f"cut.{kind}", cut_first_group)
+    film = joined(tmp_path / f"film.{kind}", [first, cut])
+    frames = read_frames(film, at(range(probe(film).frames)))
+    found = numbers_of(frames.images)
+    behind = 112 if codec == "libx264" else 109
+    torn = len(found) - 30 - (140 - behind)
+    assert found[:30] == list(range(30))
+    assert found[30 + torn :] == list(range(behind, 140))
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(found)) / 25, atol=0.0015)
+    assert any(f"{torn} pictures at the start of parts" in note for note in frames.notes)
+
+
+@pytest.mark.parametrize("kind", ["ts", "vob"])
+def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path, kind):
+    """The header states 29.97 pictures a second, and every other picture that its first field is repeated."""
+    plain = encode(
+        tmp_path / "plain.mkv", map(draw, range(48)), "mpeg2video", options=MPEG, rate=Fraction(24000, 1001)
+    )
+
+    def pulled_down(packets):
+        shown = {pts: n for n, pts in enumerate(sorted(packet.pts for packet in packets))}
+        made = []
+        for packet in packets:
+            data = bytearray(bytes(packet))
+            header = data.find(b"\x00\x00\x01\xb3")
+            if header >= 0:
+                data[header + 7] = data[header + 7] & 0xF0 | 4
+                data[data.index(b"\x00\x00\x01\xb5") + 5] &= 0xF7  # no progressive sequence
+            coding = data.index(b"\x00\x00\x01\xb5", data.index(b"\x00\x00\x01\x00"))
+            data[coding + 7] = data[coding + 7] & 0x7D | (0x00, 0x02, 0x80, 0x82)[3 - shown[packet.pts] % 4]
+            data[coding + 8] |= 0x80  # a progressive frame
+            new = av.Packet(bytes(data))
+            new.pts, new.dts, new.time_base, new.is_keyframe = (
+                packet.pts,
+                packet.dts,
+                packet.time_base,
+                packet.is_keyframe,
+            )
+            made.append(new)
+        return made
+
+    film = remux(plain, tmp_path / f"film.{kind}", pulled_down)
+    frames = read_frames(film, at(range(48)))
+    assert numbers_of(frames.images) == list(range(48))
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(48) * 1001 / 24000, atol=0.01)
