@@ -313,7 +313,7 @@ def _check_header(
 ) -> None:
     missing = [column for column in needed if column not in header]
     if missing:
-        other = next((sign for sign in ",;\t" if sign != delimiter and sign in header[0]), None)
+        other = next((sign for sign in ",;\t" if sign != delimiter and sign in "".join(header[:1])), None)
         hint = other and f"cells seem to be separated by {other!r}, not {delimiter!r}"
         what = f"line {line}: no column {', '.join(missing)}; found {', '.join(header)}"
         raise ManifestError("; ".join(filter(None, (f"{path}: {what}", hint, advice))))

@@ -366,12 +366,17 @@ class _Made:
         return False
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
-        media = raw.cells.get("media", "")
-        said = raw.cells.get("movie", "")
-        said = media_name(said) if path_of(said).suffix.lower() in VIDEO_SUFFIXES else said
+        said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
+        if path_of(said).suffix.lower() in VIDEO_SUFFIXES:
+            said, media = "", said
         name = said or given.movie or (media_name(media) if media else "")
         if not name and given.account.kind == "eaf":
             raise given.error("does not say which film it is of: give --movie")
+        twin = self._places.setdefault(f"{given.path}: {name}", media)
+        if not said and not given.movie and path_of(twin).parent != path_of(media).parent:
+            raise given.error(
+                f"{twin!r} and {media!r} would both be movie {name!r}: rename one, or import them apart"
+            )
         return composed(" ".join((name or given.path.name.partition(".")[0]).split()))
 
     def _join(self, given: Given, levels: "list[_Level]", marks: Sequence[RawSpan]) -> None:

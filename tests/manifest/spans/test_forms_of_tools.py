@@ -116,6 +116,8 @@ REFUSED = {
     "BORIS offset above the table": (BORIS_7.format("10.0"), "offset"),
     "BORIS two media without observation": (tabbed(BORIS_8[1:], ["a.mp4", "", "S", "STATE", "1", "5"], ["b.mp4", "", "S", "STATE", "1", "5"]), "Observation id"),
     "BORIS media one after the other": (boris(("player #1:a.mp4|b.mp4", "0")), "observation"),
+    "BORIS two films of one name": (boris(("player #1:C:\\one\\a.mp4", "0"), ("player #1:C:\\two\\a.mp4", "0")), "both be movie"),
+    "RTTM two films of one name": ("SPEAKER one/a.mp4 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER two/a.mp4 1 6 1 <NA> <NA> S <NA> <NA>\n", "both be movie"),
     "TextGrid binary": ("ooBinaryFile\bTextGrid", "Praat"),
     "another object of Praat": (SHORT.replace("TextGrid", "PitchTier"), "PitchTier"),
     "ELAN in frames of NTSC": (elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff NTSC", "End Time - hh:mm:ss:ff NTSC", "Annotation")), "hh:mm:ss.ms"),
@@ -186,6 +188,14 @@ def test_lines_of_another_encoding_cost_themselves_alone(tmp_path):
     imported = import_spans([path], tmp_path)
     assert [clip.extras["text"] for clip in imported.manifest] == ["Déjà"] * 3 + ["café"]
     assert any("line 15" in note for note in imported.accounts[0].notes)
+
+
+@pytest.mark.parametrize("content", ["'", ",", ",'", ",,\n,,\n", "\t\t\n", ";"])
+def test_a_header_of_nothing_is_refused(tmp_path, content):
+    (tmp_path / "a.x").write_text(content, encoding="utf-8")
+    for kind in ("vian", "boris", "table", "elan-text"):
+        with pytest.raises(ManifestError, match=r"a\.x"):
+            import_spans([tmp_path / "a.x"], tmp_path, kind)
 
 
 def test_a_film_that_is_named_is_no_film_of_several(tmp_path):
