@@ -440,8 +440,9 @@ class _Made:
             if cell or name != "text" or kind == "table"
         }
         kept = [replace(clip, extras={n: clip.extras.get(n, "") for n in told}) for clip, _ in inside if clip]
-        refuse_twins("movie", (clip.movie for clip in kept))
-        refuse_twins("annotator", (clip.annotator for clip in kept))
+        made = [*reversed(self._clips)]  # so that the first place of each name stays
+        refuse_twins("movie", {clip.movie: (account.path, where) for clip, account, where in made})
+        refuse_twins("annotator", {clip.annotator: (account.path, where) for clip, account, where in made})
         notices = [account.line() for account in self._accounts]
         judged = any(account.kind == "judgements" for account in self._accounts)
         if judged and (seen := sum(clip.extras.get(SEEN_SCORE) == "1" for clip in kept)):

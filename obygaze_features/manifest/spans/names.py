@@ -103,13 +103,25 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     return found[0] if found else None
 
 
-def refuse_twins(what: str, names: Iterable[str]) -> None:
-    """Refuse names that differ in case or blanks alone, and films in `tt` or zeros of their id."""
+def refuse_twins(what: str, names: Mapping[str, tuple[object, str]]) -> None:
+    """Refuse names that differ in case or blanks alone, and films in `tt` or zeros of their id.
+
+    Parameters
+    ----------
+    what
+        What they name, for the message; "movie" has ids of IMDb.
+    names
+        Names, each with a file and the place in it.
+    """
     first: dict[str, str] = {}
-    for name in dict.fromkeys(names):
+    for name, (file, place) in names.items():
         other = first.setdefault((what == "movie" and imdb_id(name)) or plain(name), name)
         if other != name:
-            raise ManifestError(f"{what} {other!r} and {name!r} are one name: spell both alike", what)
+            raise ManifestError(
+                f"{file}: {place}: {what} {name!r} and {other!r} ({names[other][1]}) are one name: spell both "
+                "alike",
+                what,
+            )
 
 
 def name_hint(text: str, names: Iterable[str]) -> str:

@@ -96,9 +96,9 @@ def test_a_film_is_found_by_id_path_or_a_title_of_its_own(text, movie):
 def test_a_title_of_two_films_and_twins_are_refused():
     with pytest.raises(ManifestError, match=r"tt0054215.*tt0155975"):
         find_film("psycho", PSYCHOS, PSYCHOS)
-    refuse_twins("annotator", ["AB", "AB", "CD"])
-    with pytest.raises(ManifestError):
-        refuse_twins("annotator", ["AB", "ab"])
+    refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "CD": ("a.csv", "line 3")})
+    with pytest.raises(ManifestError, match=r"a\.csv: line 3.*line 2"):
+        refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ab": ("a.csv", "line 3")})
 
 
 @pytest.mark.parametrize(
