@@ -117,10 +117,9 @@ def refuse_twins(what: str, names: Mapping[str, tuple[object, str]]) -> None:
     for name, (file, place) in names.items():
         other = first.setdefault((what == "movie" and imdb_id(name)) or plain(name), name)
         if other != name:
+            twin = f"{other!r} ({names[other][1]})"
             raise ManifestError(
-                f"{file}: {place}: {what} {name!r} and {other!r} ({names[other][1]}) are one name: spell both "
-                "alike",
-                what,
+                f"{file}: {place}: {what} {name!r} and {twin} are one name: spell both alike", what
             )
 
 
