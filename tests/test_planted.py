@@ -7,7 +7,7 @@ import pytest
 from benchmarks.planted.__main__ import ROWS
 from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
 
-NOT_WRITTEN = {"fuse-null", "explain", "nulls"}
+NOT_WRITTEN = {"explain", "nulls"}
 """Rows to be run at their full size: no page states their figures."""
 
 

@@ -226,7 +226,7 @@ ROWS = [
         contributed,
         {"against its evidence": Column(high=0.0), "AUC of A's": Column(0.5, digits=2),
          "AUC of B's": Column(0.48, digits=2)},
-        full=20, small=1,
+        full=5, small=2,
     ),
     Row(
         "threshold", "docs/evaluation.md", "evaluate",
