@@ -346,49 +346,20 @@ def critical_d(n: int, m: int) -> float:
     return 1.6448536269514722 * math.sqrt(1 / n + 1 / m)
 
 
-@dataclass(frozen=True)
-class ExactNull:
-    """All partitions of X u Y into sets of their sizes, counted.
-
-    Attributes
-    ----------
-    n_ge, n_gt : int
-        Partitions whose statistic is at least, or above, the observed one; a tie up to rounding is a tie.
-    total : int
-        Partitions, the observed one among them.
-    """
-
-    n_ge: int
-    n_gt: int
-    total: int
-
-    @property
-    def p(self) -> float:
-        """Share of the partitions at least as extreme, upper tail."""
-        return self.n_ge / self.total
-
-
-@dataclass(frozen=True)
-class SampledNull:
-    """Random partitions: `n_ge` of `n_perm` have a statistic of at least the observed one."""
-
-    n_ge: int
-    n_perm: int
-
-    @property
-    def p(self) -> float:
-        """Estimate of the exact p, the observed partition counted in (Phipson & Smyth, 2010)."""
-        return (1 + self.n_ge) / (1 + self.n_perm)
-
-
-def exact(associated: Associations) -> ExactNull:
-    """Count all partitions by meeting in the middle.
+def exact(associated: Associations) -> dict[str, float]:
+    """Count all partitions of X u Y into sets of their sizes, by meeting in the middle.
 
     With sizes fixed, every statistic of the test grows with the sum over X alone. The targets are split in
     two halves; sums of all subsets of each half are grouped by size, and a sorted group answers for all sums
     of its counterpart at once: 2 * 2^(N/2) sums stand for C(N, n) partitions (138 billion for 20 + 20). Sums
     are of integers, the associations in units of 2^-52, so that their order does not depend on the order
     of addition; sums closer than a unit a target are ties, since they differ by rounding alone.
+
+    Returns
+    -------
+    dict of str to number
+        `n_ge`, the partitions whose statistic is at least the observed one, which is among them;
+        `n_partitions`, all; and `p_exact`, their share.
 
     Raises
     ------
@@ -401,17 +372,15 @@ def exact(associated: Associations) -> ExactNull:
     units = np.rint(np.concatenate([associated.x, associated.y]) * _GRID).astype(np.int64)
     observed, rounding = int(units[:n].sum()), total
     left, right = _sums_by_size(units[: total // 2]), _sums_by_size(units[total // 2 :])
-    n_ge = n_gt = 0
+    n_ge = 0
     for size, sums in enumerate(left):
         if 0 <= n - size < len(right):
             partners = right[n - size]
             # Sorted questions walk through the sorted answers in order, which the cache likes.
             questions = observed - sums[::-1]
             n_ge += partners.size * sums.size - int(np.searchsorted(partners, questions - rounding).sum())
-            n_gt += partners.size * sums.size - int(
-                np.searchsorted(partners, questions + rounding, side="right").sum()
-            )
-    return ExactNull(n_ge, n_gt, math.comb(total, n))
+    n_partitions = math.comb(total, n)
+    return {"p_exact": n_ge / n_partitions, "n_ge": n_ge, "n_partitions": n_partitions}
 
 
 def _sums_by_size(units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -422,7 +391,7 @@ def _sums_by_size(units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return [np.sort(sums[sizes == size]) for size in range(len(units) + 1)]
 
 
-def sampled(associated: Associations, *, n_perm: int, seed: int) -> SampledNull:
+def sampled(associated: Associations, *, n_perm: int, seed: int) -> dict[str, float]:
     """Draw partitions at random, each as likely as any other, and count as `exact` does.
 
     Parameters
@@ -441,7 +410,8 @@ def sampled(associated: Associations, *, n_perm: int, seed: int) -> SampledNull:
     for start in range(0, n_perm, rows):
         shuffled = rng.permuted(np.tile(pool, (min(rows, n_perm - start), 1)), axis=1)
         n_ge += int((shuffled[:, :n].sum(axis=1) >= least).sum())
-    return SampledNull(n_ge, n_perm)
+    # The observed partition is counted in (Phipson & Smyth, 2010).
+    return {"p_sampled": (1 + n_ge) / (1 + n_perm), "n_perm": n_perm, "seed": seed}
 
 
 # --- the audit
@@ -553,8 +523,5 @@ def _described(row: Mapping[str, Any]) -> str:
 def _permutations(associated: Associations, n_perm: int, seed: int) -> dict[str, object]:
     """Count every partition where that can be done, draw some where not."""
     columns = dict.fromkeys(("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed"))
-    if len(associated.x) + len(associated.y) <= MOST_EXACT:
-        counted = exact(associated)
-        return columns | {"p_exact": counted.p, "n_ge": counted.n_ge, "n_partitions": counted.total}
-    drawn = sampled(associated, n_perm=n_perm, seed=seed)
-    return columns | {"p_sampled": drawn.p, "n_perm": n_perm, "seed": seed}
+    few = len(associated.x) + len(associated.y) <= MOST_EXACT
+    return columns | (exact(associated) if few else sampled(associated, n_perm=n_perm, seed=seed))
