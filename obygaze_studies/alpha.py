@@ -1,8 +1,8 @@
 """Compute Cronbach's alpha, the agreement of raters of the same items with their sum (Cronbach 1951)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,34 +11,19 @@ from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
 from obygaze_studies.audit_common.inputs import Row
 
 
-@dataclass(frozen=True)
-class Alpha:
-    """Cronbach's alpha of some raters, or why there is none.
-
-    Attributes
-    ----------
-    n_items : int
-        Items that all of the raters rated.
-    n_incomplete : int
-        Items left out because a rating is missing.
-    alpha : float or None
-    reason : str
-        Why there is no alpha; empty if there is one.
-    """
-
-    n_items: int
-    n_incomplete: int
-    alpha: float | None
-    reason: str
-
-
-def cronbach_alpha(ratings: NDArray[np.float64]) -> Alpha:
+def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
     """Measure Cronbach's alpha; of ratings 0 and 1 it is Kuder and Richardson's formula 20.
 
     Parameters
     ----------
     ratings : float64 [n_items, n_raters]
         NaN where a rating is missing: the item is left out, and counted.
+
+    Returns
+    -------
+    dict
+        `n_items` that all of the raters rated; `n_incomplete`, left out because a rating is missing; `alpha`,
+        or None with the `reason` why there is none, which is empty otherwise.
     """
     complete = ratings[~np.isnan(ratings).any(axis=1)]
     n_items, n_raters = complete.shape
@@ -53,7 +38,8 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> Alpha:
     else:
         own = complete.var(axis=0, ddof=1).sum()
         alpha = float(n_raters / (n_raters - 1) * (1 - own / total.var(ddof=1)))
-    return Alpha(n_items, len(ratings) - n_items, alpha, reason)
+    n_incomplete = len(ratings) - n_items
+    return {"n_items": n_items, "n_incomplete": n_incomplete, "alpha": alpha, "reason": reason}
 
 
 @audited("alpha")
@@ -72,7 +58,7 @@ def audit_alpha(ratings: Sequence[Row], *, pairs: bool = False) -> Finding:
         sets += [pair for pair in combinations(range(len(raters)), 2) if pair not in sets]
     rows = [
         {"raters": "+".join(raters[rater] for rater in chosen), "n_raters": len(chosen)}
-        | asdict(cronbach_alpha(values[:, list(chosen)]))
+        | cronbach_alpha(values[:, list(chosen)])
         for chosen in sets
     ]
     labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]

@@ -10,8 +10,8 @@ from obygaze_studies.alpha import audit_alpha, cronbach_alpha
 def test_the_four_tables_come_out(oracle):
     for case in oracle["cronbach"]["cases"]:
         found = cronbach_alpha(np.array(case["ratings"], float))
-        assert found.alpha == pytest.approx(case["alpha"], rel=1e-9), case["name"]
-        assert (found.reason, found.n_incomplete) == ("", 0)
+        assert found["alpha"] == pytest.approx(case["alpha"], rel=1e-9), case["name"]
+        assert (found["reason"], found["n_incomplete"]) == ("", 0)
 
 
 def test_a_table_with_the_printed_totals_gives_the_printed_alphas(oracle):
@@ -37,8 +37,8 @@ def test_items_with_a_missing_rating_are_left_out_and_counted():
     whole = np.array([[1, 2], [2, 2], [3, 5.0]])
     holed = np.vstack([whole, [[np.nan, 4]]])
     found = cronbach_alpha(holed)
-    assert found.alpha == cronbach_alpha(whole).alpha
-    assert (found.n_items, found.n_incomplete) == (3, 1)
+    assert found["alpha"] == cronbach_alpha(whole)["alpha"]
+    assert (found["n_items"], found["n_incomplete"]) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_items_with_a_missing_rating_are_left_out_and_counted():
 )
 def test_where_there_is_no_alpha_there_is_a_reason(ratings):
     found = cronbach_alpha(np.array(ratings))
-    assert found.alpha is None
-    assert found.reason
+    assert found["alpha"] is None
+    assert found["reason"]
