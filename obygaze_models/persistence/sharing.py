@@ -1,6 +1,7 @@
 """Share models as stores are shared: push into a list, verify a list, pull from it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -134,9 +135,13 @@ def pull_model(
     """
     place = zoo or default_zoo()
     entry, path = find_entry(name, read_zoo(place), place), local_path(folder)
-    target = path / entry.file
+    target, building = path / entry.file, path / f"{entry.file}{PARTIAL_SUFFIX}"
     if target.exists():
         if file_sha256(target) == entry.sha256:
+            with suppress(StoreError):  # of a pull that was killed after its file had its name
+                if building.is_dir():
+                    with alone_in(building, "pulling this model"):
+                        remove_tree(building)
             return target
         raise ModelError(f"{target}: another file is there; name another folder, or remove it")
     path.mkdir(parents=True, exist_ok=True)
@@ -147,7 +152,6 @@ def pull_model(
         if progress is not None:
             progress(size, entry.octets)
 
-    building = path / f"{entry.file}{PARTIAL_SUFFIX}"
     try:
         with alone_in(building, "pulling this model"), naming(target):
             partial = building / entry.sha256

@@ -122,6 +122,9 @@ WORKS = {
     "evaluate": Work(_command(EVALUATE), "run", talks=True),
     "manifest": Work(_call("manifest"), "films.csv", old={"films.csv": b"old"}),
     "model": Work(_call("model"), "a.model", old={"a.model": b"old"}),
+    "model-push": Work(_command("model push words-s {out}/zoo --name ours"), "zoo/zoo.toml"),
+    "model-pull": Work(_command("model pull words-s {out}/theirs"), "theirs/words-s-1.0.0.model"),
+    "push": Work(_command("store push {at}/toy-1.0.0 {out}/out-1.0.0"), "out-1.0.0"),
     "run": Work(_call("run"), "run", old={"run/run.json": b"old"}),
 }
 """Every kind of work, and what must come out of it."""
