@@ -39,6 +39,7 @@ from measure import arguments
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = {
+    "obygaze_features/door": ["tests/test_door.py"],
     "obygaze_features/io": ["tests/test_io.py", "tests/store"],
     "obygaze_features/store": ["tests/store"],
     "obygaze_features/exchange": ["tests/exchange"],
