@@ -20,7 +20,7 @@ from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256
-from obygaze_features.manifest import Manifest, read_manifest, write_manifest
+from obygaze_features.manifest import Manifest, builtin_codebook, read_manifest, write_manifest
 from obygaze_features.store import open_store, read_stage, seal, verify
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.store import locate
@@ -37,7 +37,13 @@ from obygaze_film.exchange import FORMATS, export
 from obygaze_film.judged_rate import correct_rate
 from obygaze_film.page import film_page
 from obygaze_film.windows_to_judge import choose_next
+from obygaze_models.joint import join, read_sums, write_sums
+from obygaze_models.joint.sums import About, Sums, _moments
+from obygaze_models.persistence.sharing import verify_models
+from obygaze_models.persistence.zoo_list import default_zoo
 from obygaze_models.prediction.saved_model import load_model
+from obygaze_models.protocol import find_target
+from obygaze_models.protocol.targets import codebook_record
 
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -173,6 +179,20 @@ def stage_targets(stage: Path) -> dict[str, tuple[Path, Target]]:
     }
 
 
+def small_sums() -> Sums:
+    """Sum up three films of thirty clips, of two features."""
+    rng, codebook = np.random.default_rng(0), builtin_codebook("obygaze12")
+    parts = [_moments(np.column_stack([rng.normal(size=(30, 2)), np.arange(30) % 2])) for _ in range(3)]
+    about = About(
+        **dict.fromkeys(("backbone", "features", "pool", "label_policy"), "x"),
+        **dict.fromkeys(("provenance_sha256", "store"), "0" * 64),
+        n_features=2, provenance={}, left_out={}, codebook=codebook_record(codebook), concepts=[], least=20,
+        target=find_target("hn_s", codebook).record(), movies=["a", "b", "c"], licence="MIT",
+    )  # fmt: skip
+    means, products = (np.stack(each) for each in zip(*parts, strict=True))
+    return Sums(about, np.full(3, 30.0), means, products, {})
+
+
 def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
     """Damage a file that stands alone."""
     paths = {name: folder / name for name in ("m.csv", "x.npy", "x.h5", "s-1.0.0.zip", "a.model")}
@@ -188,6 +208,8 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
             file[f"{clip}/pooled"] = np.ones(4, np.float32)
     packed = pack(FolderFiles(store), paths["s-1.0.0.zip"])
     paths["a.model"].write_bytes(test_package("persistence", "model_files").GOOD)
+    zoo = shutil.copytree(default_zoo(), folder / "zoo")
+    write_sums(small_sums(), folder / "lab.sums")
 
     def read_hdf5() -> None:
         with hdf5_items(paths["x.h5"]) as (found, _):
@@ -199,6 +221,8 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
         "npy": (paths["x.npy"], lambda: read_npy(paths["x.npy"])),
         "hdf5": (paths["x.h5"], read_hdf5),
         "model": (paths["a.model"], lambda: use_model(paths["a.model"])),
+        "list": (zoo / "zoo.toml", lambda: verify_models(zoo)),
+        "sums": (folder / "lab.sums", lambda: join([read_sums(folder / "lab.sums")]).linear(penalty=1.0)),
     }
     found = {name: (path, file_target(path, read)) for name, (path, read) in reads.items()}
     zipped = file_target(packed, lambda: copy_store(packed), lambda: forget(packed))

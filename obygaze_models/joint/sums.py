@@ -312,12 +312,13 @@ def _wrongs(
 
 
 def _is_of_squares(products: NDArray[np.float64]) -> bool:
-    """Whether a matrix can be a sum of u u': correlations are at most 1, and no eigenvalue is below 0."""
+    """Whether a matrix can be a sum of u u': of its correlations no eigenvalue is below 0.
+
+    Then squares are not below 0, and correlations at most 1 (Cauchy and Schwarz).
+    """
     squares = np.diag(products)
     scale = np.sqrt(np.where(squares > 0, squares, 1.0))
     correlations = products / scale / scale[:, None]
-    if (squares < 0).any() or not (abs(correlations) <= 1 + 1e-9).all():
-        return False
     try:
         np.linalg.cholesky(correlations + 1e-9 * len(squares) * np.eye(len(squares)))
     except np.linalg.LinAlgError:

@@ -270,6 +270,7 @@ def renamed(*movies):
         lambda sums: replace(sums, products=sums.products + 1e300),
         lambda sums: replace(sums, means=sums.means * np.where(np.arange(sums.means.shape[1]) < 1, 1e200, 1)),
         lambda sums: replace(sums, counts=sums.counts + 1e15),
+        lambda sums: replace(sums, counts=sums.counts * 1e7, products=sums.products * 1e7),
         lambda sums: replace(sums, counts=sums.counts + 1),
         renamed("../x", "f1", "f2"),
         renamed("f\u202e0", "f1", "f2"),
@@ -288,6 +289,16 @@ def test_arrays_that_no_films_have_are_refused(labs, spoil, tmp_path):
     write_sums(spoil(gram(labs["a"], TASK, least=10)), tmp_path / "bad.sums")
     with pytest.raises(ModelError):
         read_sums(tmp_path / "bad.sums")
+
+
+def test_films_whose_clips_are_all_alike_are_possible(labs, tmp_path):
+    sums = gram(labs["a"], TASK, least=10)
+    for share in (0.0, 1.0):
+        means, products = sums.means.copy(), sums.products.copy()
+        means[:, sums.about.n_features :] = share
+        products[:, sums.about.n_features :] = products[:, :, sums.about.n_features :] = 0
+        write_sums(replace(sums, means=means, products=products), tmp_path / "alike.sums")
+        assert read_sums(tmp_path / "alike.sums").about == sums.about
 
 
 @pytest.mark.parametrize("change", [-1.0, 1e9])
