@@ -87,6 +87,11 @@ def store_format() -> Schema:
         "type": "object",
         "additionalProperties": {"type": "integer", "minimum": 1},
     }
+    document["$defs"]["attributes"]["properties"]["streams"] = {
+        "type": "array",
+        "items": {"type": "object", "properties": {"clips": {"type": "integer", "minimum": 1}}},
+        "minItems": 1,
+    }
     return _plain(document)
 
 

@@ -1,5 +1,6 @@
 """Decode each clip once for all backbones, in the decode workers."""
 
+import json
 import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -427,6 +428,8 @@ def _source(path: Path, *, hashed: bool) -> dict[str, Any]:
     source: dict[str, Any] = {"bytes": video.bytes}
     if math.isfinite(video.duration_s):
         source["duration_s"] = video.duration_s
+    if video.stream is not None:
+        source["stream"] = json.dumps(video.stream.record(), sort_keys=True)
     if hashed:
         source["sha256"] = file_digest(path)
     return source

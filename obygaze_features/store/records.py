@@ -172,12 +172,13 @@ class ClipFeatures:
 
 
 class ClipSource(msgspec.Struct, forbid_unknown_fields=True):
-    """What is known of a clip's file, and which card computed its features."""
+    """What is known of a clip's file and its stream of pictures, and which card computed its features."""
 
     bytes: Whole | msgspec.UnsetType = msgspec.UNSET
     duration_s: Number | msgspec.UnsetType = msgspec.UNSET
     sha256: Hex64 | msgspec.UnsetType = msgspec.UNSET
     device: SomeText | msgspec.UnsetType = msgspec.UNSET
+    stream: SomeText | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True)
@@ -191,8 +192,9 @@ class ClipResult:
     reason
         One line for a person; required unless ok.
     source
-        What is known of the file: bytes, duration_s, sha256; and of the run: device, the card that computed
-        the features (left out of a CPU's). Each may be left out.
+        What is known of the file: bytes, duration_s, sha256, stream (what it states of pictures, as JSON);
+        and of the run: device, the card that computed the features (left out of a CPU's). Each may be left
+        out.
     groups
         Group name -> features; all groups of the stage but those of `absent`, or none when failed.
     absent

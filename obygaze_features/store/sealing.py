@@ -5,6 +5,7 @@ are poured into chunks, which have more rows than a piece.
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -216,13 +217,19 @@ def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed
 
 
 def _found(stage: Stage, best: Best) -> dict[str, object]:
-    """Return the attributes that depend on the clips: the format's version, and the GPUs' shares."""
+    """Return the attributes that depend on the clips: the format's version, GPUs' shares, and streams."""
     texts = {"text"} if stage.clips[0].text is not None else set()
     arrays = {"clip", "status"}.union(texts, *(group.clip_arrays() for group in stage.groups))
     version = spec_version(arrays, absent=any(entry.absent for entry in best.values()))
-    named = [entry.source.get("device") for entry in best.values() if is_done(entry)]
-    devices = dict(sorted(Counter(str(name) for name in named if name is not None).items()))
-    return {"spec_version": version, **({"devices": devices} if devices else {})}
+    sources = [entry.source for entry in best.values() if is_done(entry)]
+    devices, streams = (
+        sorted(Counter(str(source[name]) for source in sources if name in source).items())
+        for name in ("device", "stream")
+    )
+    found: dict[str, object] = {"spec_version": version}
+    found |= {"devices": dict(devices)} if devices else {}
+    found |= {"streams": [{**json.loads(text), "clips": n} for text, n in streams]} if streams else {}
+    return found
 
 
 def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:

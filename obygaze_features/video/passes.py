@@ -280,17 +280,10 @@ class WindowReader(Generic[T]):
                 notes=(*losses, *self.table.notes, *collected.all_remarks(), *_repeated(sampling, numbers)),
                 method="sequential" if why else "sparse",
                 why_sequential=why,
-                width=collected.width,
-                height=collected.height,
-                rotation=collected.rotation,
-                mirrored=collected.mirrored,
-                interlaced=collected.interlaced,
                 total=len(frame_times),
                 decoded=decoded,
-                matrix=collected.matrix,
-                full_range=collected.full_range,
-                bars=collected.bars,
                 stream=self.table.stream.record(),
+                **collected.properties(),
             )
             for wish, ((sampling, _), numbers) in enumerate(zip(self.wishes, window.wanted, strict=True))
         )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from av.sidedata.sidedata import SideData, SideDataContainer, Type
@@ -72,8 +72,6 @@ class RgbPicture:
         Degrees clockwise by which the stored picture was rotated: 0, 90, 180 or 270.
     mirrored
         Whether it was then mirrored left to right.
-    interlaced
-        Whether the frame is flagged interlaced: its colours were converted field by field.
     corrupt
         Whether the decoder flags it as damaged.
     matrix
@@ -90,7 +88,6 @@ class RgbPicture:
     rgb: NDArray[np.uint8]
     rotation: int
     mirrored: bool
-    interlaced: bool
     corrupt: bool
     matrix: str
     full_range: bool
@@ -150,7 +147,6 @@ class Converter:
             rgb=rgb,
             rotation=90 * turns,
             mirrored=mirrored,
-            interlaced=frame.interlaced_frame,
             corrupt=frame.is_corrupt,
             matrix=tags.matrix,
             full_range=tags.full_range,
@@ -285,16 +281,11 @@ def _sign(value: int) -> int:
 
 @dataclass(slots=True)
 class CollectedFrames(Generic[T]):
-    """Images by frame number; size, orientation and colours of the first picture; remarks."""
+    """Images by frame number; the first picture without its pixels; remarks."""
 
     images: dict[int, T] = field(default_factory=dict)
-    width: int = 0
-    height: int = 0
-    rotation: int = 0
-    mirrored: bool = False
+    first: RgbPicture | None = None
     interlaced: bool = False
-    matrix: str = ""
-    full_range: bool = False
     corrupt: list[int] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     _bars: Bars | None = None
@@ -306,33 +297,38 @@ class CollectedFrames(Generic[T]):
 
     def note(self, number: int, picture: RgbPicture) -> None:
         """Record the properties of a picture, without its pixels."""
-        height, width, _ = picture.rgb.shape
-        if not self.images:
-            self.width, self.height = width, height
-            self.rotation, self.mirrored = picture.rotation, picture.mirrored
-            self.matrix, self.full_range = picture.matrix, picture.full_range
+        self.first = self.first or picture.without_pixels()
         if picture.corrupt:
             self.corrupt.append(number)
         # Most pictures have none; after one of those the others need not be measured.
         if self._bars != NO_BARS and picture.bars is not None:
             above, below, left, right = map(min, picture.bars, self._bars or picture.bars)
             self._bars = above, below, left, right
-        self.interlaced |= picture.interlaced
         facts = picture.facts
-        if (width, height) != (self.width, self.height):
+        self.interlaced |= "interlaced" in facts
+        if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
             facts = (*facts, "resized")
         said = [PICTURES.get(fact, STRANGE).sentence for fact in facts]
         if picture.bits > 8:
             said.append(f"{picture.bits} bits a sample: rounded to 8")
         self.remarks += [remark for remark in dict.fromkeys(said) if remark and remark not in self.remarks]
 
+    def properties(self) -> dict[str, Any]:
+        """Return what a record states of the pictures: size, turn and colours are those of the first."""
+        if self.first is None:
+            raise VideoError("not one picture was decoded")
+        height, width = self.first.rgb.shape[:2]
+        own = {name: getattr(self.first, name) for name in ("rotation", "mirrored", "matrix", "full_range")}
+        return {**own, "width": width, "height": height, "interlaced": self.interlaced, "bars": self.bars}
+
     def all_remarks(self) -> list[str]:
         """Return all remarks, including those that need all pictures."""
         above, below, left, right = self.bars
-        sides = (self.height, self.height, self.width, self.width)
+        height, width = self.first.rgb.shape[:2] if self.first else (0, 0)
+        sides = (height, height, width, width)
         if not any(bar >= LEAST_BAR * side > 0 for bar, side in zip(self.bars, sides, strict=True)):
             return self.remarks
-        share = 1 - (self.height - above - below) * (self.width - left - right) / (self.width * self.height)
+        share = 1 - (height - above - below) * (width - left - right) / (width * height)
         sides_px = {"above": above, "below": below, "at the left": left, "at the right": right}
         where = ", ".join(f"{pixels} {side}" for side, pixels in sides_px.items() if pixels)
         return [*self.remarks, f"black bars cover {share:.0%} of the pictures (pixels: {where})"]

@@ -31,6 +31,16 @@ def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
     assert tree(films / "mine-1.0.0") == tree(films / "theirs-1.0.0")
 
 
+def test_a_store_lists_what_its_files_state_of_their_pictures_with_the_number_of_clips(films):
+    """Part of no clip's row: two films of one kind are one entry, and a file that was not read is none."""
+    store = of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1, licence="CC0-1.0")
+    (stream,) = store.attributes["streams"]
+    assert (stream["codec"], stream["pixels"], stream["clips"]) == ("h264", "yuv420p", 2)
+    assert {name: value for name, value in stream.items() if name != "clips"} == of.read_frames(
+        films / "0.mp4", of.uniform(1)
+    ).stream
+
+
 SCRIPT = """
 from dataclasses import replace
 import obygaze_features as of
