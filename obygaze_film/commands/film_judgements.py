@@ -16,8 +16,11 @@ from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish, read_inputs, under_policy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from obygaze_features.manifest import Codebook
     from obygaze_film.schema import CorrectedRate, JudgesAgreement
+    from obygaze_film.timeline import Timeline
 
 judged_option = click.option(
     "--judged", type=PATH, multiple=True, help="Judgements outside of the folders; repeatable."
@@ -75,6 +78,21 @@ def next_(
         )
     films_in_words = f"{movies} film{'' if movies == 1 else 's'}"
     return document, f"{out}: {len(clips)} windows of {films_in_words}, {random} drawn at random"
+
+
+def judged_files(
+    films: "Mapping[Path, Timeline]", book: "Codebook | None", *names: str
+) -> tuple[list[Path], list[str]]:
+    """Find the tables of these names in scored films' folders, as their ledgers are now; also what to say."""
+    from obygaze_film.workspace.decisions import Decisions
+    from obygaze_film.workspace.ledger import LEDGER
+
+    notices = []
+    for folder, film in films.items():
+        if (folder / LEDGER).is_dir():
+            of_film = book or codebook_of(film.model().codebook, None)
+            notices += Decisions(folder, film, of_film).notices
+    return [path for folder in films for name in names if (path := folder / name).is_file()], notices
 
 
 def codebook_of(name: str, path: Path | None) -> "Codebook":
@@ -192,7 +210,6 @@ def compare(
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.scored_files import JUDGEMENTS
     from obygaze_film.timeline import found_films
-    from obygaze_film.workspace.decisions import judged_files
     from obygaze_models.report import check_folder
 
     if output.out is not None:
@@ -261,7 +278,6 @@ def learn(
     from obygaze_film.learning import learning_report, stores_near
     from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
     from obygaze_film.timeline import found_films
-    from obygaze_film.workspace.decisions import judged_files
     from obygaze_models.report import new_folder, write_report
 
     refuse_existing(output.html, force=output.force)

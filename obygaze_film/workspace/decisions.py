@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,7 +25,6 @@ from obygaze_features.manifest import (
     Problems,
     clip_of,
     counted,
-    find_codebook,
     read_table,
     repeated_concepts,
 )
@@ -169,18 +168,16 @@ class Decisions:
 
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
         """Make a manifest of judgements; of several that stand in one place the latest counts."""
-        judged = self.kept["judgement"] if clips is None else clips
-        latest = {_place(clip): clip for clip in judged if clip.level}
-        extras = [
-            {name: clip.extras.get(name, "") for name in (SEEN_SCORE, PLACE)} for clip in latest.values()
-        ]
-        alike = (replace(clip, extras=more) for clip, more in zip(latest.values(), extras, strict=True))
-        return Manifest(tuple(alike), self.folder, self.codebook)
+        latest: dict[object, Clip] = {}
+        for clip in self.kept["judgement"] if clips is None else clips:
+            more = {name: clip.extras.get(name, "") for name in (SEEN_SCORE, PLACE)}  # alike in a manifest
+            latest |= {_place(clip): replace(clip, extras=more)} if clip.level else {}
+        return Manifest(tuple(latest.values()), self.folder, self.codebook)
 
     # --- what is decided
     # ---------------------------------------------------------------------------
-    def keep(self, kind: str, start_s: float, end_s: float, who: str, **more: Any) -> Clip:
-        """Keep a decision on a span: `level` and `concepts` of a judgement or passage, `note` of a note.
+    def keep(self, kind: str, start_s: float, end_s: float, who: str, **more: Any) -> str:
+        """Keep a decision on a span (`level` and `concepts`, or `note`), and return its id.
 
         A judgement of a window that was drawn, `place` in the draw, was made blindly; `windows` is the number
         that its judge has decided to judge. A judgement stands in place of what the same person judged of the
@@ -197,11 +194,9 @@ class Decisions:
         if kind == "passage":
             row |= {"origin": more.get("origin", "own")}
         elif kind == "judgement":
-            agreed = (
-                "agree" if level in model.positive else "disagree" if level in model.negative else "unsure"
-            )
+            agreed = dict.fromkeys(model.positive, "agree") | dict.fromkeys(model.negative, "disagree")
             fixed = {DRAW: RANDOM, PLACE: f"{place}", FIXED: str(more.get("windows") or "")}
-            row |= fixed if place else {"judgement": agreed}
+            row |= fixed if place else {"judgement": agreed.get(level, "unsure")}
             row |= {CODEBOOK_COLUMN: self.codebook.name} if self.codebook.name != BUILTIN[0] else {}
         row, problems = {name: cell for name, cell in row.items() if cell}, Problems(self.folder)
         clip = self._checked(kind, row, "new", problems, 0)
@@ -217,20 +212,19 @@ class Decisions:
             same = [old.clip_id for old in there if _place(old) == _place(clip)]
             self._own.append(self.ledger.add(kind, row, same))
             self._settle()
-        return clip
+            return self._own[-1].id
 
-    def undo(self, annotator: str) -> str:
-        """Take back the last decision of this sitting by the same person; return its id, or nothing."""
+    def undo(self, annotator: str) -> Line | None:
+        """Take back the last decision of this sitting by the same person, and return it."""
         with self._lock:
             self.refresh()
             who = " ".join(annotator.split())
             line = next((line for line in reversed(self._own) if line.row["annotator"] == who), None)
-            if line is None:
-                return ""
-            self.ledger.add("undo", {"annotator": who, "judged_at": _now()}, [line.id])
-            self._own.remove(line)
-            self._settle()
-            return line.id
+            if line is not None:
+                self.ledger.add("undo", {"annotator": who, "judged_at": _now()}, [line.id])
+                self._own.remove(line)
+                self._settle()
+            return line
 
     def refresh(self, *, opening: bool = False) -> None:
         """Read what others appended to the ledger, or edited in the tables."""
@@ -360,18 +354,6 @@ class Decisions:
         if message not in self._said:
             self._said.add(message)
             self.notices.append(message)
-
-
-def judged_files(
-    films: Mapping[Path, Timeline], codebook: Codebook | None, *names: str
-) -> tuple[list[Path], list[str]]:
-    """Find the tables of these names in scored films' folders, as their ledgers are now; also what to say."""
-    notices = []
-    for folder, film in films.items():
-        if (folder / LEDGER).is_dir():
-            book = codebook or find_codebook(film.model().codebook)
-            notices += Decisions(folder, film, book).notices
-    return [path for folder in films for name in names if (path := folder / name).is_file()], notices
 
 
 HELD: Final = "\0"

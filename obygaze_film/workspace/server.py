@@ -29,6 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from obygaze_features.errors import ObygazeError
 from obygaze_film.errors import FilmError
+from obygaze_film.page.phrases import clock
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.pages import OpenFilm, blind_page, next_window, read_page, shown_decisions
 from obygaze_film.workspace.proxy import make_proxy
@@ -233,14 +234,17 @@ def _decided(film: OpenFilm, asked: Asked) -> str:
     """Write a decision."""
     if asked.kind == "undo":
         taken = film.decisions.undo(asked.who)
-        return f"taken back: {taken}" if taken else "nothing of yours to take back"
+        if taken is None:
+            return "nothing of yours to take back"
+        ends = "–".join(clock(float(taken.row[name])) for name in ("start_s", "end_s"))
+        return f"taken back: {ends} {taken.row.get('level') or taken.row['note']}"
     film.decisions.keep(**msgspec.structs.asdict(asked))
     return "kept"
 
 
 def _begin_copy(film: OpenFilm) -> None:
     """Make the copy that the browser plays, in a thread of its own."""
-    if film.path is None or film.played is not None or film.copied is not None:
+    if film.path is None or film.lost or film.played is not None or film.copied is not None:
         return
     film.copied, film.copy_error = 0.0, ""
     path, out = film.path, film.copy_path

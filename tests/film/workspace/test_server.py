@@ -243,7 +243,7 @@ def test_how_far_a_copy_is_is_a_share_of_the_film(monkeypatch, tmp_path):
     monkeypatch.setattr(server, "make_proxy", quarter)
     monkeypatch.setattr(server, "Thread", Now)
     film = SimpleNamespace(
-        path=tmp_path, played=None, copied=None, copy_path=tmp_path, timeline=SimpleNamespace()
+        path=tmp_path, lost="", played=None, copied=None, copy_path=tmp_path, timeline=SimpleNamespace()
     )
     film.timeline.record = SimpleNamespace(duration_s=200.0)
     server._begin_copy(film)
