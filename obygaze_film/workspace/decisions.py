@@ -159,12 +159,14 @@ class Decisions:
 
     def conflicts(self) -> set[str]:
         """Find decisions that stand in the same place, beside each other: nobody chose between them."""
-        by_place: dict[Any, list[str]] = {}
+        first: dict[object, str] = {}
+        found: set[str] = set()
         for clip in (clip for clips in self.kept.values() for clip in clips):
             line = self.ledger.lines[clip.clip_id]
-            for place in (*line.replaces, *[_place(clip)] * (line.kind == "judgement")):
-                by_place.setdefault(place, []).append(line.id)
-        return {name for names in by_place.values() if len(names) > 1 for name in names}
+            for place in (*line.replaces, _place(clip) if line.kind == "judgement" else line.id):
+                if first.setdefault(place, line.id) != line.id:
+                    found |= {first[place], line.id}
+        return found
 
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
         """Make a manifest of judgements; of several that stand in one place the latest counts."""
@@ -208,8 +210,8 @@ class Decisions:
             if state_of(self.folder / RECORD) != self._record:
                 raise FilmError(f"{self.folder}: removed, or scored again: start 'obygaze film open' again")
             self.refresh()
-            there = self.kept[kind] if kind == "judgement" else ()
-            same = [old.clip_id for old in there if _place(old) == _place(clip)]
+            mine = [old for old in self.kept[kind] if old.annotator == clip.annotator]
+            same = [old.clip_id for old in mine if kind == "judgement" and _place(old) == _place(clip)]
             self._own.append(self.ledger.add(kind, row, same))
             self._settle()
             return self._own[-1].id
@@ -265,6 +267,8 @@ class Decisions:
             self._say(f"{path}: edited elsewhere (SHA-256 {digest[:16]}): {counted(new, 'decision')} came in")
             for notice in repeated_concepts((path, row.line, row.cells) for row in rows).values():
                 self._say(f"{path}: {notice}")
+        elif any(said):
+            self._say(f"{path}: came in before as it is here, and is written anew")
         there = {row.cells.get("clip_id") for row in rows}
         gone = sum(clip.clip_id not in there for clip in self.kept[kind])
         if gone and path.stat().st_mtime > max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl"))):
@@ -302,7 +306,7 @@ class Decisions:
 
     def _find(self) -> None:
         """Find what stands; say what is wrong, each thing once."""
-        self.kept = {kind: [] for kind in KINDS}
+        kept: dict[str, list[Clip]] = {kind: [] for kind in KINDS}
         for line in standing(self.ledger.lines.values()):
             known, clip = self._clips.get(line.id, (None, None))
             if known is not line:
@@ -317,7 +321,8 @@ class Decisions:
                 for problem in problems.messages:
                     self._say(f"{path}: {problem}")
             if clip is not None:
-                self.kept[line.kind].append(clip)
+                kept[line.kind].append(clip)
+        self.kept = kept  # whole, for who reads it in another thread
 
     def _settle(self) -> None:
         """Find what stands, and write the tables anew."""

@@ -152,6 +152,7 @@ def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(place):
     folder = place[0]
     path = folder / JUDGEMENTS
     path.write_text(f"{HEAD}a,tt1,,0,8.50,calm,,XY,1,,,kept\nb,tt1,,8,16,Violent,gun,XY,1,,,\n", "utf-8")
+    before = path.read_bytes()
     (folder / NOTES).write_text(
         "movie,start_s,end_s,annotator,note,written_at\ntt1,0,1,XY,why,2020\n", "utf-8"
     )
@@ -165,6 +166,10 @@ def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(place):
     judge(again, 10, 20)
     assert (again.notices, len(levels(again))) == ([], 3)
     assert not made.undo("XY")
+    path.write_bytes(before)  # a synchronised folder brings the old file back
+    judge(again, 30, 40)
+    assert {str(path) in notice for notice in again.notices} == {True}
+    assert len(levels(again)) == len(rows_of(path)) == 4
 
 
 def edited(path, old, new):

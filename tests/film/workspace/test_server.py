@@ -111,6 +111,8 @@ def test_looking_at_the_address_without_entering_spends_nothing(serve, copied):
     served = serve(*copied, enter=False)
     for method, host in (("HEAD", served.host), ("GET", "evil.example:80")):
         assert served.ask(method, served.entry, host=host)[0].status == 403
+    for wrong in ("/enter/" + "x" * 32, "/enter/", served.entry[:-1], served.entry + "x"):
+        assert served.ask("GET", wrong)[0].status == 403
     assert served.ask("GET", served.entry)[0].status == 200
     assert served.ask("GET", served.entry)[0].status == 403
 
