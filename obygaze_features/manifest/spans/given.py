@@ -144,7 +144,8 @@ class Given:
     def head(self) -> str:
         """Its first characters, whatever the encoding."""
         name = marked_encoding(self.content) or "utf-8-sig"
-        return self.content[:HEAD_BYTES].decode(name, "replace").replace("\0", "")
+        text = self.content[:HEAD_BYTES].decode(name, "replace").replace("\0", "")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property
     def sheet(self) -> Records:
@@ -181,7 +182,8 @@ class Given:
             raise self.error(f"has a document type, which {what} has not: not read")
         parser = XMLParser()  # noqa: S314 - it has no entities
         try:
-            parser.feed(self.content)
+            marked = marked_encoding(self.content)  # whatever its declaration says
+            parser.feed(self.content.decode(marked) if marked else self.content)
             found: Element = parser.close()
         except ParseError as error:
             raise self.error(f"not {what} ({error})") from None

@@ -87,7 +87,10 @@ def _first_rows(given: Given) -> Iterator[set[str]]:
 
 
 def _is_activitynet(given: Given) -> bool:
-    return _starts(r"\{")(given) and re.search(rb'"database"\s*:\s*\{', given.content) is not None
+    return (
+        _starts(r"\{")(given)
+        and re.search(rb'"database"\s*:\s*\{', given.content.replace(b"\0", b"")) is not None
+    )
 
 
 def _no_reader(given: Given) -> Iterable[RawSpan]:

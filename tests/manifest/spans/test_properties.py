@@ -127,10 +127,25 @@ def words_of(imported):
     return {(c.extras.get("text"), c.annotator, c.level, c.start_s, c.end_s) for c in imported.manifest}
 
 
-def read(path, kind):
+def read(path, kind, told=True):
     tiers = {"gaze": "levels"} if kind == "eaf" else None
-    return import_spans([path], path.parent, kind, tiers=tiers, annotator="AB", movie="tt1",
+    return import_spans([path], path.parent, kind if told else "", tiers=tiers, annotator="AB", movie="tt1",
                         rate=Fraction(25))  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_every_kind_is_known_and_read_in_every_encoding_with_a_mark_and_with_every_end_of_line(
+    tmp_path, kind
+):
+    head, records, tail = lines_of(kind)
+    text = head + "".join(records) + tail
+    path = tmp_path / "tt1.x"
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32"):
+        for end in ("\n", "\r\n", "\r"):
+            path.write_bytes(text.replace("\n", end).encode(encoding))
+            imported = read(path, kind, told=False)
+            assert imported.accounts[0].kind == kind
+            assert len(words_of(imported)) == 6
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
