@@ -252,7 +252,7 @@ def split_records(path: Path, text: str, needed: Sequence[str], delimiter: str) 
     offset = line - 1
     try:
         for record in reader:
-            if record:
+            if len(record) > 1 or "".join(record).strip():
                 records.append((line, record))
             line = reader.line_num + 1 + offset
     except csv.Error as error:

@@ -12,9 +12,9 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import time_code
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.tables import Times, first_of, records_of, table, timed
+from obygaze_features.manifest.spans.tables import Times, first_of, has_columns, records_of, table, timed
 from obygaze_features.manifest.spans.workbook import Records
-from obygaze_features.manifest.text_tables import HEADER_ROWS, Row
+from obygaze_features.manifest.text_tables import Row
 
 BORIS_EVENT = ("Behavior", "Time")
 BORIS_BOUT = ("Behavior", "Start (s)", "Stop (s)")
@@ -25,7 +25,7 @@ OFFSET, OBSERVATION, TYPE = "Time offset (s)", "Observation id", "Behavior type"
 def read_boris(given: Given) -> Iterator[RawSpan]:
     """Yield the state events of BORIS: aggregated ones, or tabular ones whose START and STOP are paired."""
     records = records_of(given, ("Behavior",))
-    bouts = any(set(BORIS_BOUT) <= {cell.strip() for cell in cells} for _, cells in records[0][:HEADER_ROWS])
+    bouts = has_columns(records[0], BORIS_BOUT)
     head = list(takewhile(lambda record: "Behavior" not in record[1], records[0]))
     events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, records)
     rows = [row for row in events.rows if not row.is_empty]

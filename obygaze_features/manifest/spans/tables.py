@@ -13,7 +13,7 @@ from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.workbook import Records, is_workbook
-from obygaze_features.manifest.text_tables import Row, Table, split_records, table_of
+from obygaze_features.manifest.text_tables import HEADER_ROWS, Row, Table, split_records, table_of
 
 VIAN_SEGMENTS = ("segmentation_name",)
 VIAN_PROJECT = ("START_MS", "END_MS", "SELECTOR_TYPE")
@@ -34,6 +34,11 @@ def table(given: Given, needed: Sequence[str], records: tuple[Records, str] | No
     made = table_of(given.path, rows, needed, delimiter, named=False)
     given.account.notes += made.notes
     return made
+
+
+def has_columns(records: Records, names: Sequence[str]) -> bool:
+    """Return whether one of the first rows has these names."""
+    return any(set(names) <= {cell.strip() for cell in cells} for _, cells in records[:HEADER_ROWS])
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,11 @@ def first_of(cells: Mapping[str, str], *names: str) -> str:
 # ---------------------------------------------------------------------------
 def read_vian(given: Given) -> Iterator[RawSpan]:
     """Yield the segments of VIAN: of its segmentation exporter, or of its project as CSV."""
-    try:
-        made = table(given, VIAN_SEGMENTS)
-    except ManifestError:
-        yield from _vian_project(given, table(given, VIAN_PROJECT))
+    records = records_of(given, VIAN_SEGMENTS)
+    if has_columns(records[0], VIAN_PROJECT):
+        yield from _vian_project(given, table(given, VIAN_PROJECT, records))
         return
+    made = table(given, VIAN_SEGMENTS, records)
     forms = (
         ("start_ms", "end_ms", 1000.0, False),
         ("start_ts", "end_ts", 1.0, False),

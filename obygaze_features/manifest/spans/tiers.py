@@ -6,6 +6,7 @@ Sources: Praat manual, "TextGrid file formats"; NIST Rich Transcription evaluati
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.subtitles import Subtitle, one_line
 
@@ -34,7 +35,7 @@ def read_textgrid(given: Given) -> Iterator[RawSpan]:
 
 
 def _tier(given: Given, tokens: Iterator[tuple[str, int]]) -> Iterator[RawSpan]:
-    form, line = next(tokens, ("nothing", 0))
+    form, line = next(tokens, ("", 0))
     name = _string(given, tokens)
     _, whole = (_real(given, tokens)[0] for _ in range(2))
     n = _count(given, tokens)
@@ -69,10 +70,18 @@ def _tokens(given: Given) -> Iterator[tuple[str, int]]:
 
 
 def _real(given: Given, tokens: Iterator[tuple[str, int]]) -> tuple[float, int]:
-    found, line = next(tokens, ("nothing", 0))
+    found, line = next(tokens, ("", 0))
     if not _NUMBER.fullmatch(found):
-        raise given.error(f"line {line}: {found:.40} where a time was expected")
+        raise _unexpected(given, found, line, "a time")
     return float(found), line
+
+
+def _unexpected(given: Given, found: str, line: int, wanted: str) -> ManifestError:
+    if not found:
+        return given.error(
+            f"it ends where {wanted} was expected: cut short, or a number of intervals is wrong"
+        )
+    return given.error(f"line {line}: {found:.40} where {wanted} was expected")
 
 
 def _count(given: Given, tokens: Iterator[tuple[str, int]]) -> int:
@@ -83,9 +92,9 @@ def _count(given: Given, tokens: Iterator[tuple[str, int]]) -> int:
 
 
 def _string(given: Given, tokens: Iterator[tuple[str, int]]) -> str:
-    found, line = next(tokens, ("nothing", 0))
-    if found[0] != '"' or len(found) < 2:
-        raise given.error(f"line {line}: {found:.40} where a text in quotes was expected")
+    found, line = next(tokens, ("", 0))
+    if not found.startswith('"') or len(found) < 2:
+        raise _unexpected(given, found, line, "a text in quotes")
     return found[1:-1].replace('""', '"')
 
 
