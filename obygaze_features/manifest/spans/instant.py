@@ -17,7 +17,7 @@ DROPPING = {Fraction(30_000, 1001): 2, Fraction(60_000, 1001): 4}
 
 _BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
 _PLAIN = {
-    sign: re.compile(rf"[+-]?(?:\d+[{sign}]?\d*|[{sign}]\d+)(?:[eE][+-]?\d{{1,3}})?", re.ASCII)
+    sign: re.compile(rf"[+-]?(?:\d+(?:[{sign}]\d*)?|[{sign}]\d+)(?:[eE][+-]?\d{{1,3}})?", re.ASCII)
     for sign in ".,"
 }
 _GROUPED = {
