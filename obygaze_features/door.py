@@ -112,9 +112,13 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
     if path == STANDARD or _GIVEN_OPEN.fullmatch(str(path)):
         data = _given_open(str(path))
     else:
-        with io.BufferedReader(open_regular(path, most, within=within)) as file:
+        with open_regular(path, most, within=within) as file:
             try:
-                data = file.read(most + 1)
+                # A read makes room for all that it asks for: the file's size, and what came to it meanwhile.
+                step, parts = os.fstat(file.fileno()).st_size + 1, [b""]
+                while sum(map(len, parts)) <= most and (part := file.read(max(step, 1 << 16))):
+                    parts.append(part)
+                data = b"".join(parts)
             except OSError as error:
                 error.filename = error.filename or str(path)
                 raise

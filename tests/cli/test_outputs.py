@@ -69,11 +69,11 @@ def test_saved_frames_are_full_size_or_thumbnails_with_their_numbers(ok, place):
 
 
 def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch):
-    def full(path, *_):
-        raise OSError(28, "No space left on device", str(path))
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("obygaze_features.io.write_new", full)
-    monkeypatch.setattr(np, "savez", lambda *_, **__: full("a.npz"))
+    monkeypatch.setattr("obygaze_features.io.write_all", full)
+    monkeypatch.setattr(np, "savez", full)
     for command in (
         "manifest project in/segments.csv --window 9 --out out/a.csv",
         "frames in/video.mp4 --npz out/a.npz",

@@ -140,7 +140,7 @@ def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, what)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 4 * len(data) + 1_000_000
+    assert peak < 4 * len(data) + 2_000_000  # files are read by blocks of 1 MiB
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has neither in a folder")
