@@ -29,7 +29,10 @@ def cuts_of(runner, inputs, tmp_path_factory):
     return cuts
 
 
-CUT = [name for name, work in WORKS.items() if not work.grows]
+KILLED_ALONE = {"decide", "model-pull", "model-push", "push"}
+"""Works whose power cuts nobody has looked at yet; test_failed_calls.py kills and fails them."""
+
+CUT = [name for name, work in WORKS.items() if not work.grows and name not in KILLED_ALONE]
 
 
 @pytest.mark.parametrize("name", ["stage", "seal", "pack", "pull", "manifest"])
