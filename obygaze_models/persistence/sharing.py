@@ -15,6 +15,7 @@ from obygaze_features.io import (
     PARTIAL_SUFFIX,
     file_sha256,
     local_path,
+    make_folder,
     naming,
     remove_tree,
     sha256_of,
@@ -144,7 +145,7 @@ def pull_model(
                         remove_tree(building)
             return target
         raise ModelError(f"{target}: another file is there; name another folder, or remove it")
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
 
     def count(_name: str, size: int, _more: int) -> None:
         if size > entry.octets:
