@@ -13,7 +13,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from obygaze_features.door import read_bytes
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.io import refuse_existing, whole_folder
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import Finding, audited
@@ -22,6 +22,15 @@ from obygaze_studies.errors import AuditError
 
 SIDE = 224
 """Height and width of a map in pixels, those of the square that most networks see."""
+
+MAP_BYTES = SIDE * SIDE * 4
+PLAIN = {
+    "data_type": "float32",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, SIDE, SIDE]}},
+    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+}
+"""An array that is not compressed: a file is one map, and takes no more memory than it is long."""
 
 
 class _Pair(TypedDict):
@@ -98,13 +107,20 @@ def check_maps_free(path: Path, *, force: bool) -> None:
 def write_maps(maps: Maps, path: Path) -> None:
     """Write maps to a new Zarr group (format 3), all of it or nothing; one that is there is replaced.
 
-    Its array is `raw` [pair, y, x], float32; its attributes are `about` and, row by row, `pairs`.
+    Its array is `raw` [pair, y, x], float32, a file a map, not compressed; its attributes are `about` and,
+    row by row, `pairs`.
     """
     with whole_folder(path) as partial:
         group = zarr.open_group(str(partial), mode="w", zarr_format=3)
         group.update_attributes({"about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]})
-        names = ("pair", "y", "x")
-        group.create_array("raw", data=maps.raw, chunks=(1, SIDE, SIDE), dimension_names=names)
+        group.create_array(
+            "raw",
+            data=maps.raw.astype("<f4"),
+            chunks=(1, SIDE, SIDE),
+            compressors=None,
+            dimension_names=("pair", "y", "x"),
+            config={"write_empty_chunks": True},
+        )
 
 
 def read_maps(path: Path) -> Maps:
@@ -120,11 +136,12 @@ def read_maps(path: Path) -> Maps:
     if attributes is None:
         raise StoreError(f"{path}: no saliency maps, as 'obygaze gradcam' and 'obygaze audit saliency' make")
     pairs = attributes["pairs"]
-    array = zarr.open_group(str(path), mode="r").get("raw")
-    shape = (len(pairs), SIDE, SIDE)
-    if not isinstance(array, zarr.Array) or array.shape != shape or array.dtype != np.float32:
-        raise StoreError(f"{path}: array 'raw' should be float32 {list(shape)}, a map for each pair")
-    raw: NDArray[np.float32] = np.asarray(array[...])
+    if not _is_plain(path, len(pairs)):
+        raise StoreError(
+            f"{path}: array 'raw' should be float32 {[len(pairs), SIDE, SIDE]}, a map for each pair, not "
+            "compressed; make the maps anew with 'obygaze gradcam'"
+        )
+    raw = np.stack([_read_map(path, index, pair["image_id"]) for index, pair in enumerate(pairs)])
     for index, (pair, picture) in enumerate(zip(pairs, raw, strict=True)):
         if not (np.isfinite(picture).all() and (picture >= 0).all()):
             raise StoreError(f"{path}: map {index}, of {pair['image_id']}, has values below 0 or not finite")
@@ -136,9 +153,32 @@ def read_maps(path: Path) -> Maps:
 def _attributes(path: Path) -> _Attributes | None:
     """Read the attributes of saliency maps; None of anything else."""
     try:
-        return msgspec.json.decode(read_bytes(path / "zarr.json"), type=_Group)["attributes"]
-    except (OSError, msgspec.MsgspecError):
+        document = read_bytes(path / "zarr.json", within=path)
+        return msgspec.json.decode(document, type=_Group)["attributes"]
+    except (OSError, ObygazeError, msgspec.MsgspecError, RecursionError):
         return None
+
+
+def _is_plain(path: Path, n_maps: int) -> bool:
+    """Return whether the array is of maps as they are written here."""
+    try:
+        array = msgspec.json.decode(read_bytes(path / "raw" / "zarr.json", within=path), type=dict[str, Any])
+    except (OSError, ObygazeError, msgspec.MsgspecError, RecursionError):
+        return False
+    expected = {"shape": [n_maps, SIDE, SIDE], **PLAIN}
+    return {name: array.get(name) for name in expected} == expected
+
+
+def _read_map(path: Path, index: int, image: str) -> NDArray[np.float32]:
+    """Read a map [224, 224]; what has the wrong length is refused."""
+    place = path / "raw" / "c" / str(index) / "0" / "0"
+    try:
+        data = read_bytes(place, MAP_BYTES, within=path)
+    except (OSError, ObygazeError) as error:
+        raise StoreError(f"{path}: map {index}, of {image}, cannot be read: {error}") from None
+    if len(data) != MAP_BYTES:
+        raise StoreError(f"{path}: map {index}, of {image}, has {len(data)} bytes, not {MAP_BYTES}")
+    return np.frombuffer(data, "<f4").astype(np.float32).reshape(SIDE, SIDE)
 
 
 # --- the audit
