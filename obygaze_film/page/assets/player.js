@@ -18,7 +18,7 @@ if (video) {
  video.ontimeupdate = () => {
   find("#clock").value = hms(video.currentTime);
   player.moved(video.currentTime);
-  if (!span || video.paused || video.currentTime < span[1]) return;
+  if (!span || video.paused || video.seeking || video.currentTime < span[1]) return; // seeking: somebody may look elsewhere
   find("#loop").checked ? player.go(span[0]) : (video.pause(), span = null);
  };
  video.onseeking = () => { // whoever looks elsewhere has left the passage, by whatever control
