@@ -13,7 +13,9 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import FileProgress, download, files_hook, in_threads, new_file
 from obygaze_features.io import NO_LICENCE, local_path, sha256_of
 from obygaze_features.screen import Progress, progress_hook
-from obygaze_features.store.files_remote import HubFiles, as_url, asking, asking_hub, connect
+from obygaze_features.store.files_hub import HubFiles, asking_hub
+from obygaze_features.store.files_obstore import asking, connect
+from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.files_zip import ROOT, ZipFiles
 from obygaze_features.store.format import (
     CARD,

@@ -13,18 +13,10 @@ from obygaze_features.door import read_bytes
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
 from obygaze_features.io import local_path, make_folder, open_binary, write_once, write_whole
 from obygaze_features.locks import locked
-from obygaze_features.store.files_remote import (
-    STEP,
-    HttpFiles,
-    HubFiles,
-    as_url,
-    asking,
-    asking_hub,
-    connect,
-    naming_extra,
-    open_url,
-    place_of,
-)
+from obygaze_features.store.files_hub import HubFiles, asking_hub, place_of
+from obygaze_features.store.files_obstore import ObstoreFiles, asking, connect
+from obygaze_features.store.files_remote import as_url, open_url
+from obygaze_features.store.served import STEP, naming_extra
 from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles
 
 if TYPE_CHECKING:
@@ -183,7 +175,7 @@ def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], mo
     import obstore  # noqa: PLC0415 - obygaze[remote], which `connect` asks for
     from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415 - the same
 
-    files = HttpFiles(url, name, store)
+    files = ObstoreFiles(url, name, client=store)
     try:
         known, tag = files.read_tagged(name, most)
     except FileNotFoundError:

@@ -146,9 +146,9 @@ def _is_listed(files: FolderFiles, name: str, _state: tuple[int, int]) -> bool:
     return name in digests and file_sha256(files.path / name) == digests[name]
 
 
-def refuse_giants(size: int, where: str) -> None:
+def refuse_giants(size: int, where: str, most: int = LARGEST_READ) -> None:
     """Refuse to hold a file in memory that is larger than any that a store has."""
-    if size > LARGEST_READ:
+    if size > most:
         raise StoreError(f"{where}: {size} bytes are more than this file should have")
 
 

@@ -13,7 +13,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.publish import push
 from obygaze_features.exchange.transfer import download
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.files_remote import connect
+from obygaze_features.store.files_obstore import connect
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 

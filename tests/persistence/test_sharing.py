@@ -11,7 +11,7 @@ import pytest
 import obygaze_models as om
 from obygaze_features.io import sha256_of
 from obygaze_features.store import objects
-from obygaze_features.store.files_remote import HttpFiles
+from obygaze_features.store.files_obstore import ObstoreFiles
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence import sharing
 from obygaze_models.persistence.sharing import describe_model, pull_model, push_model, verify_models
@@ -300,18 +300,18 @@ def test_a_list_on_s3(kept, tmp_path):
 
 @pytest.mark.usefixtures("bucket")
 def test_a_push_to_s3_that_lost_a_race_repeats_or_refuses(kept, monkeypatch):
-    place, read = "s3://bucket/raced", HttpFiles.read_tagged
+    place, read = "s3://bucket/raced", ObstoreFiles.read_tagged
     paths, waiting = kept[0], [("linear", "b", "1.0.0"), ("linear", "c", "1.0.0")]
 
-    def beaten(files, name, most):
+    def beaten(files, name, *most, **part):
         try:
-            return read(files, name, most)
+            return read(files, name, *most, **part)
         finally:
             if waiting:  # another push ends between this one's reading and its writing
                 model, *words = waiting.pop()
                 push_model(paths[model], place, *words)
 
-    monkeypatch.setattr(HttpFiles, "read_tagged", beaten)
+    monkeypatch.setattr(ObstoreFiles, "read_tagged", beaten)
     push_model(paths["mlp"], place, "a")
     assert [entry.label for entry in read_zoo(place)] == ["a@1.0.0", "b@1.0.0", "c@1.0.0"]
     waiting.append(("linear", "d", "1.0.0"))

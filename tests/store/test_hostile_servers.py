@@ -10,7 +10,7 @@ import pytest
 from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.files_remote import _known_hosts
+from obygaze_features.store.files_obstore import _known_hosts
 from obygaze_features.store.store import locate
 
 from .serving import Handler, serving
@@ -113,7 +113,7 @@ class Slow(Handler):
 
 
 def test_a_server_that_sends_a_byte_at_a_time_is_given_up(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("obygaze_features.store.files_remote.SLOW_S", 0.1)
+    monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.1)
     with serving(root, Slow) as site:
         url, digest = f"{site.url}/toy-1.0.0", "0" * 64
         for use in (
@@ -142,7 +142,7 @@ class Stalls(Handler):
 
 @pytest.mark.parametrize("begins", [None, 0, 5], ids=["no answer", "no body", "a body cut short"])
 def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(root, tmp_path, monkeypatch, begins):
-    monkeypatch.setattr("obygaze_features.store.files_remote.SLOW_S", 0.2)
+    monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)
     with serving(root, type("Stalls", (Stalls,), {"begins": begins})) as site:
         files = locate(f"{site.url}/toy-1.0.0")
         with pytest.raises(StoreError) as raised:
@@ -164,7 +164,7 @@ class Crumbs(Handler):
 
 
 def test_a_server_that_breaks_off_after_every_byte_is_given_up(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("obygaze_features.store.files_remote.SLOW_S", 0.2)  # the client itself asks again
+    monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)  # the client itself asks again
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
     with serving(root, Crumbs) as site:
         with pytest.raises(StoreError):

@@ -5,7 +5,7 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, verify
-from obygaze_features.store.files_remote import HubFiles, place_of
+from obygaze_features.store.files_hub import HubFiles, place_of
 
 from .toy_stores import read_all
 

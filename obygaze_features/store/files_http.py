@@ -1,0 +1,83 @@
+"""Read a store over HTTP and HTTPS by the standard library: a connection for each request."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.client import HTTPException, HTTPResponse
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    UnknownHandler,
+)
+
+from obygaze_features.errors import InterruptedTransferError, StoreError
+from obygaze_features.store import served
+from obygaze_features.store.served import Answer, ServedFiles, line_of, no_ranges, slow
+from obygaze_features.store.store_files import BLOCK
+
+_OPENER = OpenerDirector()  # of these protocols alone: a redirection leads to no file
+for _handler in (
+    *(ProxyHandler, UnknownHandler, HTTPHandler, HTTPSHandler),
+    *(HTTPDefaultErrorHandler, HTTPRedirectHandler, HTTPErrorProcessor),
+):
+    _OPENER.add_handler(_handler())
+
+
+class HttpFiles(ServedFiles):
+    """A store that is a folder on a server, read without obstore."""
+
+    requests = 4
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        with self._asked(name, method="HEAD") as answer:
+            length = answer.headers.get("Content-Length", "")
+            if not length.isdecimal():
+                raise StoreError(f"{self.where}/{name}: the server does not say how large it is")
+            return int(length)
+
+    @contextmanager
+    def answer(self, name: str, start: int, stop: int | None) -> Iterator[Answer]:
+        """Ask for a file or a part of it."""
+        with self._asked(name, start, stop) as answer:
+            yield Answer(answer.length or 0, "", self._blocks(answer, name))
+
+    def _blocks(self, answer: HTTPResponse, name: str) -> Iterator[bytes]:
+        yield from iter(lambda: answer.read1(BLOCK), b"")
+        if answer.length:
+            raise InterruptedTransferError(f"{self.where}/{name}: the server breaks off")
+
+    @contextmanager
+    def _asked(
+        self, name: str, start: int = 0, stop: int | None = None, method: str = "GET"
+    ) -> Iterator[HTTPResponse]:
+        """Send a request; turn errors of the server or the network into one line."""
+        last = "" if stop is None else stop - 1
+        part = {"Range": f"bytes={start}" if start < 0 else f"bytes={start}-{last}"}
+        asked = start != 0 or stop is not None
+        headers = part if asked else {}
+        request = Request(f"{self.where}/{quote(name)}", headers=headers, method=method)  # noqa: S310 - http
+        try:
+            with _OPENER.open(request, timeout=served.SLOW_S) as answer:
+                if asked and answer.status != HTTPStatus.PARTIAL_CONTENT:
+                    raise no_ranges(self.where)
+                yield answer
+        except HTTPError as error:
+            error.close()
+            if error.code in (404, 410):
+                raise FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}") from None
+            again = error.code >= 500 or error.code in (408, 429)
+            kind = InterruptedTransferError if again else StoreError
+            raise kind(f"{self.where}/{name}: {line_of(error)}") from None
+        except TimeoutError:
+            raise slow(self.where, name) from None
+        except (URLError, HTTPException, ConnectionError) as error:
+            raise InterruptedTransferError(f"{self.where}/{name}: {line_of(error)}") from None

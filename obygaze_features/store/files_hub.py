@@ -1,0 +1,119 @@
+"""Read a store on the Hugging Face Hub, whose library is imported only when a URL is opened.
+
+It looks for credentials where its own tools do (`hf auth login`). A place is
+`hf://datasets/OWNER/NAME[@REVISION][/FOLDER]`; it is read at one commit and kept in the library's cache.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from obygaze_features.errors import InterruptedTransferError, StoreError
+from obygaze_features.store.served import READERS, Listed, line_of, naming_extra
+from obygaze_features.store.store_files import FolderFiles
+
+_PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([\w./-]+?))?((?:/[\w.-]+)*)")
+_PINNED = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class HubFiles(Listed):
+    """A store in a dataset repository, at one commit; `folder` is empty or ends with a slash."""
+
+    repository: str
+    commit: str
+    folder: str
+    readers: int = READERS
+
+    @property
+    def where(self) -> str:
+        """Its place, with the commit."""
+        return f"hf://datasets/{self.repository}@{self.commit}/{self.folder}".rstrip("/")
+
+    @property
+    def name(self) -> str:
+        """Name of the folder, or of the repository."""
+        return (self.folder.rstrip("/") or self.repository).rpartition("/")[2]
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        return self._here(name).stat().st_size
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Read a file or a part of it."""
+        path = self._here(name)
+        return FolderFiles(path.parent, links=True).read(path.name, start, stop)
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield a file from `start` in blocks."""
+        path = self._here(name)
+        return FolderFiles(path.parent, links=True).stream(path.name, start)
+
+    def _here(self, name: str) -> Path:
+        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[remote]
+
+        with asking_hub(f"{self.where}/{name}"):
+            return Path(
+                hf_hub_download(
+                    self.repository, self.folder + name, repo_type="dataset", revision=self.commit
+                )
+            )
+
+
+def open_hub(url: str) -> HubFiles:
+    """Find a store on the Hub and pin the commit of its revision."""
+    files = place_of(url)
+    with naming_extra(url):
+        from huggingface_hub import HfApi  # noqa: PLC0415 - obygaze[remote]
+
+    if _PINNED.fullmatch(files.commit):
+        return files
+    with asking_hub(url):
+        commit = HfApi().dataset_info(files.repository, revision=files.commit or None).sha
+    if not commit or not _PINNED.fullmatch(commit):
+        raise StoreError(f"{url}: the Hub gives no commit for it")
+    return replace(files, commit=commit)
+
+
+def place_of(url: str) -> HubFiles:
+    """Parse a URL of the Hub; the commit is the revision in it, or empty."""
+    match = _PLACE.fullmatch(url)
+    if match is None:
+        raise StoreError(f"{url}: expected hf://datasets/OWNER/NAME[@REVISION][/FOLDER]")
+    folder = match[3].strip("/")
+    return HubFiles(match[1], match[2] or "", f"{folder}/" if folder else "")
+
+
+@contextmanager
+def asking_hub(where: str) -> Iterator[None]:
+    """Turn errors of the Hub's library or the network into one line."""
+    from huggingface_hub.errors import (  # noqa: PLC0415 - obygaze[remote]
+        EntryNotFoundError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    any_http_error: type[Exception] = HfHubHTTPError.__bases__[0]  # httpx's or httpx2's, as the library chose
+    try:
+        yield
+    except (RepositoryNotFoundError, RevisionNotFoundError):
+        raise StoreError(
+            f"{where}: no such dataset or revision, or it is private (hf auth login gives access)"
+        ) from None
+    except LocalEntryNotFoundError as error:  # it is not in the cache, and the Hub cannot be reached
+        raise InterruptedTransferError(f"{where}: {line_of(error)}") from None
+    except EntryNotFoundError:
+        raise FileNotFoundError(2, "the Hub has no such file", where) from None
+    except HfHubHTTPError as error:
+        code = error.response.status_code
+        kind = InterruptedTransferError if code >= 500 or code in (408, 429) else StoreError
+        raise kind(f"{where}: {line_of(error)}") from None
+    except HFValidationError as error:
+        raise StoreError(f"{where}: {line_of(error)}") from None
+    except (ConnectionError, any_http_error) as error:
+        raise InterruptedTransferError(f"{where}: {line_of(error)}") from None

@@ -1,0 +1,148 @@
+"""Read a store on S3, or over HTTP and HTTPS, through obstore, which is imported only when a URL is opened.
+
+It looks for credentials where the services' own tools do: AWS_* variables, instance roles.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from obygaze_features.errors import InterruptedTransferError, StoreError
+from obygaze_features.store import served
+from obygaze_features.store.served import Answer, ServedFiles, line_of, naming_extra, no_ranges, slow
+
+if TYPE_CHECKING:
+    from obstore import GetOptions
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+_NOWHERE = "127.0.0.1:0"
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_ENDPOINTS = (
+    *("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_STS"),
+    *("AWS_METADATA_ENDPOINT", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+)
+
+_CREDENTIALS = (
+    *("amazonaws.com", "amazonaws.com.cn", "169.254.169.254", "169.254.170.2", "169.254.170.23"),
+    *("fd00:ec2::254", "fd00:ec2::23"),
+)
+"""Hosts of AWS, and those inside its machines that serve credentials."""
+
+
+def connect(url: str) -> "ObjectStore":
+    """Make the client for everything below a URL; no request is sent yet.
+
+    Raises
+    ------
+    StoreError
+        If the URL cannot be one, or obstore is not installed.
+    """
+    with naming_extra(url):
+        from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
+        from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
+
+    # The client does not try again after a silence, which takes longer than this.
+    waits: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=served.SLOW_S / 2)}
+    # No limit for a whole file: a shard may take long. `read_timeout` is for a silent server.
+    client: ClientConfig = {"timeout": timedelta(hours=6), "read_timeout": timedelta(seconds=served.SLOW_S)}
+    try:
+        client["allow_http"] = not url.startswith("https://")  # for S3, AWS_ENDPOINT_URL may be http
+        if url.startswith("s3://"):
+            return S3Store.from_url(url, client_options={**client, **_known_hosts()}, retry_config=waits)
+        return HTTPStore.from_url(url, client_options=client, retry_config=waits)
+    except (BaseError, ValueError) as error:
+        raise StoreError(f"{url}: {line_of(error)}") from None
+
+
+def _known_hosts() -> "ClientConfig":
+    """Return settings with which S3's client reaches the endpoint's host, and no other.
+
+    The client follows redirections and takes the session token along (obstore has no setting for either).
+    All other hosts are therefore left to a proxy that is not there. Where the environment names a proxy, that
+    one stays.
+    """
+    if any(map(os.environ.get, _PROXIES)) or os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true":
+        return {}
+    named = [urlsplit(os.environ.get(name, "")).hostname or "" for name in _ENDPOINTS]
+    return {
+        "proxy_url": f"http://{_NOWHERE}",
+        "proxy_excludes": ",".join([*filter(None, named), *_CREDENTIALS]),
+    }
+
+
+@dataclass(frozen=True)
+class ObstoreFiles(ServedFiles):
+    """A store that is a folder on a server; `client` is made for its URL, and repeats requests by itself."""
+
+    client: "ObjectStore" = field(kw_only=True)
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        import obstore  # noqa: PLC0415 - obygaze[remote]
+
+        with asking(self.where, name):
+            return obstore.head(self.client, name)["size"]
+
+    @contextmanager
+    def answer(self, name: str, start: int, stop: int | None) -> Iterator[Answer]:
+        """Ask for a file or a part of it."""
+        import obstore  # noqa: PLC0415 - obygaze[remote]
+
+        options: GetOptions = {}
+        if start < 0:
+            options["range"] = {"suffix": -start}
+        elif stop is not None:
+            options["range"] = (start, stop)
+        elif start:
+            options["range"] = {"offset": start}
+        with asking(self.where, name):
+            result = obstore.get(self.client, name, options=options)
+            first, last = result.range
+            # Blocks have the size in which they arrive: larger ones of a slow server might never be full.
+            yield Answer(
+                last - first, result.meta["e_tag"] or "", map(bytes, result.stream(min_chunk_size=1))
+            )
+
+
+@contextmanager
+def asking(where: str, name: str) -> Iterator[None]:
+    """Turn errors of the server or the network into one line."""
+    from obstore.exceptions import (  # noqa: PLC0415 - obygaze[remote]
+        BaseError,
+        GenericError,
+        NotSupportedError,
+        PermissionDeniedError,
+        UnauthenticatedError,
+    )
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(2, "the server has no such file", f"{where}/{name}") from None
+    except NotSupportedError as error:
+        if "ange" not in str(error):
+            raise StoreError(f"{where}/{name}: {line_of(error)}") from None
+        raise no_ranges(where) from None
+    except (PermissionDeniedError, UnauthenticatedError):
+        raise StoreError(
+            f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
+        ) from None
+    except BaseError as error:
+        if f"{_NOWHERE}," in str(error):
+            raise StoreError(
+                f"{where}/{name}: the server redirects to another host, and credentials of S3 are not sent "
+                "there; if you trust that host, name it in AWS_ENDPOINT_URL"
+            ) from None
+        if "kind: Connect," in str(error):  # part of obstore's description of its retries
+            raise InterruptedTransferError(
+                f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
+            ) from None
+        if "source: TimedOut," in str(error):  # `read_timeout`; asked again, it would be waited for again
+            raise slow(where, name) from None
+        again = isinstance(error, GenericError) and "redirect" not in str(error)
+        kind = InterruptedTransferError if again else StoreError
+        raise kind(f"{where}/{name}: {line_of(error)}") from None

@@ -1,0 +1,134 @@
+"""Read stores that are on servers: what all clients have in common, and what is said of a server's errors."""
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from obygaze_features.errors import (
+    InterruptedTransferError,
+    NoRangesError,
+    StoreError,
+    first_line,
+    install_command,
+)
+from obygaze_features.store.store_files import LARGEST_READ, StoreFiles, named, refuse_giants
+
+READERS = 8
+"""Requests under way at a time."""
+
+STEP, SLOW_S = 1 << 16, 60.0
+"""A transfer is aborted if the server sends fewer than STEP bytes in SLOW_S seconds, or none at all."""
+
+
+class Listed:
+    """Files of a place that cannot be listed: those of the lists of digests."""
+
+    def names(self: StoreFiles) -> list[str]:
+        """List the files that the lists of digests name."""
+        return named(self)
+
+    def is_plain(self, _name: str) -> bool:
+        """Whether it is plain: a server has nothing else."""
+        return True
+
+
+class Answer(NamedTuple):
+    """A file, or a part of one, as a server sends it; 0 and "" for what it does not say."""
+
+    size: int
+    tag: str
+    blocks: Iterator[bytes]
+
+
+@dataclass(frozen=True)
+class ServedFiles(Listed):
+    """A store that is a folder on a server."""
+
+    where: str
+    name: str
+    readers: int = READERS
+
+    requests: ClassVar[int] = 1
+    """How often a part is asked for, where the client does not repeat requests by itself."""
+
+    def answer(self, name: str, start: int, stop: int | None) -> AbstractContextManager[Answer]:
+        """Ask for a file or a part of it, in one request."""
+        raise NotImplementedError
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Read a file or a part of it."""
+        if stop is not None and start >= 0 and stop <= start:
+            return b""
+        return self.read_tagged(name, start=start, stop=stop)[0]
+
+    def read_tagged(
+        self, name: str, most: int = LARGEST_READ, *, start: int = 0, stop: int | None = None
+    ) -> tuple[bytes, str]:
+        """Read at most `most` bytes, and the tag by which the server knows the file's bytes (ETag)."""
+        for left in reversed(range(self.requests)):
+            data = bytearray()
+            try:
+                with self.answer(name, start, stop) as (size, tag, blocks):
+                    refuse_giants(size, f"{self.where}/{name}", most)
+                    for block in self._in_time(blocks, name):
+                        data += block
+                        refuse_giants(len(data), f"{self.where}/{name}", most)
+                break
+            except InterruptedTransferError:
+                if not left:
+                    raise
+        return bytes(data), tag
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield a file from `start` in blocks as they come."""
+        with self.answer(name, start, None) as answer:
+            yield from self._in_time(answer.blocks, name)
+
+    def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+        """Yield blocks; abort if they are too slow."""
+        until, came = time.monotonic() + SLOW_S, 0
+        for block in blocks:
+            yield block
+            came += len(block)
+            now = time.monotonic()
+            if came >= STEP:
+                until, came = now + SLOW_S, 0
+            elif now > until:
+                raise slow(self.where, name)
+
+
+@contextmanager
+def naming_extra(url: str) -> Iterator[None]:
+    """Name the extra to install if a client library is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise StoreError(
+            f"{url}: this needs {error.name}; install it with: {install_command('obygaze[remote]')}"
+        ) from error
+
+
+def no_ranges(where: str) -> NoRangesError:
+    """Say that a server gives whole files only."""
+    return NoRangesError(
+        f"{where}: this server gives whole files only and this needs parts of them (range requests); "
+        "pull the store, or serve it with nginx, Apache or S3"
+    )
+
+
+def slow(where: str, name: str) -> StoreError:
+    """Say that a server sends too little."""
+    return StoreError(
+        f"{where}/{name}: the server sends less than {STEP // 1024} KiB in {SLOW_S:.0f} s; "
+        "run the command again later (a pull goes on where it stopped)"
+    )
+
+
+def line_of(error: BaseException) -> str:
+    """Return the first line of a message, without retries, queries, and the page that a server sent."""
+    text = first_line(error)
+    text = re.sub(r"^.* after \d+ retries, .*? +- ", "", text)
+    return re.sub(r"\?\S*", "", text.partition(": <")[0]).strip()[:300]
