@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import load_text_backbone
-from obygaze_features.errors import BackboneError, SearchError, StoreError
+from obygaze_features.cosines import best, cosines
+from obygaze_features.errors import BackboneError, SearchError
 from obygaze_features.store import Group, Store, open_store, same_numerics
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
@@ -177,7 +178,10 @@ def search(
             f"texts and clips of different weights do not compare: {encoded.where} is of {encoded.space!r}, "
             f"{where} of {wanted!r}"
         )
-    return _ranking(opened, group, cosines(group, encoded), encoded, top)
+    length = float(np.linalg.norm(encoded.vector))
+    if not (np.isfinite(length) and length):
+        raise SearchError(f"{encoded.where}: the vector of the text is zero or not finite")
+    return _ranking(opened, group, cosines(group, encoded.vector), encoded, top)
 
 
 def search_like(
@@ -232,37 +236,32 @@ def search_like(
             f"{', '.join(wrong[:4])}"
         )
     vector = theirs.read(clip_id, "pooled").astype(np.float64)
-    rows, scores = np.flatnonzero(group.usable), np.full(len(group.clip_ids), np.nan)
-    X = group.pooled()[rows].astype(np.float64)
-    mean, scale = X.mean(axis=0), X.std(axis=0)
-    scale = np.where(scale > 1e-6 * np.abs(mean), scale, np.inf)  # what does not vary counts nothing
-    Z, z = (X - mean) / scale, (vector - mean) / scale
-    lengths = np.linalg.norm(Z, axis=1) * np.linalg.norm(z)
-    scores[rows] = Z @ z / np.where(lengths > 0, lengths, 1)
+    scores = cosines(group, vector, standard=True)
     if other is None:
         scores[group.clip_ids.index(clip_id)] = np.nan
     query = Query(f"like {clip_id}", vector, embedding_space(group.provenance) or group.name, source.where)
     return _ranking(opened, group, scores, query, top)
 
 
-def _ranking(store: Store, group: Group, scores: NDArray[np.float64], query: Query, top: int) -> Ranking:
+def _ranking(store: Store, group: Group, scores: NDArray[np.float32], query: Query, top: int) -> Ranking:
     """Rank the clips of a group that have a score [N]; those without have NaN."""
     if top < 1:
         raise SearchError(f"top {top}: expected 1 or more")
-    rows = np.flatnonzero(~np.isnan(scores))
     untrained = group.provenance.get("untrained")
     notes = ("the network is untrained: the order says nothing",) if untrained else ()
-    hits = []
-    for rank, row in enumerate(rows[np.argsort(-scores[rows], kind="stable")[:top]], start=1):
-        clip = store.clips[row]
-        hits.append(Hit(rank, clip.clip_id, clip.movie, *_span(clip), float(scores[row])))
+    rows = best(scores, top).tolist()
+    clips = store.clips_at(rows)
+    hits = [
+        Hit(rank, clips[row].clip_id, clips[row].movie, *_span(clips[row]), float(scores[row]))
+        for rank, row in enumerate(rows, start=1)
+    ]
     return Ranking(
         query=query.text,
         hits=tuple(hits),
         backbone=group.name,
         space=query.space,
         fingerprint=store.fingerprint,
-        n_clips=len(rows),
+        n_clips=int((~np.isnan(scores)).sum()),
         n_without=len(scores) - int(group.usable.sum()),
         notes=(*query.notes, *notes),
     )
@@ -356,32 +355,6 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
         str(embedding_space(group.provenance)),
         where,
     )
-
-
-def cosines(group: Group, query: Query) -> NDArray[np.float64]:
-    """Compute the cosine of every clip's pooled vector with a query, [N]; NaN where there are no features.
-
-    Raises
-    ------
-    SearchError
-        The query has another length, or no direction.
-    """
-    width = group.shape("pooled")[1]
-    if len(query.vector) != width:
-        raise SearchError(f"the query has {len(query.vector)} values, the clips have {width}")
-    length = float(np.linalg.norm(query.vector))
-    if not (np.isfinite(length) and length):
-        raise SearchError(f"{query.where}: the vector of the text is zero or not finite")
-    scores = np.full(len(group.clip_ids), np.nan)
-    for start, rows in group.blocks("pooled"):
-        vectors = rows.astype(np.float64)
-        lengths = np.linalg.norm(vectors, axis=1)
-        products = vectors @ (query.vector / length)
-        scores[start : start + len(rows)] = products / np.where(lengths > 0, lengths, 1.0)
-    usable = scores[group.usable]
-    if not np.isfinite(usable).all():
-        raise StoreError(f"group {group.name}: a pooled vector has a value that is not finite")
-    return scores
 
 
 def named_weights(group: Group) -> str | None:

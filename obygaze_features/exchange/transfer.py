@@ -259,7 +259,7 @@ class _Transfer:
         self._fetch(BAG_INFO)
         self._limit = most_bytes((self._root / BAG_INFO).read_bytes())
         self._fetch(TABLE)
-        table = parse_clips_csv((self._root / TABLE).read_bytes(), f"{self._files.where}/{TABLE}")
+        table = parse_clips_csv([(self._root / TABLE).read_bytes()], f"{self._files.where}/{TABLE}")
         wanted = wanted_files(self._digests, table, arrays, clips)
         here = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
         self._total = len(wanted)

@@ -188,6 +188,28 @@ class Group:
         return self._features("tokens")
 
     @cached_property
+    def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and standard deviation [D] of the pooled vectors that are usable.
+
+        Blocks are merged as by Chan, Golub and LeVeque (1983), "Algorithms for computing the sample
+        variance": a mean far from zero costs no digits.
+        """
+        n, mean, squares = 0, np.zeros(self.shape("pooled")[1]), 0.0
+        for start, block in self.blocks("pooled"):
+            rows = block[self.usable[start : start + len(block)]]
+            if not len(rows):
+                continue
+            shift = rows[0]
+            apart = rows - shift
+            step = apart.mean(axis=0, dtype=np.float64)
+            within = np.einsum("ij,ij->j", apart, apart, dtype=np.float64) - len(rows) * step**2
+            step += shift - mean
+            n += len(rows)
+            mean += step * (len(rows) / n)
+            squares += within + step**2 * (len(rows) * (n - len(rows)) / n)
+        return mean, np.sqrt(np.maximum(squares, 0) / max(n, 1))
+
+    @cached_property
     def text(self) -> tuple[str, ...] | None:
         """The text of every row, whatever its status; None in a store of clips."""
         return tuple(str(text) for text in self.raw("text")) if "text" in self._stored else None

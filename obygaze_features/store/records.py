@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -33,6 +33,9 @@ def one_line(text: str, what: str) -> str:
         raise StoreError(f"{what}: {text!r} should be one line of text; it {wrong}")
     return text
 
+
+MOST_OF_A_LINE: Final = 1 << 20
+"""Bytes of a line of the table of clips: a reason, and a digest for each array."""
 
 MOST_NUMBERS: Final = 1 << 25
 """Largest number of values of one array of one clip; a larger array is refused before memory is allocated."""
@@ -343,8 +346,10 @@ def _cell(value: object) -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 
-def parse_clips_csv(data: bytes, where: str) -> tuple[StoredClip, ...]:
-    """Read the table from its bytes; `where` is its name in messages.
+def parse_clips_csv(
+    blocks: Iterable[bytes], where: str, rows: Collection[int] | None = None
+) -> tuple[StoredClip, ...]:
+    """Read the table, or these rows of it, from blocks of bytes; `where` is its name in messages.
 
     Raises
     ------
@@ -352,7 +357,7 @@ def parse_clips_csv(data: bytes, where: str) -> tuple[StoredClip, ...]:
         Naming the line, if it is not such a table.
     """
     clips: list[StoredClip] = []
-    lines = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), strict=True)
+    lines = csv.reader(_lines(blocks), strict=True)
     try:
         header = next(lines, [])
         absent = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
@@ -361,10 +366,12 @@ def parse_clips_csv(data: bytes, where: str) -> tuple[StoredClip, ...]:
         names = [name.removeprefix(DIGEST_PREFIX) for name in header[len(COLUMNS) + has_text :]]
         if tuple(header[: len(COLUMNS)]) != COLUMNS:
             raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
-        for line in lines:
+        for row, line in enumerate(lines):
+            if rows is not None and row not in rows:
+                continue
             reasons = line[_ABSENT_AT : _ABSENT_AT + len(absent)]
             del line[_ABSENT_AT : _ABSENT_AT + len(absent)]
-            clip = _clip(line, names, len(clips), has_text=has_text)
+            clip = _clip(line, names, row, has_text=has_text)
             known = {name: reason for name, reason in zip(absent, reasons, strict=True) if reason}
             clips.append(replace(clip, absent=known) if known else clip)
     except (ValueError, csv.Error) as error:
@@ -372,6 +379,22 @@ def parse_clips_csv(data: bytes, where: str) -> tuple[StoredClip, ...]:
             raise
         raise StoreError(f"{where}, line {lines.line_num}: {error}") from error
     return tuple(clips)
+
+
+def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
+    rest = b""
+    for block in blocks:
+        lines = io.BytesIO(rest + block)
+        rest = b""
+        for line in lines:
+            if line.endswith(b"\n"):
+                yield line.decode()
+            elif len(line) <= MOST_OF_A_LINE:
+                rest = line
+            else:
+                raise ValueError(f"a line has more than {MOST_OF_A_LINE} bytes")
+    if rest:
+        yield rest.decode()
 
 
 def _clip(cells: list[str], names: list[str], row: int, *, has_text: bool) -> StoredClip:

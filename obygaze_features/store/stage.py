@@ -78,7 +78,7 @@ class ParentStore(msgspec.Struct, frozen=True):
             raise StoreError(
                 f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)"
             )
-        return parse_clips_csv(whole(FolderFiles(folder), TABLE), f"{folder}/{TABLE}")
+        return parse_clips_csv([whole(FolderFiles(folder), TABLE)], f"{folder}/{TABLE}")
 
 
 class _Record(msgspec.Struct, omit_defaults=True):

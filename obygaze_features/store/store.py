@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -190,7 +190,21 @@ class Store:
     @cached_property
     def clips(self) -> tuple[StoredClip, ...]:
         """Status and origin of every clip, in the order of the rows."""
-        return parse_clips_csv(whole(self.files, TABLE), f"{self.where}/{TABLE}")
+        return parse_clips_csv([whole(self.files, TABLE)], f"{self.where}/{TABLE}")
+
+    def clips_at(self, rows: Iterable[int]) -> dict[int, StoredClip]:
+        """Return the clips of some rows, by row, without room for all the others.
+
+        Raises
+        ------
+        StoreError
+            The table has no such row.
+        """
+        where, chosen = f"{self.where}/{TABLE}", sorted(set(rows))
+        table = parse_clips_csv(self.files.stream(TABLE), where, set(chosen))
+        if len(table) < len(chosen):
+            raise StoreError(f"{where}: has no row {chosen[len(table)]}")
+        return dict(zip(chosen, table, strict=True))
 
     def __repr__(self) -> str:
         return f"Store({self.where!r}, {', '.join(self.names)})"

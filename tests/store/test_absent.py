@@ -118,7 +118,7 @@ def retable(path, changes):
     names = [
         name.removeprefix("sha256:") for name in table.read_text(encoding="utf-8").splitlines()[0].split(",")
     ]
-    clips = list(parse_clips_csv(table.read_bytes(), "here"))
+    clips = list(parse_clips_csv([table.read_bytes()], "here"))
     (row,) = (row for row, clip in enumerate(clips) if clip.clip_id == SILENT[0])
     if "digests" in changes:
         changes = {"digests": clips[row].digests | changes["digests"]}

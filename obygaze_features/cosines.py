@@ -1,0 +1,72 @@
+"""Compare the pooled vectors of a store with one vector, a block at a time."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import SearchError, StoreError
+from obygaze_features.store import Group
+
+LEAST_SPREAD = 1e-6
+"""Deviation, as a share of the mean, up to which a feature does not vary: its digits are those of float32."""
+
+
+def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False) -> NDArray[np.float32]:
+    """Compute the cosine of each clip's pooled vector with a vector.
+
+    Parameters
+    ----------
+    group
+        Of N clips with pooled vectors [N, D].
+    vector
+        [D], of the same space.
+    standard
+        Standardise both sides by the group's moments first: what all clips share tells nothing, and what
+        does not vary counts nothing.
+
+    Returns
+    -------
+    ndarray
+        float32 [N]; NaN where a clip has no features, 0 where a vector has no direction.
+
+    Raises
+    ------
+    SearchError
+        The vector has another length.
+    StoreError
+        A pooled vector has a value that is not finite.
+    """
+    width = group.shape("pooled")[1]
+    if len(vector) != width:
+        raise SearchError(f"the query has {len(vector)} values, the clips have {width}")
+    factors = None
+    if standard:
+        mean, deviation = group.moments
+        varies = deviation > LEAST_SPREAD * np.abs(mean)
+        factors = np.divide(1, deviation, where=varies, out=np.zeros(width)).astype(np.float32)
+        vector = np.where(varies, (vector - mean) / np.where(varies, deviation, 1), 0)
+        near = mean.astype(np.float32)
+        rest = (mean - near).astype(np.float32)
+    unit = (vector / (float(np.linalg.norm(vector)) or 1)).astype(np.float32)
+    scores = np.full(len(group.clip_ids), np.nan, np.float32)
+    for start, block in group.blocks("pooled"):
+        rows = block.astype(np.float32, copy=False)
+        if factors is not None:
+            rows = rows - near  # exact where the mean is far from zero, so that float32 is enough
+            rows -= rest
+            rows *= factors
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        products = np.einsum("ij,j->i", rows, unit)  # of BLAS the last digits depend on its threads
+        scores[start : start + len(rows)] = products / np.where(lengths > 0, lengths, 1)
+    scores[~group.usable] = np.nan
+    if not np.isfinite(scores[group.usable]).all():
+        raise StoreError(f"group {group.name}: a pooled vector has a value that is not finite")
+    return scores
+
+
+def best(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
+    """Return the rows of the highest scores, best first; equal ones in the order of rows, NaN never."""
+    rows = np.flatnonzero(~np.isnan(scores))
+    if top < len(rows):
+        least = np.partition(scores[rows], -top)[-top]
+        rows = rows[scores[rows] >= least]
+    return rows[np.argsort(-scores[rows], kind="stable")[:top]]
