@@ -7,6 +7,7 @@ SubRip and SubStation Alpha as players read them.
 import html
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -17,7 +18,6 @@ from obygaze_features.text import unsuitable
 
 _CLOCK = r"(-?)\s*(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:])\s*(\d{1,9}))?"
 _TIMES = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}(?:\s.*)?", re.ASCII)
-_ASS_TIME = re.compile(r"\s*(-?)(\d{1,9}):(\d{1,2}):(\d{1,2}(?:[.,:]\d{1,9})?)\s*", re.ASCII)
 _BROKEN = re.compile(
     r"\s*\d{1,3}:\d{1,2}[:.,]\d.*\d:\d{1,2}[:.,]\d|[->\s]*\d{1,3}:\d\d:\d\d[.,]\d{1,3}[->\s]*$", re.ASCII
 )
@@ -204,11 +204,9 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
 
 
 def _ass_seconds(text: str) -> float | None:
-    match = _ASS_TIME.fullmatch(text)
-    if match is None or match[1] or int(match[3]) > 59:
-        return None
-    seconds = Fraction(re.sub("[,:]", ".", match[4]))
-    return float(int(match[2]) * 3600 + int(match[3]) * 60 + seconds) if seconds < 60 else None
+    with suppress(ManifestError):
+        return time_code(text.strip()) if ":" in text else None
+    return None
 
 
 def _ass_text(text: str) -> str:

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.given import Given, RawSpan, number
 from obygaze_features.manifest.spans.subtitles import Subtitle, one_line
 
 _TOKEN = re.compile(r'"(?:[^"]|"")*"|![^\r\n]*|\S+')
-_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 RTTM_FIELDS = 9
 
 
@@ -41,12 +40,12 @@ def _tier(given: Given, tokens: Iterator[tuple[str, int]]) -> Iterator[RawSpan]:
     n = _count(given, tokens)
     if form not in {'"IntervalTier"', '"TextTier"'}:
         raise given.error(f"line {line}: {form:.40} is no tier of intervals or points")
-    for number in range(1, n + 1):
+    for place in range(1, n + 1):
         given.account.seen += 1
         start, at = _real(given, tokens)
         end = _real(given, tokens)[0] if form == '"IntervalTier"' else start
         text = one_line(_string(given, tokens))
-        where = f"line {at} (interval {number} of tier {name!r})"
+        where = f"line {at} (interval {place} of tier {name!r})"
         if form == '"TextTier"':
             given.account.leave(where, "a point, which has no end")
         elif not text:
@@ -65,15 +64,16 @@ def _tokens(given: Given) -> Iterator[tuple[str, int]]:
         line += text.count("\n", last, match.start())
         last = match.start()
         found = match[0]
-        if found[0] == '"' or found in {"<exists>", "<absent>"} or _NUMBER.fullmatch(found):
+        if found[0] == '"' or found in {"<exists>", "<absent>"} or number(found) is not None:
             yield found, line
 
 
 def _real(given: Given, tokens: Iterator[tuple[str, int]]) -> tuple[float, int]:
     found, line = next(tokens, ("", 0))
-    if not _NUMBER.fullmatch(found):
+    value = number(found)
+    if value is None:
         raise _unexpected(given, found, line, "a time")
-    return float(found), line
+    return value, line
 
 
 def _unexpected(given: Given, found: str, line: int, wanted: str) -> ManifestError:
@@ -85,10 +85,10 @@ def _unexpected(given: Given, found: str, line: int, wanted: str) -> ManifestErr
 
 
 def _count(given: Given, tokens: Iterator[tuple[str, int]]) -> int:
-    number, line = _real(given, tokens)
-    if number < 0 or number != int(number):
-        raise given.error(f"line {line}: {number:g} is no number of tiers or intervals")
-    return int(number)
+    value, line = _real(given, tokens)
+    if value < 0 or value != int(value):
+        raise given.error(f"line {line}: {value:g} is no number of tiers or intervals")
+    return int(value)
 
 
 def _string(given: Given, tokens: Iterator[tuple[str, int]]) -> str:
@@ -116,10 +116,10 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
     whole = max([end_s, *(span.end_s for _, part in parts for span in part)])
     head = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {_time(whole)}"]
     lines = [*head, "tiers? <exists>", f"size = {len(parts)}", "item []:"]
-    for number, (name, part) in enumerate(parts, start=1):
+    for tier, (name, part) in enumerate(parts, start=1):
         filled = _filled(part, whole)
         lines += [
-            f"    item [{number}]:",
+            f"    item [{tier}]:",
             '        class = "IntervalTier"',
             f"        name = {_quoted(name)}",
         ]
@@ -175,15 +175,15 @@ def read_rttm(given: Given) -> Iterator[RawSpan]:
             continue
         given.account.seen += 1
         where = f"line {at}"
-        times = cells[3:5]
+        times = [number(cell) for cell in cells[3:5]]
         if cells[0] != "SPEAKER":
             given.account.leave(where, f"a record {cells[0]:.20}, no SPEAKER")
         elif len(cells) not in {RTTM_FIELDS, RTTM_FIELDS + 1}:
             given.account.leave(where, f"{len(cells)} fields where RTTM has 9 or 10: names hold no blanks")
-        elif not all(map(_NUMBER.fullmatch, times)):
+        elif None in times:
             given.account.leave(where, "its times cannot be read")
         else:
-            start, length = map(float, times)
+            start, length = (value or 0.0 for value in times)
             label = "" if cells[7] == "<NA>" else one_line(cells[7])
             yield RawSpan(where, start, round(start + length, 9), label, "SPEAKER", {"movie": cells[1]})
 
