@@ -183,20 +183,20 @@ def read_table(
         names one twice, or has a row of another length; with the line.
     """
     path = local_path(path)
-    content = _content(path)
+    content = content_of(path)
     if is_workbook(content):
         records, notes = read_sheet(path, content)
         delimiter = ""
     else:
         (records, delimiter), notes = split_records(path, text_of(path), needed, delimiter), ()
-    return table_of(path, records, needed, delimiter, named=named, advice=advice, notes=notes)
+    return table_of(path, records, delimiter, needed, named=named, advice=advice, notes=notes)
 
 
 def table_of(
     path: Path,
     records: Records,
-    needed: Sequence[str],
     delimiter: str,
+    needed: Sequence[str],
     *,
     named: bool = True,
     advice: str = "",
@@ -277,9 +277,10 @@ def _delimiter(head: str, needed: Sequence[str]) -> str:
     return best
 
 
-def _content(path: Path) -> bytes:
+def content_of(path: Path) -> bytes:
+    """Read the bytes of a file that is not empty."""
     if path.is_dir():
-        raise ManifestError(f"{path}: is a folder, and a text file was expected")
+        raise ManifestError(f"{path}: is a folder, and a file was expected")
     content = read_bytes(path)
     if not content:
         raise ManifestError(f"{path}: the file is empty (0 bytes)")
@@ -288,7 +289,7 @@ def _content(path: Path) -> bytes:
 
 def text_of(path: Path) -> str:
     """Read a text file: UTF-8, or UTF-16 or 32 with their marks; a ManifestError names what is wrong."""
-    content = _content(path)
+    content = content_of(path)
     if what(content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
         raise ManifestError(f"{path}: {why_not(content, TEXT)}")
     try:

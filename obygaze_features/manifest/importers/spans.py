@@ -23,7 +23,7 @@ from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
 from obygaze_features.manifest.spans.names import is_foreign, path_of, plain, refuse_twins
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
-from obygaze_features.manifest.spans.tables import media_name, records_of
+from obygaze_features.manifest.spans.tables import media_name
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
@@ -320,7 +320,7 @@ class _Made:
     def add_spans(self, given: Given) -> None:
         """Add the spans of another tool's file."""
         account = given.account
-        raws = [raw for raw in SOURCES[account.kind].read(given) if self._is_span(account, raw)]
+        raws = [raw for raw in account.spans(SOURCES[account.kind].read(given)) if _is_label(account, raw)]
         book = self._book(given, (raw.cells.get("codebook", "") for raw in raws), strict=False)
         is_eaf = account.kind == "eaf"
         roles = {tier_key(name): role for name, role in given.tiers.items()}
@@ -351,19 +351,6 @@ class _Made:
             account.used += 1
             self._clips.append((self._clip(given, level, book, number, seen=seen), account, level.raw.where))
         self._accounts.append(account)
-
-    def _is_span(self, account: Account, raw: RawSpan) -> bool:
-        """Leave out what can be no span, and what a model wrote."""
-        if raw.start_s < 0 or raw.end_s <= raw.start_s:
-            ends = "it has no length" if raw.end_s == raw.start_s else "it ends before it starts"
-            account.leave(raw.where, "a time below zero" if raw.start_s < 0 else ends)
-        elif _is_short(raw.start_s, raw.end_s):
-            account.leave(raw.where, "shorter than a frame")
-        elif any(plain(name).startswith(f"{MODEL}:") for name in (raw.tier, raw.text)):
-            account.leave(raw.where, "of a model: its output is no label")
-        else:
-            return True
-        return False
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
         said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
@@ -502,6 +489,17 @@ def _role(raw: RawSpan, roles: Mapping[str, str], levels: Set[str], concepts: Se
     return "concepts" if parts and all(plain(part) in concepts for part in parts) else "text"
 
 
+def _is_label(account: Account, raw: RawSpan) -> bool:
+    """Leave out what is too short for a span, and what a model wrote."""
+    if _is_short(raw.start_s, raw.end_s):
+        account.leave(raw.where, "shorter than a frame")
+    elif any(plain(name).startswith(f"{MODEL}:") for name in (raw.tier, raw.text)):
+        account.leave(raw.where, "of a model: its output is no label")
+    else:
+        return True
+    return False
+
+
 def _is_short(start_s: float | None, end_s: float | None) -> bool:
     """Return whether a span is shorter than a frame, beyond what rounding to milliseconds explains."""
     return start_s is not None and end_s is not None and end_s - start_s < SHORTEST_S - 0.0005
@@ -510,9 +508,8 @@ def _is_short(start_s: float | None, end_s: float | None) -> bool:
 def _own_table(given: Given, *, judged: bool) -> Table:
     """Read a table with the columns of a manifest."""
     needed = (*TIMES, SEEN_SCORE) if judged else TIMES
-    records, delimiter = records_of(given, needed)
     advice = "give what `obygaze film open` or `film next` wrote, filled in" if judged else ""
-    table = table_of(given.path, records, needed, delimiter, advice=advice)
+    table = table_of(given.path, *given.records(needed), needed, advice=advice)
     if not judged and not {"video", "movie"} & set(table.columns) and not given.movie:
         raise given.error("no column video or movie says which film a span is of: add one, or give --movie")
     given.account.notes += [*table.notes, *_almost_named(table.columns)]

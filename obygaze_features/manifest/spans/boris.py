@@ -6,36 +6,35 @@ Source: BORIS user guide, "Export events".
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import takewhile
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import time_code
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.tables import Times, first_of, has_columns, records_of, table, timed
+from obygaze_features.manifest.spans.tables import Times, first_of, table, timed
 from obygaze_features.manifest.spans.workbook import Records
 from obygaze_features.manifest.text_tables import Row
 
 BORIS_EVENT = ("Behavior", "Time")
 BORIS_BOUT = ("Behavior", "Start (s)", "Stop (s)")
 MEDIA = ("Media file name", "Media file path", "Media file", "Source")
+POINT = "a point event, which has no end"
 OFFSET, OBSERVATION, TYPE = "Time offset (s)", "Observation id", "Behavior type"
 
 
 def read_boris(given: Given) -> Iterator[RawSpan]:
     """Yield the state events of BORIS: aggregated ones, or tabular ones whose START and STOP are paired."""
-    records = records_of(given, ("Behavior",))
-    bouts = has_columns(records[0], BORIS_BOUT)
+    records = given.records(("Behavior",))
+    bouts = given.has_columns(BORIS_BOUT)
     head = list(takewhile(lambda record: "Behavior" not in record[1], records[0]))
     events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, records)
     rows = [row for row in events.rows if not row.is_empty]
     _refuse_shifted(given, rows, head)
     if bouts:
-        for row, where, start, end in timed(given, rows, Times("Start (s)", "Stop (s)")):
-            if row.cells.get(TYPE, "").strip().upper() == "POINT":
-                given.account.leave(where, "a point event, which has no end")
-            else:
-                yield _behaviour(row, where, start, end)
+        for row, at, why in timed(given, rows, Times("Start (s)", "Stop (s)")):
+            yield _behaviour(row, at, POINT if row.cells.get(TYPE, "").strip().upper() == "POINT" else why)
         return
     status = next((name for name in (TYPE, "Status") if name in events.columns), None)
     if status is None:
@@ -45,33 +44,28 @@ def read_boris(given: Given) -> Iterator[RawSpan]:
 
 def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]:
     """Pair each START with the next STOP of the same observation, subject, behaviour and modifiers."""
-    begun: dict[tuple[str, ...], tuple[Row, str, float]] = {}
-    for row, where, start, _ in timed(given, rows, Times("Time", "Time")):
+    begun: dict[tuple[str, ...], RawSpan] = {}
+    for row, at, why in timed(given, rows, Times("Time", "Time")):
         kind = row.cells[status].strip().upper()
         names = (OBSERVATION, "Subject", "Behavior", *(n for n in row.cells if n.startswith("Modifier")))
         key = tuple(row.cells.get(name, "") for name in names)
-        if kind == "START":
+        if kind == "START" and not why:
             if key in begun:
-                given.account.leave(begun[key][1], "START without STOP")
-            begun[key] = row, where, start
-        elif kind == "STOP" and key in begun:
-            first, at, from_s = begun.pop(key)
-            given.account.seen -= 1  # a START and its STOP are one span
-            yield _behaviour(first, at, from_s, start)
+                yield begun[key]
+            begun[key] = _behaviour(row, at, "START without STOP")
+        elif kind == "STOP" and not why and key in begun:
+            yield replace(begun.pop(key), end_s=at[1], why="")
         else:
-            point = "a point event, which has no end" if kind == "POINT" else "STOP without START"
-            given.account.leave(
-                where, point if kind in {"POINT", "STOP"} else f"{kind or 'nothing'} is no START or STOP"
-            )
-    for _, where, _ in begun.values():
-        given.account.leave(where, "START without STOP")
+            odd = {"POINT": POINT, "STOP": "STOP without START"}
+            yield _behaviour(row, at, why or odd.get(kind, f"{kind or 'nothing'} is no START or STOP"))
+    yield from begun.values()
 
 
-def _behaviour(row: Row, where: str, start: float, end: float) -> RawSpan:
+def _behaviour(row: Row, at: tuple[str, float, float], why: str) -> RawSpan:
     media = _media(row)
     cells = {"media": media[0] if media else "", "subject": first_of(row.cells, "Subject")}
     text, tier = first_of(row.cells, "Behavior"), first_of(row.cells, "Behavioral category")
-    return RawSpan(where, start, end, text, tier, cells)
+    return RawSpan(*at, text, tier, cells, why=why)
 
 
 def _media(row: Row) -> list[str]:

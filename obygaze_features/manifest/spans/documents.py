@@ -16,13 +16,9 @@ from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
 
 
-def _dicts(value: Any, given: Given | None = None, where: str = "") -> list[dict[str, Any]]:
-    """Return the objects of a list, [] where it is none; what else it holds is counted as left out."""
-    found = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-    if given is not None and value is not None:
-        for _ in range(len(value) - len(found) if isinstance(value, list) else 1):
-            _leave(given, where, "it cannot be read")
-    return found
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list, {} in place of whatever else it holds, or is."""
+    return [_dict(each) for each in value] if isinstance(value, list) else [{}] * (value is not None)
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -56,24 +52,22 @@ def read_labelstudio(given: Given) -> Iterator[RawSpan]:
         at = f"task {task.get('id', place)}"
         if not isinstance(task.get("annotations"), list):
             raise given.error(f"{at}: no annotations: export as JSON, not JSON-MIN")
-        data = _dict(task.get("data"))
-        cells = {"media": _media(data)}
         for name, why in UNFINISHED.items():
             for n, guess in enumerate(_dicts(task.get(name)), start=1):
                 for _ in _dicts(guess.get("result")):
-                    _leave(given, f"{at}, {name} {n}", why)
-        for note in _dicts(task["annotations"], given, at):
+                    yield RawSpan(f"{at}, {name} {n}", why=why)
+        for note in _dicts(task["annotations"]):
             who = note.get("completed_by", "")
             who = who.get("email") or who.get("id", "") if isinstance(who, dict) else who
-            results = _dicts(note.get("result"), given, f"{at}, annotation {note.get('id', '?')}")
+            results = _dicts(note.get("result", {}))
             fps = _frames_per_second(results)
+            cells = {"media": _media(_dict(task.get("data"))), "annotator": _words(who)}
             for n, result in enumerate(results, start=1):
                 where = f"{at}, annotation {note.get('id', '?')}, region {n}"
-                signed = {**cells, "annotator": _words(who)}
                 if note.get("was_cancelled"):
-                    _leave(given, where, "of an annotation that was cancelled")
+                    yield RawSpan(where, why="of an annotation that was cancelled")
                 else:
-                    yield from _region(given, result, where, signed, fps)
+                    yield from _region(given, result, where, cells, fps)
 
 
 def _media(data: dict[str, Any]) -> str:
@@ -89,7 +83,7 @@ def _frames_per_second(results: Sequence[dict[str, Any]]) -> float | None:
     for result in results:
         value = _dict(result.get("value"))
         frames, length = number(value.get("framesCount")), number(value.get("duration"))
-        if frames and length and frames > 0 and length > 0:
+        if frames > 0 and length > 0:
             return frames / length
     return None
 
@@ -98,7 +92,7 @@ def _region(
     given: Given, result: dict[str, Any], where: str, cells: dict[str, str], fps: float | None
 ) -> Iterator[RawSpan]:
     """Yield a span for each stretch and label of a region."""
-    value, kind, account = _dict(result.get("value")), str(result.get("type", "")), given.account
+    value, kind = _dict(result.get("value")), str(result.get("type", ""))
     named = value.get(kind, value.get("labels"))
     labels = [_words(label) for label in named] if isinstance(named, list) and named else [""]
     ends = (number(value.get("start")), number(value.get("end")))
@@ -110,42 +104,34 @@ def _region(
     elif kind == "videorectangle":
         spans = [_of_frames(given, first, last, fps, where) for first, last in _shown(value)]
     else:
-        spans = [ends] if None not in ends else []
+        spans = [ends] if {"start", "end"} <= set(value) else []
     if not spans:
-        _leave(given, where, f"of type {kind or 'none'}, without a stretch of time")
+        yield RawSpan(where, why=f"of type {kind or 'none'}, without a stretch of time")
     for start, end in spans:
         for label in labels:
-            account.seen += 1
-            if start is None or end is None:
-                account.leave(where, "its times cannot be read")
-            else:
-                yield RawSpan(where, start, end, label, _words(result.get("from_name")), cells)
+            yield RawSpan(where, start, end, label, _words(result.get("from_name")), cells)
 
 
-def _of_frames(
-    given: Given, first: float | None, last: float | None, fps: float | None, where: str
-) -> tuple[float | None, float | None]:
+def _of_frames(given: Given, first: float, last: float, fps: float | None, where: str) -> tuple[float, float]:
     """Convert the first and last frame of a stretch, counted from 1, to its start and end in seconds."""
-    if first is None or last is None:
-        return None, None
-    if given.rate is None and fps is not None:
-        return (first - 1) / fps, last / fps
+    if math.isnan(first + last) or (given.rate is None and fps is not None):
+        return (first - 1) / (fps or 1.0), last / (fps or 1.0)
     return given.frames(first - 1, where), given.frames(last, where)
 
 
-def _shown(value: dict[str, Any]) -> list[tuple[float | None, float | None]]:
+def _shown(value: dict[str, Any]) -> list[tuple[float, float]]:
     """Find the stretches in which a rectangle is shown: from a key frame to the one that ends it."""
     keys = [
         (number(key.get("frame")), bool(key.get("enabled", True))) for key in _dicts(value.get("sequence"))
     ]
-    stretches: list[tuple[float | None, float | None]] = []
-    first: float | None = None
-    for frame, goes_on in sorted((frame, on) for frame, on in keys if frame is not None):
-        first = frame if first is None else first
+    stretches: list[tuple[float, float]] = []
+    first = math.nan
+    for frame, goes_on in sorted((frame, on) for frame, on in keys if not math.isnan(frame)):
+        first = frame if math.isnan(first) else first
         if not goes_on:
             stretches.append((first, frame))
-            first = None
-    if first is not None:
+            first = math.nan
+    if not math.isnan(first):
         stretches.append((first, number(value.get("framesCount"))))
     return stretches
 
@@ -160,25 +146,19 @@ def read_activitynet(given: Given) -> Iterator[RawSpan]:
             "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
         )
     for name, video in database.items():
-        if not isinstance(video, dict):
-            _leave(given, name, "it cannot be read")
-            continue
-        length = number(video.get("duration")) or math.inf
-        for n, note in enumerate(_dicts(video.get("annotations"), given, name), start=1):
-            where, segment = f"{name}, annotation {n}", note.get("segment")
+        length = number(_dict(video).get("duration")) or math.nan
+        notes = _dicts(video.get("annotations")) if isinstance(video, dict) else [{}]
+        for n, note in enumerate(notes, start=1):
+            where, segment, said = f"{name}, annotation {n}", note.get("segment"), note.get("label", "")
             times = [number(each) for each in segment] if isinstance(segment, list) else []
-            if len(times) != 2 or times[0] is None or times[1] is None:
-                _leave(given, where, "its segment cannot be read")
-            elif times[0] >= length:
-                _leave(given, where, f"it begins behind the end of its video, {length:g} s")
-            elif not isinstance(note.get("label", ""), str | int | float | list):
-                _leave(given, where, "its label cannot be read")
-            else:
-                if times[1] > length + 0.05:
-                    given.account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
-                given.account.seen += 1
-                label, film = _words(note.get("label")), {"movie": one_line(name)}
-                yield RawSpan(where, times[0], min(times[1], length), label, "", film)
+            start, end = times if len(times) == 2 else (math.nan, math.nan)
+            why = "" if isinstance(said, str | int | float | list) else "its label cannot be read"
+            if start >= length:
+                why = f"it begins behind the end of its video, {length:g} s"
+            elif end > length + 0.05 and not why:
+                given.account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
+            film = {"movie": one_line(name)}
+            yield RawSpan(where, start, min(end, length), _words(said), "", film, why=why)
 
 
 # --- CVAT
@@ -191,36 +171,42 @@ def read_cvat(given: Given) -> Iterator[RawSpan]:
     source = next((node.text for node in root.findall("meta//source") if node.text), "")
     steps = [re.search(r"step=(\d{1,6})", node.text or "") for node in root.findall("meta//frame_filter")]
     step = next((int(found[1]) for found in steps if found and int(found[1])), 1)
-    runs = [*_tracks(given, root, step), *_tags(given, root, step)]
     for image in root.findall("image"):
         if any(child.tag != "tag" for child in image):
-            _leave(given, f"image {image.get('id', '')}", "shapes of single frames, which are no spans")
-    for what, tier, label, first, end in runs:
-        given.account.seen += 1
-        where = f"{what}, frame {first}"
-        times = given.frames(first, where), given.frames(end, where)
-        yield RawSpan(where, *times, label, tier, {"media": source.strip()})
+            yield RawSpan(f"image {image.get('id', '')}", why="shapes of single frames, which are no spans")
+    film = {"media": source.strip()}
+    for what, (tier, label), runs in [*_tracks(root, step), *_tags(root, step)]:
+        if isinstance(runs, str):
+            yield RawSpan(what, why=runs)
+            continue
+        for first, end in runs:
+            where = f"{what}, frame {first}"
+            times = given.frames(first, where), given.frames(end, where)
+            yield RawSpan(where, *times, label, tier, film)
 
 
-Run = tuple[str, str, str, int, int]
-"""What it is of, its attribute or "", label, first frame and the one after its last."""
+Runs = list[tuple[int, int]]
+"""First frames of stretches, and the ones after their last."""
+Said = tuple[str, str]
+"""Attribute or "", and its value or the label."""
+NO_FRAME = "a shape without the number of its frame"
 
 
-def _tracks(given: Given, root: Element, step: int) -> Iterator[Run]:
+def _tracks(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
+    """Find the stretches in which each track is shown, and each value of its attributes; or why none."""
     for track in root.findall("track"):
         what = f"track {track.get('id', '')}"
         frames = [(_frame(node), node.get("outside") != "1") for node in track]
-        if not frames or any(frame is None for frame, _ in frames):
-            _leave(given, what, "a shape without the number of its frame")
-            continue
         shown, outside = ({n for n, on in frames if n is not None and on is kind} for kind in (True, False))
+        if not shown or any(frame is None for frame, _ in frames):
+            yield what, ("", ""), "it is shown nowhere" if outside and not shown else NO_FRAME
+            continue
         said = {("", one_line(track.get("label", ""))): shown}
         for node in track:
-            for name, value in _attributes(node):
-                said.setdefault((name, value), set()).update({_frame(node) or 0} & shown)
-        for (tier, text), numbers in said.items():
-            for run in _runs(sorted(numbers), outside | (shown - numbers), step, None):
-                yield what, tier, text, *run
+            for each in _attributes(node):
+                said.setdefault(each, set()).update({_frame(node) or 0} & shown)
+        for each, numbers in said.items():
+            yield what, each, _runs(sorted(numbers), outside | (shown - numbers), step, None)
 
 
 def _attributes(node: Element) -> Iterator[tuple[str, str]]:
@@ -231,25 +217,19 @@ def _attributes(node: Element) -> Iterator[tuple[str, str]]:
             yield name, name if value == "true" else value
 
 
-def _tags(given: Given, root: Element, step: int) -> Iterator[Run]:
+def _tags(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
     """Find the runs of frames with a tag: of images, or of a task of video."""
-    tagged: dict[tuple[str, str], set[int]] = {}
+    tagged: dict[Said, set[int]] = {}
     tags = [(tag, _frame(image, "id")) for image in root.findall("image") for tag in image.findall("tag")]
     for tag, frame in [*tags, *((tag, _frame(tag)) for tag in root.findall("tag"))]:
         label = one_line(tag.get("label", ""))
         if frame is None:
-            _leave(given, f"tag {label!r}", "without the number of its frame")
-        else:
-            for said in (("", label), *_attributes(tag)):
-                tagged.setdefault(said, set()).add(frame)
-    for (tier, label), numbers in tagged.items():
-        for run in _runs(sorted(numbers), (), step, step):
-            yield f"tag {label!r}", tier, label, *run
-
-
-def _leave(given: Given, where: str, why: str) -> None:
-    given.account.seen += 1
-    given.account.leave(where, why)
+            yield f"tag {label!r}", ("", ""), "without the number of its frame"
+            continue
+        for said in (("", label), *_attributes(tag)):
+            tagged.setdefault(said, set()).add(frame)
+    for said, numbers in tagged.items():
+        yield f"tag {said[1]!r}", said, _runs(sorted(numbers), (), step, step)
 
 
 def _frame(node: Element, name: str = "frame") -> int | None:
@@ -257,22 +237,22 @@ def _frame(node: Element, name: str = "frame") -> int | None:
     return int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else None
 
 
-def _runs(
-    frames: Sequence[int], outside: Iterable[int], step: int, widest: int | None
-) -> Iterator[tuple[int, int]]:
-    """Yield runs of frames [start, end): to the next frame outside, else one step after the last.
+def _runs(frames: Sequence[int], outside: Iterable[int], step: int, widest: int | None) -> Runs:
+    """Find the runs of frames [start, end): to the next frame outside, else one step after the last.
 
     Frames that are further apart than `widest` are of two runs; a track goes on until it is outside.
     """
     stops = sorted(outside)
-    runs: list[list[int]] = []
-    for frame in frames:
-        last = runs[-1][1] if runs else None
-        near = last is not None and (widest is None or frame - last <= widest)
-        if last is not None and near and bisect_right(stops, last) == bisect_right(stops, frame):
-            runs[-1][1] = frame
-        else:
-            runs.append([frame, frame])
-    for first, last in runs:
-        following = bisect_right(stops, last)
-        yield first, stops[following] if following < len(stops) else last + step
+    starts = [
+        at
+        for at, frame in enumerate(frames)
+        if at == 0
+        or (widest is not None and frame - frames[at - 1] > widest)
+        or bisect_right(stops, frames[at - 1]) != bisect_right(stops, frame)
+    ]
+    runs = []
+    for first, end in zip(starts, [*starts[1:], len(frames)], strict=False):
+        following = bisect_right(stops, frames[end - 1])
+        stop = stops[following] if following < len(stops) else frames[end - 1] + step
+        runs.append((frames[first], stop))
+    return runs

@@ -58,19 +58,13 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
         if name not in chosen:
             continue
         for node in tier.findall("ANNOTATION/*"):
-            given.account.seen += 1
             start, end, above = times.of(node, tier)
+            own = node.get("ANNOTATION_ID", "")
             text = " ".join((node.findtext("ANNOTATION_VALUE") or "").split())
-            where = f"annotation {node.get('ANNOTATION_ID', '')} of tier {name!r} (from {start / 1000:g} s)"
-            if not text:
-                given.account.leave(
-                    where, f"without {'a level' if chosen[name] == 'levels' else 'a concept'}"
-                )
-                continue
-            who = times.annotator(node, tier)
+            why = "" if text else f"without a {chosen[name].removesuffix('s')}"
             yield RawSpan(
-                where, start / 1000, end / 1000, text, chosen[name], {**cells, "annotator": who},
-                own=node.get("ANNOTATION_ID", ""), above=above,
+                f"annotation {own} of tier {name!r} (from {start / 1000:g} s)", start / 1000, end / 1000,
+                text, chosen[name], {**cells, "annotator": times.annotator(node, tier)}, own, above, why,
             )  # fmt: skip
 
 

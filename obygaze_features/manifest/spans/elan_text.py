@@ -15,7 +15,7 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import CLOCK, instants
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import Times, first_of, table, timed
-from obygaze_features.manifest.spans.workbook import Records, is_workbook
+from obygaze_features.manifest.spans.workbook import Records
 from obygaze_features.manifest.text_tables import Row
 
 _TIME = re.compile(r"(Begin|End) Time - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)")
@@ -26,7 +26,7 @@ _OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
 
 def read_elan_text(given: Given) -> Iterator[RawSpan]:
     """Yield the annotations of ELAN's tab-delimited text or CSV: with a header, or without."""
-    if is_workbook(given.content):
+    if given.sheet is not None:
         yield from _with_header(given, given.sheet)
         return
     lines = list(enumerate(re.split(r"\r\n|\r|\n", given.text.removeprefix("\ufeff")), start=1))
@@ -60,30 +60,27 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     if "PAL" in form:
         given.rate = Fraction(50 if "50" in form else 25)
     columns = Times(forms["Begin", form], forms["End", form], 1000.0 if form == "msec" else 1.0)
-    made = table(given, (columns.start, columns.end), (_even(given, rows, len(header)), "\t"))
+    odd, even = _by_width(rows, len(header))
+    yield from odd
+    made = table(given, (columns.start, columns.end), (even, "\t"))
     about = {"Tier", "Participant", "File Name", "File Path", ""}
     values = [name for name in made.columns if name not in about and " - " not in name]
-    for row, where, start, end in timed(given, made.rows, columns):
+    for row, at, why in timed(given, made.rows, columns):
         said = {name: row.cells[name] for name in values if row.cells[name].strip()}
-        given.account.seen += len(said) - 1
-        if not said:
-            given.account.seen += 1
-            given.account.leave(where, "no text")
         cells = {
             "subject": first_of(row.cells, "Participant"),
             "media": first_of(row.cells, "File Path", "File Name"),
         }
-        for name, text in said.items():
-            yield RawSpan(where, start, end, one_line(text), row.cells.get("Tier", "") or name, cells)
+        for name, text in (said or {"": ""}).items():
+            tier = row.cells.get("Tier", "") or name
+            yield RawSpan(*at, one_line(text), tier, cells, why=why or "no text" * (not said))
 
 
-def _even(given: Given, rows: Records, width: int) -> Records:
-    """Leave out the rows that have another number of cells."""
-    for at, cells in rows:
-        if len(cells) != width:
-            given.account.seen += 1
-            given.account.leave(f"line {at}", f"{len(cells)} cells where others have {width}")
-    return [(at, cells) for at, cells in rows if len(cells) == width]
+def _by_width(rows: Records, width: int) -> tuple[list[RawSpan], Records]:
+    """Part rows that have another number of cells, which are left out, from the others."""
+    why = "{} cells where others have {}"
+    odd = [RawSpan(f"line {at}", why=why.format(len(row), width)) for at, row in rows if len(row) != width]
+    return odd, [(at, row) for at, row in rows if len(row) == width]
 
 
 TOLD_BY = 200
@@ -92,7 +89,8 @@ TOLD_BY = 200
 
 def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     """Tell columns by their forms: tier, participant, begins, ends, durations, text, names of files."""
-    rows = _even(given, rows, Counter(len(cells) for _, cells in rows).most_common(1)[0][0])
+    odd, rows = _by_width(rows, Counter(len(cells) for _, cells in rows).most_common(1)[0][0])
+    yield from odd
     columns = list(zip(*(cells for _, cells in rows), strict=True))
     first, end, text = _layout(given, [column[:TOLD_BY] for column in columns])
     in_ms = all(cell.strip().isdecimal() for cell in columns[first])
@@ -101,11 +99,10 @@ def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
         raise given.error(f"{len(files)} columns after the text: export them from ELAN with a header")
     names = [("0", first), ("1", end), ("tier", 0), ("text", text), *([("media", text + 1)] if files else [])]
     made = [Row(at, {name: cells[place] for name, place in names}) for at, cells in rows]
-    for row, where, start, stop in timed(given, made, Times("0", "1", 1000.0 if in_ms else 1.0)):
-        if said := one_line(row.cells["text"]):
-            yield RawSpan(where, start, stop, said, row.cells["tier"], {"media": row.cells.get("media", "")})
-        else:
-            given.account.leave(where, "no text")
+    for row, at, why in timed(given, made, Times("0", "1", 1000.0 if in_ms else 1.0)):
+        said = one_line(row.cells["text"])
+        film = {"media": row.cells.get("media", "")}
+        yield RawSpan(*at, said, row.cells["tier"], film, why=why or "no text" * (not said))
 
 
 def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int, int]:

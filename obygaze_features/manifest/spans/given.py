@@ -1,21 +1,27 @@
 """What a source reads and gives: a file of another tool, its spans, and the account that must add up."""
 
+import csv
+import io
 import json
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.manifest.spans.encodings import decoded, marked_encoding
-from obygaze_features.manifest.spans.workbook import Records, read_sheet
+from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.spans.workbook import Records, is_workbook, read_sheet
+from obygaze_features.manifest.text_tables import DELIMITERS, HEADER_ROWS, content_of, split_records
 
 HEAD_BYTES = 1 << 16
 """Of a file, by which its kind is told."""
@@ -25,14 +31,14 @@ SHOWN_REASONS = 4
 
 @dataclass(frozen=True, slots=True)
 class RawSpan:
-    """One record as its file says it.
+    """One record as its file says it: a span, or why it is none.
 
     Parameters
     ----------
     where
         Its place in the file, for people: `line 31`.
     start_s, end_s
-        Times in seconds of the film.
+        Times in seconds of the film; NaN where they cannot be read.
     text
         What is said of the span: a label, a level, names of concepts, words.
     tier
@@ -41,16 +47,28 @@ class RawSpan:
         What else the file says: `movie`, `video` (as it is written), `annotator`, and further columns.
     own, above
         Its id, and those of the records it belongs to, where a file has such.
+    why
+        Why it is left out, beyond what its times say; "" for a span.
     """
 
     where: str
-    start_s: float
-    end_s: float
+    start_s: float = math.nan
+    end_s: float = math.nan
     text: str = ""
     tier: str = ""
     cells: Mapping[str, str] = field(default_factory=dict)
     own: str = ""
     above: tuple[str, ...] = ()
+    why: str = ""
+
+    def fault(self) -> str:
+        """Say why it can be no span; "" if it is one."""
+        if self.why or math.isnan(self.start_s + self.end_s):
+            return self.why or "its times cannot be read"
+        if min(self.start_s, self.end_s) < 0:
+            return "a time below zero"
+        ends = "it has no length" if self.start_s == self.end_s else "it ends before it starts"
+        return ends if self.start_s >= self.end_s else ""
 
 
 @dataclass
@@ -67,6 +85,17 @@ class Account:
     def leave(self, where: str, why: str) -> None:
         """Count a record that is left out."""
         self.left_out.append((where, why))
+
+    def spans(self, records: Iterable[RawSpan]) -> list[RawSpan]:
+        """Count the records of a file; return those that are spans."""
+        found = []
+        for record in records:
+            self.seen += 1
+            if why := record.fault():
+                self.leave(record.where, why)
+            else:
+                found.append(record)
+        return found
 
     def line(self) -> str:
         """Write the one line of an import.
@@ -123,12 +152,7 @@ class Given:
     @cached_property
     def content(self) -> bytes:
         """Its bytes."""
-        if self.path.is_dir():
-            raise ManifestError(f"{self.path}: is a folder, and a file was expected")
-        content = read_bytes(self.path)
-        if not content:
-            raise ManifestError(f"{self.path}: the file is empty (0 bytes)")
-        return content
+        return content_of(self.path)
 
     @cached_property
     def text(self) -> str:
@@ -148,11 +172,34 @@ class Given:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property
-    def sheet(self) -> Records:
+    def sheet(self) -> Records | None:
         """Its records, where it is a workbook; what else it holds is noted."""
+        if not is_workbook(self.content):
+            return None
         records, notes = read_sheet(self.path, self.content)
         self.account.notes += notes
         return records
+
+    def records(self, needed: Sequence[str]) -> tuple[Records, str]:
+        """Split it into records, by what its header has between cells; "" for a workbook."""
+        return split_records(self.path, self.text, needed, "") if self.sheet is None else (self.sheet, "")
+
+    @cached_property
+    def first_rows(self) -> list[set[str]]:
+        """The names in each of its first rows, by each sign that may stand between them."""
+        texts: list[Iterable[Sequence[str]]] = [
+            csv.reader(io.StringIO(self.head, newline=""), delimiter=sign) for sign in DELIMITERS
+        ]
+        found: list[set[str]] = []
+        for rows in texts if self.sheet is None else [[cells for _, cells in self.sheet]]:
+            with suppress(csv.Error):
+                found.extend(set(map(plain, cells)) for cells in islice(rows, HEADER_ROWS))
+        return found
+
+    def has_columns(self, names: Iterable[str]) -> bool:
+        """Return whether one of its first rows has these names."""
+        wanted = set(map(plain, names))
+        return any(wanted <= row for row in self.first_rows)
 
     @cached_property
     def document(self) -> Any:
@@ -204,11 +251,9 @@ class Given:
         return float(Fraction(count) / self.rate)
 
 
-def number(value: object) -> float | None:
-    """Read a JSON number, or text of one, that can be a time; None if it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    text = str(value).strip()
-    if not re.fullmatch(r"-?\d{1,12}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?", text, re.ASCII):
-        return None
-    return float(text)
+def number(value: object) -> float:
+    """Read a JSON number, or text of one, that can be a time; NaN if it is none."""
+    is_one = isinstance(value, int | float | str) and not isinstance(value, bool)
+    text = str(value).strip() if is_one else ""
+    form = r"-?\d{1,12}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?"
+    return float(text) if re.fullmatch(form, text, re.ASCII) else math.nan

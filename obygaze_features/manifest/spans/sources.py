@@ -1,12 +1,8 @@
 """List the kinds of files that spans are read from, and tell a file's kind by its content."""
 
-import csv
-import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +14,6 @@ from obygaze_features.manifest.spans.documents import read_activitynet, read_cva
 from obygaze_features.manifest.spans.eaf import read_eaf
 from obygaze_features.manifest.spans.elan_text import read_elan_text
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import (
     Subtitle,
     in_order,
@@ -31,8 +26,7 @@ from obygaze_features.manifest.spans.subtitles import (
 from obygaze_features.manifest.spans.tables import VIAN_PROJECT, VIAN_SEGMENTS, read_vian
 from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid, write_rttm, write_textgrid
 from obygaze_features.manifest.spans.via import VIA_HEADER, read_via
-from obygaze_features.manifest.spans.workbook import is_workbook
-from obygaze_features.manifest.text_tables import DELIMITERS, HEADER_ROWS, SEEN_SCORE, TIMES
+from obygaze_features.manifest.text_tables import SEEN_SCORE, TIMES
 from obygaze_features.plugins import offered
 
 
@@ -43,7 +37,7 @@ class SpanSource:
     Parameters
     ----------
     read
-        Yields its records; counts what it sees, and what it leaves out.
+        Yields its records, of those that are left out why.
     is_of
         Whether a file is of this kind, by its first characters, or by the cells of its first rows.
     write
@@ -70,20 +64,7 @@ def _holds(pattern: str) -> Callable[[Given], bool]:
 
 
 def _columns(*forms: Sequence[str]) -> Callable[[Given], bool]:
-    wanted = [set(map(plain, form)) for form in forms]
-    return lambda given: any(form <= row for row in _first_rows(given) for form in wanted)
-
-
-def _first_rows(given: Given) -> Iterator[set[str]]:
-    """Yield the names in each of the first rows, by each sign that may stand between them."""
-    rows: list[Iterable[Sequence[str]]]
-    if is_workbook(given.content):
-        rows = [[cells for _, cells in given.sheet]]
-    else:
-        rows = [csv.reader(io.StringIO(given.head, newline=""), delimiter=sign) for sign in DELIMITERS]
-    for each in rows:
-        with suppress(csv.Error):
-            yield from ({plain(cell) for cell in cells} for cells in islice(each, HEADER_ROWS))
+    return lambda given: any(map(given.has_columns, forms))
 
 
 def _is_activitynet(given: Given) -> bool:
@@ -127,7 +108,7 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     "elan-text": SpanSource(
         read_elan_text,
         lambda given: (
-            any(cell.startswith("begin time - ") for row in _first_rows(given) for cell in row)
+            any(cell.startswith("begin time - ") for row in given.first_rows for cell in row)
             or _holds(r"^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")(given)
         ),
     ),
@@ -208,7 +189,7 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     given.account.kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(given)), "")
     if not given.account.kind:
         raise given.error("it has no subtitles: SRT, WebVTT or ASS was expected")
-    spans = in_order([*SOURCES[given.account.kind].read(given)])
+    spans = in_order(given.account.spans(SOURCES[given.account.kind].read(given)))
     given.account.used = len(spans)
     if not spans:
         raise ManifestError(f"{given.path}: it has no subtitles that are text: {given.account.line()}")

@@ -5,10 +5,12 @@ SubRip and SubStation Alpha as players read them.
 """
 
 import html
+import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from itertools import groupby
 from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
@@ -58,38 +60,31 @@ def read_vtt(given: Given) -> Iterator[RawSpan]:
 
 
 def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
-    account = given.account
     lines = re.split(r"\r\n|\r|\n", given.text.replace("\0", ""))
     if "\0" in given.text:
-        account.notes.append("characters NUL left out")
+        given.account.notes.append("characters NUL left out")
     if any(_FRAMES.match(line) for line in lines[:3]):
         raise given.error(
             "line 1: MicroDVD, whose times are frames: convert it to SRT at the film's frame rate"
         )
     if is_vtt and any(map(_SEGMENT.match, lines[:9])):
-        account.notes.append("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
+        given.account.notes.append("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
     starts = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
     bodies, heads = _bodies(lines, starts, is_vtt=is_vtt)
-    _leave_strays(given, lines, starts, heads, is_vtt=is_vtt)
+    yield from _strays(lines, starts, heads, is_vtt=is_vtt)
     clean = _vtt_text if is_vtt else _srt_text
     before: tuple[str, str] = ("", "")
     repeated = 0
     for at, body in zip(starts, bodies, strict=True):
-        account.seen += 1
-        where = f"line {at + 1}"
-        times = _times(lines[at], given.rate)
+        start, end, why = _times(lines[at], given.rate)
         text = one_line(clean("\n".join(body)))
-        if isinstance(times, str):
-            account.leave(where, times)
-        elif not text:
-            account.leave(where, "no text")
-        else:
+        if text:
             shown = (clean(body[0]).strip(), clean(body[-1]).strip())
             repeated += bool(shown[0]) and shown[0] == before[1]
             before = shown
-            yield RawSpan(where, *times, text)
+        yield RawSpan(f"line {at + 1}", start, end, text, why=why or "no text" * (not text))
     if repeated > max(1, len(starts) // 3):
-        account.notes.append(f"{repeated} captions repeat the line before them (rolling captions)")
+        given.account.notes.append(f"{repeated} captions repeat the line before them (rolling captions)")
 
 
 def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tuple[list[list[str]], set[int]]:
@@ -119,64 +114,46 @@ def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tup
     return bodies, set(heads.values())
 
 
-def _leave_strays(
-    given: Given, lines: Sequence[str], starts: Sequence[int], heads: set[int], *, is_vtt: bool
-) -> None:
-    """Count the blocks without times, that are no comment, style or region; SRT has them at its top alone."""
-    ends = len(lines) if is_vtt else (starts[0] if starts else len(lines))
-    taken = set(starts)
-    at = 0
-    while at < ends:
-        block = at
-        while at < ends and (lines[at] if is_vtt else lines[at].strip()):
-            at += 1
-        inside = range(block, at)
-        if block == at:
-            at += 1
-            continue
-        first = lines[block]
-        is_head = is_vtt and block == 0
-        is_beside = is_vtt and _BESIDE.match(first)
-        is_text = any(map(str.strip, lines[block:at]))
-        if (
-            is_text
-            and not taken.intersection(inside)
-            and not is_head
-            and not is_beside
-            and not set(inside) <= heads
-        ):
-            given.account.seen += 1
-            given.account.leave(f"line {block + 1}", "text without times")
+def _strays(
+    lines: Sequence[str], starts: Sequence[int], heads: set[int], *, is_vtt: bool
+) -> Iterator[RawSpan]:
+    """Yield the blocks without times, that are no comment, style or region; SRT has them at its top alone."""
+    until = len(lines) if is_vtt or not starts else starts[0]
+    timed = set(starts)
+    for is_text, of_block in groupby(
+        range(until), lambda at: bool(lines[at] if is_vtt else lines[at].strip())
+    ):
+        block = [*of_block]
+        is_known = is_vtt and (block[0] == 0 or _BESIDE.match(lines[block[0]]))
+        is_known = is_known or not timed.isdisjoint(block) or heads.issuperset(block)
+        if is_text and not is_known and any(lines[at].strip() for at in block):
+            yield RawSpan(f"line {block[0] + 1}", why="text without times")
 
 
-def _times(line: str, rate: Fraction | None) -> tuple[float, float] | str:
-    """Read a line of times, or say what is wrong with it."""
+def _times(line: str, rate: Fraction | None) -> tuple[float, float, str]:
+    """Read a line of times, NaN where it is none; last what is wrong with its frames."""
     match = _TIMES.fullmatch(line)
-    if match is None:
-        return "its times cannot be read"
-    ends = [match.groups()[:6], match.groups()[6:]]
-    if any(sign for sign, *_ in ends):
-        return "a time below zero"
-    values = []
-    for _, hours, minutes, seconds, point, rest in ends:
-        if int(seconds) > 59 or (int(minutes) > 59 and hours is not None):
-            return "its times cannot be read"
-        if point == ":" and len(rest) != 3:
-            try:
-                label = f"{hours or 0}:{minutes:0>2}:{seconds:0>2}:{rest:0>2}"
-                values.append(time_code(label, rate) or 0.0)
-            except ManifestError as error:
-                return str(error)
-            continue
-        unit = 10 ** max(len(rest or ""), 3)  # "1,5" is 5 milliseconds, as players read it
-        whole = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)
-        values.append((whole * unit + int(rest or 0)) / unit)
-    return (values[0], values[1]) if values[0] < values[1] else "it ends before it starts"
+    try:
+        parts = (math.nan, math.nan) if match is None else (_seconds(match, n, rate) for n in (0, 6))
+        start, end = parts
+    except ManifestError as error:
+        return math.nan, math.nan, str(error)
+    return start, end, ""
+
+
+def _seconds(match: re.Match[str], first: int, rate: Fraction | None) -> float:
+    sign, hours, minutes, whole, point, rest = match.groups()[first : first + 6]
+    if int(whole) > 59 or (int(minutes) > 59 and hours is not None):
+        return math.nan
+    if point == ":" and len(rest) != 3:
+        return time_code(f"{hours or 0}:{minutes:0>2}:{whole:0>2}:{rest:0>2}", rate) or 0.0
+    unit = 10 ** max(len(rest or ""), 3)  # "1,5" is 5 milliseconds, as players read it
+    count = (int(hours or 0) * 3600 + int(minutes) * 60 + int(whole)) * unit + int(rest or 0)
+    return float(Fraction(-count if sign else count, unit))
 
 
 def read_ass(given: Given) -> Iterator[RawSpan]:
     """Yield the dialogue of ASS or SSA, without drawings and comments."""
-    account = given.account
     columns = list(_ASS_COLUMNS)
     for at, line in enumerate(re.split(r"\r\n|\r|\n", given.text.replace("\0", "")), start=1):
         key, _, value = line.partition(":")
@@ -185,28 +162,20 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             names = [name.strip().lower() for name in value.split(",")]
             columns = names if {"start", "end", "text"} <= set(names) else columns  # else of styles
         elif key == "comment":
-            account.seen += 1
-            account.leave(f"line {at}", "a comment")
+            yield RawSpan(f"line {at}", why="a comment")
         elif key == "dialogue":
-            account.seen += 1
             cells = dict(zip(columns, value.lstrip().split(",", max(len(columns) - 1, 0)), strict=False))
-            times = [_ass_seconds(cells.get(name, "")) for name in ("start", "end")]
+            start, end = (_ass_seconds(cells.get(name, "")) for name in ("start", "end"))
             written = cells.get("text", "")
             text = one_line(_ass_text(written))
-            if None in times:
-                account.leave(f"line {at}", "its times cannot be read")
-            elif (times[0] or 0.0) >= (times[1] or 0.0):
-                account.leave(f"line {at}", "it ends before it starts")
-            elif not text:
-                account.leave(f"line {at}", "a drawing" if _DRAWING.search(written) else "no text")
-            else:
-                yield RawSpan(f"line {at}", times[0] or 0.0, times[1] or 0.0, text)
+            why = "a drawing" if _DRAWING.search(written) else "no text"
+            yield RawSpan(f"line {at}", start, end, text, why=why * (not text))
 
 
-def _ass_seconds(text: str) -> float | None:
+def _ass_seconds(text: str) -> float:
     with suppress(ManifestError):
-        return time_code(text.strip()) if ":" in text else None
-    return None
+        return (time_code(text.strip()) or 0.0) if ":" in text else math.nan
+    return math.nan
 
 
 def _ass_text(text: str) -> str:

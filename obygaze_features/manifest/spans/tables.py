@@ -3,6 +3,7 @@
 Source: VIAN's segmentation and project exporters.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.workbook import Records, is_workbook
-from obygaze_features.manifest.text_tables import HEADER_ROWS, Row, Table, split_records, table_of
+from obygaze_features.manifest.spans.workbook import Records
+from obygaze_features.manifest.text_tables import Row, Table, table_of
 
 VIAN_SEGMENTS = ("segmentation_name",)
 VIAN_PROJECT = ("START_MS", "END_MS", "SELECTOR_TYPE")
@@ -21,24 +22,11 @@ _FILM = ("movie", "movie_name", "film", "video", "MOVIE", "MOVIE_NAME", "FILM")
 """Columns in which exports of several films name each."""
 
 
-def records_of(given: Given, needed: Sequence[str], delimiter: str = "") -> tuple[Records, str]:
-    """Split a file into records: a text by the delimiter that its header has, or a sheet of a workbook."""
-    if is_workbook(given.content):
-        return list(given.sheet), ""
-    return split_records(given.path, given.text, needed, delimiter)
-
-
 def table(given: Given, needed: Sequence[str], records: tuple[Records, str] | None = None) -> Table:
     """Read a table with these columns; what stands above its header is noted."""
-    rows, delimiter = records_of(given, needed) if records is None else records
-    made = table_of(given.path, rows, needed, delimiter, named=False)
+    made = table_of(given.path, *(records or given.records(needed)), needed, named=False)
     given.account.notes += made.notes
     return made
-
-
-def has_columns(records: Records, names: Sequence[str]) -> bool:
-    """Return whether one of the first rows has these names."""
-    return any(set(names) <= {cell.strip() for cell in cells} for _, cells in records[:HEADER_ROWS])
 
 
 @dataclass(frozen=True)
@@ -51,24 +39,25 @@ class Times:
     are_frames: bool = False
 
 
-def timed(given: Given, rows: Sequence[Row], times: Times) -> Iterator[tuple[Row, str, float, float]]:
-    """Yield the rows of a tool's table with their start and end; leave out those without."""
+def timed(
+    given: Given, rows: Sequence[Row], times: Times
+) -> Iterator[tuple[Row, tuple[str, float, float], str]]:
+    """Yield the rows of a tool's table with their place, start and end, and why one is missing."""
     cells = [row.cells[name] for name in (times.start, times.end) for row in rows]
     try:
         values = instants(cells, ".", given.rate)
     except ManifestError as error:
         raise given.error(f"columns {times.start} and {times.end}: {error}") from None
-    for row, start, end in zip(rows, values[: len(rows)], values[len(rows) :], strict=True):
-        given.account.seen += 1
-        where = f"line {row.line}"
-        if isinstance(start, ManifestError) or isinstance(end, ManifestError):
-            given.account.leave(where, f"no time ({start if isinstance(start, ManifestError) else end})")
-        elif start is None or end is None:
-            given.account.leave(where, f"no {'start' if start is None else 'end'}")
-        elif times.are_frames:
-            yield row, where, given.frames(start, where), given.frames(end, where)
-        else:
-            yield row, where, start / times.per_second, end / times.per_second
+    for row, *ends in zip(rows, values[: len(rows)], values[len(rows) :], strict=True):
+        where, why, found = f"line {row.line}", "", []
+        for name, value in zip(("start", "end"), ends, strict=True):
+            if not isinstance(value, float):
+                why = why or (f"no {name}" if value is None else f"no time ({value})")
+            elif times.are_frames:
+                found.append(given.frames(value, where))
+            else:
+                found.append(value / times.per_second)
+        yield row, (where, *((found[0], found[1]) if not why else (math.nan, math.nan))), why
 
 
 def first_of(cells: Mapping[str, str], *names: str) -> str:
@@ -80,11 +69,10 @@ def first_of(cells: Mapping[str, str], *names: str) -> str:
 # ---------------------------------------------------------------------------
 def read_vian(given: Given) -> Iterator[RawSpan]:
     """Yield the segments of VIAN: of its segmentation exporter, or of its project as CSV."""
-    records = records_of(given, VIAN_SEGMENTS)
-    if has_columns(records[0], VIAN_PROJECT):
-        yield from _vian_project(given, table(given, VIAN_PROJECT, records))
+    if given.has_columns(VIAN_PROJECT):
+        yield from _vian_project(given, table(given, VIAN_PROJECT))
         return
-    made = table(given, VIAN_SEGMENTS, records)
+    made = table(given, VIAN_SEGMENTS)
     forms = (
         ("start_ms", "end_ms", 1000.0, False),
         ("start_ts", "end_ts", 1.0, False),
@@ -94,23 +82,26 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
     if columns is None:
         raise given.error("no start and end of segments: export both from VIAN, as milliseconds")
     bodies = [name for name in made.columns if name.startswith("annotation_")]
-    for row, where, start, end in timed(given, made.rows, columns):
+    for row, at, why in timed(given, made.rows, columns):
         texts = [one_line(row.cells[name]) for name in bodies if row.cells[name].strip()]
         cells, tier = {"movie": first_of(row.cells, *_FILM)}, one_line(row.cells["segmentation_name"])
-        yield RawSpan(where, start, end, "; ".join(texts), tier, cells)
+        yield RawSpan(*at, "; ".join(texts), tier, cells, why=why)
 
 
 def _vian_project(given: Given, made: Table) -> Iterator[RawSpan]:
     keywords = [name for name in made.columns[made.columns.index("END_MS") + 1 :] if ":" in name]
-    for row, where, start, end in timed(given, made.rows, Times("START_MS", "END_MS", 1000.0)):
-        kind = row.cells["SELECTOR_TYPE"].strip()
-        if kind != "SEGMENT":
-            given.account.leave(where, f"of a {kind.lower() or 'record without type'}, no segment")
-            continue
+    for row, at, no_time in timed(given, made.rows, Times("START_MS", "END_MS", 1000.0)):
+        kind = row.cells["SELECTOR_TYPE"].strip().lower()
+        odd = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
         marked = [name.rpartition(":")[2] for name in keywords if row.cells[name].strip() in {"1", "1.0"}]
         texts = [one_line(row.cells.get("ANNOTATION_BODY", "")), *marked]
-        cells = {"movie": first_of(row.cells, *_FILM)}
-        yield RawSpan(where, start, end, "; ".join(filter(None, texts)), "", cells)
+        yield RawSpan(
+            *at,
+            "; ".join(filter(None, texts)),
+            "",
+            {"movie": first_of(row.cells, *_FILM)},
+            why=no_time or odd,
+        )
 
 
 def media_name(place: str) -> str:

@@ -3,6 +3,7 @@
 Sources: Praat manual, "TextGrid file formats"; NIST Rich Transcription evaluation 2009, RTTM.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -41,19 +42,13 @@ def _tier(given: Given, tokens: Iterator[tuple[str, int]]) -> Iterator[RawSpan]:
     if form not in {'"IntervalTier"', '"TextTier"'}:
         raise given.error(f"line {line}: {form:.40} is no tier of intervals or points")
     for place in range(1, n + 1):
-        given.account.seen += 1
         start, at = _real(given, tokens)
         end = _real(given, tokens)[0] if form == '"IntervalTier"' else start
         text = one_line(_string(given, tokens))
         where = f"line {at} (interval {place} of tier {name!r})"
-        if form == '"TextTier"':
-            given.account.leave(where, "a point, which has no end")
-        elif not text:
-            given.account.leave(where, "no text")
-        elif end > whole + 0.001:
-            given.account.leave(where, f"it ends after its tier, {whole:g} s")
-        else:
-            yield RawSpan(where, start, end, text, name)
+        why = f"it ends after its tier, {whole:g} s" if end > whole + 0.001 else "no text" * (not text)
+        why = "a point, which has no end" if form == '"TextTier"' else why
+        yield RawSpan(where, start, end, text, name, why=why)
 
 
 def _tokens(given: Given) -> Iterator[tuple[str, int]]:
@@ -64,14 +59,14 @@ def _tokens(given: Given) -> Iterator[tuple[str, int]]:
         line += text.count("\n", last, match.start())
         last = match.start()
         found = match[0]
-        if found[0] == '"' or found in {"<exists>", "<absent>"} or number(found) is not None:
+        if found[0] == '"' or found in {"<exists>", "<absent>"} or not math.isnan(number(found)):
             yield found, line
 
 
 def _real(given: Given, tokens: Iterator[tuple[str, int]]) -> tuple[float, int]:
     found, line = next(tokens, ("", 0))
     value = number(found)
-    if value is None:
+    if math.isnan(value):
         raise _unexpected(given, found, line, "a time")
     return value, line
 
@@ -173,17 +168,13 @@ def read_rttm(given: Given) -> Iterator[RawSpan]:
         cells = line.split()
         if not cells or cells[0].startswith(";;"):
             continue
-        given.account.seen += 1
         where = f"line {at}"
-        times = [number(cell) for cell in cells[3:5]]
         if cells[0] != "SPEAKER":
-            given.account.leave(where, f"a record {cells[0]:.20}, no SPEAKER")
+            yield RawSpan(where, why=f"a record {cells[0]:.20}, no SPEAKER")
         elif len(cells) not in {RTTM_FIELDS, RTTM_FIELDS + 1}:
-            given.account.leave(where, f"{len(cells)} fields where RTTM has 9 or 10: names hold no blanks")
-        elif None in times:
-            given.account.leave(where, "its times cannot be read")
+            yield RawSpan(where, why=f"{len(cells)} fields where RTTM has 9 or 10: names hold no blanks")
         else:
-            start, length = (value or 0.0 for value in times)
+            start, length = map(number, cells[3:5])
             label = "" if cells[7] == "<NA>" else one_line(cells[7])
             yield RawSpan(where, start, round(start + length, 9), label, "SPEAKER", {"movie": cells[1]})
 

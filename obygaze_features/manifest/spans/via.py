@@ -6,6 +6,7 @@ Source: VIA 3, `project_export_csv`.
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
@@ -29,22 +30,17 @@ def read_via(given: Given) -> Iterator[RawSpan]:
     for at, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#"):
             continue
-        given.account.seen += 1
-        where = f"line {at}"
         cells = dict(zip(names, next(csv.reader(io.StringIO(line)), []), strict=False))
         ends = [number(each) for each in _json(cells.get("temporal_coordinates", ""), list) or []]
         media, metadata = _json(cells.get("file_list", ""), list), _json(cells.get("metadata", ""), dict)
-        if len(ends) != 2 or ends[0] is None or ends[1] is None:
-            given.account.leave(where, "a frame, which is no span" if len(ends) == 1 else "no start and end")
-        elif media is None or len(media) != 1:
-            given.account.leave(where, "its file_list is not of one file")
-        elif metadata is None:
-            given.account.leave(where, "its metadata cannot be read")
-        else:
-            said = _via_texts(metadata, attributes) or [("", "")]
-            given.account.seen += len(said) - 1
-            for tier, text in said:
-                yield RawSpan(where, ends[0], ends[1], text, tier, {"media": str(media[0])})
+        why = "its file_list is not of one file" if media is None or len(media) != 1 else ""
+        why = "its metadata cannot be read" if metadata is None else why
+        if len(ends) != 2:
+            why = "a frame, which is no span" if len(ends) == 1 else "no start and end"
+        start, end = ends if len(ends) == 2 else (math.nan, math.nan)
+        film = {"media": str(media[0])} if media else {}
+        for tier, text in _via_texts(metadata or {}, attributes) or [("", "")]:
+            yield RawSpan(f"line {at}", start, end, text, tier, film, why=why)
 
 
 def _via_texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> list[tuple[str, str]]:

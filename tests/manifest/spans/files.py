@@ -247,7 +247,7 @@ EXAMPLES = {
         json.dumps({"database": {"tt0000042": {"duration": 9, "annotations": [
             {"segment": [1.0, 5.0], "label": "S"}, {"segment": [1.0], "label": "S"}]}}}),
         [(1.0, 5.0, "S", ())],
-        ("its segment cannot be read",),
+        ("its times cannot be read",),
     ),
     "srt": Example("1\n00:00:01,000 --> 00:00:05,000\nHi\n\n2\n00:00:06,000 -->\nYou\n", [(1.0, 5.0, None, ())],
                    ("its times cannot be read",)),
