@@ -4,7 +4,7 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -57,6 +57,8 @@ TIMES = ("start_s", "end_s")
 DELIMITERS = ",;\t"
 HEADER_ROWS = 40
 """Rows among which the header is looked for: tools and people write titles above it."""
+
+_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
 
 SAMPLE = 1 << 16
 """Characters in which the delimiter is looked for."""
@@ -120,6 +122,16 @@ class Table:
             if not wrong:
                 told = {name: "" if value is None else repr(value) for name, value in found.items()}
                 yield Row(row.line, {**row.cells, **told})
+
+    def as_csv(self, texts: Collection[str]) -> str:
+        """Write it with commas between cells and points in numbers; the columns `texts` stay as they are."""
+
+        def cell(name: str, text: str) -> str:
+            is_number = self.delimiter in {";", "\t"} and name not in texts and _COMMA.fullmatch(text.strip())
+            return text.replace(",", ".") if is_number else text
+
+        rows = ([cell(name, text) for name, text in row.cells.items()] for row in self.rows)
+        return "".join(map(csv_line, (self.columns, *rows)))
 
 
 class Problems:

@@ -9,16 +9,14 @@ lower where they pass the ends. Scores of other clips keep their runs, and where
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.door import MOST_LINES, read_bytes
-from obygaze_features.errors import first_line
-from obygaze_features.manifest import Manifest
+from obygaze_features.manifest import Manifest, read_table
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.significance import circular_shifts
@@ -211,17 +209,17 @@ def read_frames(path: Path) -> pd.DataFrame:
 
     Raises
     ------
+    ManifestError
+        It is no table.
     ProtocolError
         It is no such table, or a column that is not a name holds no numbers.
     """
     names = {"clip_id": str, "movie": str}
-    try:
-        data = read_bytes(path, MOST_LINES)
-        numbers = pd.read_csv(BytesIO(data), nrows=0).columns.difference(list(names))
-        missing = {column: ["", "nan", "NaN"] for column in numbers}  # a clip may be named NA
-        frames = pd.read_csv(BytesIO(data), dtype=names, keep_default_na=False, na_values=missing)
-    except (OSError, ValueError) as error:
-        raise ProtocolError(f"{path}: {first_line(error)}") from None
+    table = read_table(path, ())
+    missing = {column: ["", "nan", "NaN"] for column in table.columns if column not in names}
+    frames = pd.read_csv(  # a clip may be named NA
+        StringIO(table.as_csv(names)), dtype=names, keep_default_na=False, na_values=missing
+    )
     for column in ("clip_id", "movie", "time_s"):
         if column not in frames.columns:
             raise ProtocolError(

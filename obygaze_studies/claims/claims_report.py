@@ -11,10 +11,10 @@ a corpus, every model of a printed table) has no interval and is exact.
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.resources import files
-from io import BytesIO
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,8 @@ import msgspec
 import pandas as pd
 from msgspec import Struct
 
-from obygaze_features.door import read_bytes
 from obygaze_features.io import file_sha256
-from obygaze_features.manifest import read_manifest
+from obygaze_features.manifest import read_manifest, read_table
 from obygaze_models.evaluation import NAN, holm
 from obygaze_models.report import NOTHING, Column, Report, block, interval, number
 from obygaze_studies.claims import measures
@@ -107,9 +106,9 @@ NAMES = ("clip_id", "movie", "image_id", "subject")
 """Columns of names, which may be NA; pandas would take it for a missing value."""
 
 
-def _table(data: bytes, header: Iterable[str]) -> pd.DataFrame:
-    missing = {column: ["", "nan", "NaN"] for column in header if column not in NAMES}
-    return pd.read_csv(BytesIO(data), keep_default_na=False, na_values=missing)
+def _frame(columns: Sequence[str], text: str) -> pd.DataFrame:
+    missing = {column: ["", "nan", "NaN"] for column in columns if column not in NAMES}
+    return pd.read_csv(StringIO(text), keep_default_na=False, na_values=missing)
 
 
 def read_input(path: Path) -> tuple[str, Any]:
@@ -117,15 +116,16 @@ def read_input(path: Path) -> tuple[str, Any]:
 
     Raises
     ------
+    ManifestError
+        The file is no table.
     AuditError
-        The file is none of them.
+        It is none of them.
     """
-    data = b"" if path.is_dir() else read_bytes(path)
-    header = pd.read_csv(BytesIO(data), nrows=0).columns if data else ()
-    if {"image_id", "subject", "emotion", "condition", "n_captions"} <= set(header):
-        return "words", _table(data, header)
-    if {"model", "task", "movie", "label", "score"} <= set(header):
-        table = _table(data, header)
+    read = read_table(path, (), named=False)
+    if {"image_id", "subject", "emotion", "condition", "n_captions"} <= set(read.columns):
+        return "words", _frame(read.columns, read.as_csv(NAMES))
+    if {"model", "task", "movie", "label", "score"} <= set(read.columns):
+        table = _frame(read.columns, read.as_csv(NAMES))
         missing = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")} - set(
             table["task"]
         )

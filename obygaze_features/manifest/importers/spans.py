@@ -279,7 +279,8 @@ class _Made:
             name = f"{name}-{cells['start_s']}-{cells['end_s']}"
         whole = {**cells, "clip_id": cells.get("clip_id") or name, "movie": movie}
         whole["annotator"] = cells.get("annotator", "") or self._annotator * bool(cells.get("level"))
-        whole["video"] = self._stored(given, written, file) if written else self._film_of(movie)
+        stored = problems.attempt(line, "video", self._stored, given, written, file) if written else None
+        whole["video"] = (stored or "") if written else self._film_of(movie)
         return Row(line, whole)
 
     def _stored(self, given: Given, written: str, file: PurePosixPath | None) -> str:
@@ -296,7 +297,11 @@ class _Made:
         place = Path(written).expanduser() if written.startswith("~") else folder / (
             path_of(written).name if is_foreign(written) else path_of(written)
         )  # fmt: skip
-        if not place.is_file():
+        try:
+            is_there = place.is_file()
+        except OSError as error:
+            raise ManifestError(f"{written[:60]!r}...: {error.strerror}") from None
+        if not is_there:
             self._missing.setdefault(written, f"{place}{self._films.hint(written)}")
         return stored_path(place, self._root)
 
@@ -379,7 +384,7 @@ class _Made:
             above = [by_id[name] for name in mark.above if name in by_id]
             same = above or by_span.get(_key(mark, movie), [])
             if not same and alone:
-                same = [_Level(mark, movie, is_level=False)]
+                same = [_Level(replace(mark, text=""), movie, is_level=False)]
                 levels += same
                 by_span[_key(mark, movie)] = same
                 account.used -= 1  # counted as the clip that it is
@@ -394,7 +399,7 @@ class _Made:
         """Make a clip of a span and what is marked on it."""
         raw, cells = level.raw, level.raw.cells
         who = composed(cells.get("annotator", "").strip()) or self._annotator
-        extras = {"text": "" if level.is_level or level.concepts else raw.text}
+        extras = {"text": "" if level.is_level else raw.text}
         extras |= {name: cells[name] for name in (SEEN_SCORE, DECIDED_ON, "subject") if cells.get(name)}
         extras |= {SEEN_SCORE: "1"} if seen else {}
         stem = f"{slug(level.movie)}-{slug(who)}" if who else slug(level.movie)

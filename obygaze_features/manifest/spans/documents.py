@@ -93,8 +93,8 @@ def _region(
 ) -> Iterator[RawSpan]:
     """Yield a span for each stretch and label of a region."""
     value, kind = _dict(result.get("value")), str(result.get("type", ""))
-    named = value.get(kind, value.get("labels"))
-    labels = [_words(label) for label in named] if isinstance(named, list) and named else [""]
+    named = value.get(kind, value.get("labels", value.get("text")))
+    labels = [_words(label) for label in named] if isinstance(named, list) and named else [_words(named)]
     ends = (number(value.get("start")), number(value.get("end")))
     if kind == "timelinelabels":
         frames = [
@@ -104,7 +104,9 @@ def _region(
     elif kind == "videorectangle":
         spans = [_of_frames(given, first, last, fps, where) for first, last in _shown(value)]
     else:
-        spans = [ends] if {"start", "end"} <= set(value) else []
+        # Of texts and time series start and end are no seconds.
+        elsewhere = isinstance(value.get("text"), str) or {"startOffset", "instant"} & set(value)
+        spans = [ends] if {"start", "end"} <= set(value) and not elsewhere else []
     if not spans:
         yield RawSpan(where, why=f"of type {kind or 'none'}, without a stretch of time")
     for start, end in spans:

@@ -65,6 +65,8 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     made = table(given, (columns.start, columns.end), (even, "\t"))
     about = {"Tier", "Participant", "File Name", "File Path", ""}
     values = [name for name in made.columns if name not in about and " - " not in name]
+    if {"Tier", "Annotation"} <= set(made.columns):  # else a column for each tier
+        values = ["Annotation"]
     for row, at, why in timed(given, made.rows, columns):
         said = {name: row.cells[name] for name in values if row.cells[name].strip()}
         cells = {

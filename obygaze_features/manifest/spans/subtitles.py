@@ -161,8 +161,8 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
         if key == "format":
             names = [name.strip().lower() for name in value.split(",")]
             columns = names if {"start", "end", "text"} <= set(names) else columns  # else of styles
-        elif key == "comment":
-            yield RawSpan(f"line {at}", why="a comment")
+        elif key in {"comment", "picture", "sound", "movie", "command"}:
+            yield RawSpan(f"line {at}", why=f"a {key}")
         elif key == "dialogue":
             cells = dict(zip(columns, value.lstrip().split(",", max(len(columns) - 1, 0)), strict=False))
             start, end = (_ass_seconds(cells.get(name, "")) for name in ("start", "end"))

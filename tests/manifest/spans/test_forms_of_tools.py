@@ -66,6 +66,7 @@ CLOCKS = ("00:00:01.000", "00:00:05.000")
 READ = {
     "BORIS 7 with what stands above the table": BORIS_7.format("0.0"),
     "BORIS offset as clock, live": boris(("NA", "00:00:00.000")),
+    "BORIS offset as a German spreadsheet saves it": boris(("a.mp4", "0,000")),
     "BORIS two players": boris(("player #1:films/a.mp4;player #2:b.mp4", "0")),
     "TextGrid short, old": SHORT.replace("ooTextFile", "ooTextFile short").replace("Object class = ", ""),
     "RTTM with other records first": "LEXEME a 1 1 4 hi lex x <NA> <NA>\nSPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\n",
@@ -75,11 +76,13 @@ READ = {
     "ELAN in frames of PAL": elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff PAL", "End Time - hh:mm:ss:ff PAL", "Annotation")),
     "ELAN without header, numbers as participant": tabbed(["level", "12", *CLOCKS, "00:00:04.000", "S"]),
     "ELAN without header, with its file": tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "C:\\d\\a.eaf"]),
+    "ELAN with ids and descriptions": elan(["level", *CLOCKS, "S", "a1", "a word of the vocabulary", "a.mp4"], names=("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "Annotation ID", "Description", "File Path")),
     "ELAN tier that begins with a quote": elan(['"level"', *CLOCKS, "S", "a.eaf"]),
     "VIAN of several films": "movie_name,segmentation_name,start_ms,end_ms,annotation_0\na,Main,1000,5000,S\n",
     "VIA checkbox": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":{""1"":true,""0"":false}}"\n',
     "Label Studio upload": studio([STRETCH]),
     "Label Studio other fields": studio([STRETCH], data={"note": "Mr. A. said", "film": "<video src='https://x.example/a.mp4' width=9/>"}),
+    "Label Studio beside places in texts and time series": studio([{"type": "labels", "value": {"start": 1, "end": 5, "labels": ["S"]}}, {"type": "labels", "value": {"start": 6, "end": 9, "text": "abc", "labels": ["S"]}}, {"type": "paragraphlabels", "value": {"start": "6", "end": "9", "startOffset": 0, "endOffset": 4, "paragraphlabels": ["S"]}}, {"type": "timeserieslabels", "value": {"start": 6, "end": 9, "instant": False, "timeserieslabels": ["S"]}}]),
     "ActivityNet with a long head": json.dumps({"taxonomy": "x" * 99_999, "database": {"a": {"annotations": [{"segment": [1, 5], "label": ["S"]}]}}}),
     "ActivityNet behind the end": '{"database":{"a":{"duration":5,"annotations":[{"segment":[1,6],"label":"S"}]}}}',
     "CVAT attribute": cvat([(25, 0), (125, 1)]),
@@ -222,3 +225,32 @@ def test_each_format_that_the_page_shows_is_read_as_it_says(tmp_path):
         imported = import_spans([path], tmp_path, rate=Fraction(25))
         assert imported.accounts[0].kind == kind
         assert [(c.movie, c.start_s, c.end_s) for c in imported.manifest] == [("tt0000042", 1.0, 5.0)]
+
+
+def test_a_text_beside_concepts_at_its_times_is_kept(read):
+    span = {"start": 1, "end": 5}
+    results = [
+        {"type": "labels", "value": {**span, "labels": ["Body"]}},
+        {"type": "textarea", "value": {**span, "text": ["a note"]}},
+        {"type": "rating", "value": {**span, "rating": 4}},
+    ]
+    clips = read(studio(results)).manifest.clips
+    assert [(clip.extras["text"], clip.concepts) for clip in clips] == [
+        ("a note", ("Body",)),
+        ("4", ("Body",)),
+    ]
+
+
+def test_every_line_of_events_of_ass_counts(read):
+    lines = [
+        f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x" for kind in ("Dialogue", "Picture", "Sound")
+    ]
+    (account,) = read("\n".join(["[Script Info]", "[Events]", *lines])).accounts
+    assert (account.seen, account.used) == (3, 1)
+    assert [why for _, why in account.left_out] == ["a picture", "a sound"]
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".mp4", "a/" * 3000 + "b.mp4"])
+def test_a_name_that_no_disk_holds_is_refused_with_its_line(read, name):
+    with pytest.raises(ManifestError, match=r"a\.x: line 2, column video"):
+        read(f"video,start_s,end_s\n{name},1,2\n")

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import SOURCES, Subtitle, import_spans, write_textgrid
-from tests.manifest.spans.files import CVAT, EXAMPLES, TEXTGRID, VIA_HEAD, VIAN, aligned, eaf, tabbed, tier
+from tests.manifest.spans.files import (
+    CVAT,
+    EXAMPLES,
+    TEXTGRID,
+    VIA_HEAD,
+    VIAN,
+    aligned,
+    eaf,
+    sheet,
+    tabbed,
+    tier,
+)
 
 WORDS = (
     st.text("aé ‌<&\"'=中\U0001f600", min_size=1, max_size=12)
@@ -48,6 +59,28 @@ def test_praatio_and_pympi_read_the_textgrids_that_are_written(tmp_path, spans):
     tiers = pympi.TextGrid(str(path)).get_tiers()
     read = [each for each_tier in tiers for each in each_tier.get_all_intervals() if each[2]]
     assert sorted((round(1000 * a), round(1000 * b), text) for a, b, text in read) == times
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
+@given(spans=SPANS)
+def test_pysubs2_reads_the_subtitles_that_are_written(spans):
+    pysubs2 = pytest.importorskip("pysubs2")
+    texts = [Subtitle(span.start_s, span.end_s, span.text) for span in spans]
+    for kind in ("srt", "vtt"):
+        read = pysubs2.SSAFile.from_string(SOURCES[kind].write(texts, "tt1", 20_000.0), kind)
+        times = sorted((event.start, event.end) for event in read)
+        assert times == sorted((round(1000 * a), round(1000 * b)) for a, b, _ in spans)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
+@given(spans=SPANS)
+def test_pyannote_reads_the_turns_that_are_written(spans):
+    core = pytest.importorskip("pyannote.core")
+    made = core.Annotation(uri="tt1")
+    for n, (start, end, text) in enumerate(spans):
+        made[core.Segment(start, end), n] = "_".join(text.split())
+    ours = SOURCES["rttm"].write(spans, "tt1", 20_000.0)
+    assert sorted(made.to_rttm().split("\n")) == sorted(ours.split("\n"))
 
 
 @given(SPANS)
@@ -146,6 +179,34 @@ def test_every_kind_is_known_and_read_in_every_encoding_with_a_mark_and_with_eve
             imported = read(path, kind, told=False)
             assert imported.accounts[0].kind == kind
             assert len(words_of(imported)) == 6
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(
+    place=st.integers(0, 5),
+    column=st.integers(0, 4),
+    cell=st.sampled_from(
+        ["", "x", "-1", "9:99", "1,5", -1, 0.00001, 1e300, 400.0, ("time", 0.01), ("time", -1)]
+    ),
+)
+def test_a_change_of_one_cell_of_a_workbook_costs_its_row_alone_or_is_said(tmp_path, place, column, cell):
+    pytest.importorskip("python_calamine")
+    head = ["movie", "start_s", "end_s", "annotator", "text"]
+    rows = [["tt1", 10 * k + 1, 10 * k + 5, f"word{k}", f"word{k}"] for k in range(6)]
+    path = tmp_path / "tt1.xlsx"
+    path.write_bytes(sheet([head, *rows]))
+    others = {each for each in words_of(read(path, "table")) if each[3] != 10 * place + 1}
+    assert len(others) == 5
+    rows[place][column] = cell
+    path.write_bytes(sheet([head, *rows]))
+    try:
+        imported = read(path, "table")
+    except ManifestError as error:
+        said = str(error)
+    else:
+        said = str(path)
+        assert others <= words_of(imported)
+    assert str(path) in said
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
