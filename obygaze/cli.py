@@ -35,7 +35,7 @@ manifest inspect | features.manifest_inspect:inspect | Check a manifest and show
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.
 manifest agreement | models.annotation_commands:agreement | Measure gamma agreement between annotators.
 manifest disagreements | models.annotation_commands:disagreements | Count how two annotators differ, by film.
-manifest stats | studies.corpus_commands:stats | Count levels and concepts.
+manifest stats | studies.from_tables:stats | Count levels and concepts.
 manifest sheets | features.manifest_inspect:sheets | Draw contact sheets per concept or kind of error.
 codebook | | Show, check and write codebooks (levels, concepts, tasks).
   obygaze codebook show obygaze12
@@ -78,7 +78,7 @@ weights fetch | features.weights_commands:fetch | Download weights from the hub 
 weights verify | features.weights_commands:verify | Check a weight file against its SHA-256.
 search | features.search:search | Find clips of a store by a text or a clip.
 lm | studies.from_tables:lm | Score texts with a causal language model.
-folds | studies.corpus_commands:folds | List the clips of each fold.
+folds | studies.from_tables:folds | List the clips of each fold.
 evaluate | models.evaluate_commands:evaluate | Evaluate models by leave-one-movie-out.
 compare | models.evaluate_commands:compare | Compare two models, paired by movie.
 paper | studies.from_tables:paper | Reproduce tables and figures of Tores et al., CVPR 2024.

@@ -27,6 +27,9 @@ READERS = {
 }
 """Readers that a declaration names in a word; others are named as module:function."""
 
+Number = Literal["int", "float", "share", "numbers", "pair", "span"]
+"""Types of a setting that are numbers, or two of something."""
+
 
 def resolve(function: Callable[..., Any] | str) -> Callable[..., Any]:
     """Return a function, imported if it is named as module:function."""
@@ -68,9 +71,7 @@ class Option:
     columns: Sequence[str] = ()
     unique: Sequence[str] = ()
     numbers: Sequence[str] = ()
-    type: Literal["", "text", "flag", "int", "float", "share", "pair", "span", "path", "local", "picture"] = (
-        ""
-    )
+    type: Literal[Number, "", "text", "flag", "path", "local", "picture", "task"] = ""
     choices: Sequence[str] = ()
     least: float | None = None
     most: float | None = None
@@ -126,9 +127,11 @@ class Audit:
     required : bool
         Whether there must be --out.
     needs : mapping of str to sequence of str
-        Option -> others that it needs, as NAME or NAME=VALUE.
+        Option -> others that it needs, as NAME, NAME=VALUE or, for one of several, NAME|NAME.
     one_of : sequence of str
         Inputs of which exactly one is given.
+    apart : sequence of sequences of str
+        Options of which at most one is.
     draws : mapping of str to callable or str
         Option -> what draws more, from the report, the options, the pictures' manifest and the path.
     """
@@ -153,6 +156,7 @@ class Audit:
     out: str = "CSV file of the results; JSON and Markdown go beside it."
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     one_of: Sequence[str] = ()
+    apart: Sequence[Sequence[str]] = ()
     draws: Mapping[str, Any] = field(default_factory=dict)
     commands: Sequence[str] = ()
     options: Sequence[Option] = ()

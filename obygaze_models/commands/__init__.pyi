@@ -1,4 +1,4 @@
-from .inputs import TASK_OPTIONS as TASK_OPTIONS
+from .inputs import complete_task as complete_task
 from .inputs import finish as finish
 from .inputs import read_inputs as read_inputs
 from .inputs import read_named as read_named

@@ -38,15 +38,16 @@ def _tasks(ctx: click.Context) -> Iterator[str]:
 
 
 complete_model = completed(lambda _: model_names())
+complete_task = completed(_tasks)
 TASK_OPTIONS = join_options(
     click.option(
         "--task",
-        shell_complete=completed(_tasks),
+        shell_complete=complete_task,
         help="Task to train on: a task of the manifest's codebook, concept:NAME, "
         "levels (ordered) or scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: "
         "the codebook's only task]",
     ),
-    click.option("--test", shell_complete=completed(_tasks), help="Task to test on.  [default: as trained]"),
+    click.option("--test", shell_complete=complete_task, help="Task to test on.  [default: as trained]"),
     click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable."),
     click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
 )

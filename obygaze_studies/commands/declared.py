@@ -1,17 +1,14 @@
-"""Make click's parameters of the options that audits.toml and commands.toml declare."""
+"""Make click's parameters of the options that audits.toml and tasks.toml declare."""
 
-import tomllib
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
-from obygaze_features.options import LOCAL, PATH, join_options, site
+from obygaze_features.options import LOCAL, PATH, site
+from obygaze_models.commands import complete_task
 from obygaze_studies.audits import Option
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
@@ -25,6 +22,11 @@ def share(text: str) -> float:
         return float(Fraction(text))
     except ZeroDivisionError:
         raise ValueError(text) from None  # which click words
+
+
+def numbers(text: str) -> list[float]:
+    """Parse numbers joined by commas."""
+    return [float(part) for part in text.split(",")]
 
 
 def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
@@ -51,6 +53,8 @@ def parameter(option: Option, *, required: bool | None = None, to: str = "") -> 
         "path": {"type": PATH},
         "local": {"type": LOCAL},
         "share": {"type": share},
+        "numbers": {"type": numbers},
+        "task": {"shell_complete": complete_task},
         "picture": {"type": PATH, "callback": picture_file},
     }
     how = kinds.get(option.type, {}) | several | (site(option.site) if option.site else {})
@@ -63,14 +67,3 @@ def parameter(option: Option, *, required: bool | None = None, to: str = "") -> 
     how |= {"multiple": True} if option.multiple else {}
     needed = option.needed if required is None else required
     return click.option(f"--{option.name}", *filter(None, [to]), required=needed, help=option.help, **how)
-
-
-@cache
-def _declared() -> dict[str, list[Option]]:
-    text = files("obygaze_studies").joinpath("commands.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, list[Option]])
-
-
-def declared(*names: str) -> Declare:
-    """Declare the options of commands.toml under some names, in this order."""
-    return join_options(*(parameter(option, to=option.to) for name in names for option in _declared()[name]))

@@ -130,7 +130,7 @@ def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = Fa
         said = resolve(f"{FINDINGS}:write_rows")(rows, listed, "texts", force=output.force)
         click.echo(said, err=True)
         return
-    _check(entry, given)
+    _check(entry, given | ({"out": output.out, "html": output.html} if output else {}))
     if entry.output == "kept":
         read = {option.to or option.key: given[option.key] for option in entry.options}
         resolve(entry.function)(entry.name.split()[-1], output=output, **read)
@@ -140,8 +140,9 @@ def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = Fa
     drawn = {"list_texts", "pictures", *entry.draws}
     read = _read([option for option in entry.options if option.key not in drawn], given)
     found = entry.find(**read)
-    if output is None and found.document is not None:
-        show(found.document, lambda: found.text, as_json=as_json)
+    if isinstance(found, resolve(f"{FINDINGS}:Answer")):  # type: ignore[arg-type]
+        if found.document is not None:
+            show(found.document, lambda: found.text, as_json=output.as_json if output else as_json)
     elif output is not None:
         report = resolve(f"{FINDINGS}:report")(entry, found)
         for name, draw in entry.draws.items():
@@ -179,12 +180,15 @@ def _check(entry: Audit, given: dict[str, Any]) -> None:
     for option in entry.options:
         if option.needed and given[option.key] is None:
             raise click.UsageError(f"Missing option '--{option.name}'.")
+    for group in entry.apart:
+        if len(several := [f"--{name}" for name in group if given[name]]) > 1:
+            raise click.UsageError(f"{' and '.join(several)} cannot be combined: give one.")
     for name, wanted in entry.needs.items():
-        for other, _, value in (each.partition("=") for each in wanted):
-            if given[name] and (not given[other] or (value and given[other] != value)):
-                raise click.UsageError(
-                    f"--{name} goes with --{other}{f' {value}' if value else ''}: give both."
-                )
+        for words in wanted if given[name] else ():
+            others = [each.partition("=") for each in words.split("|")]
+            if not any(given[other] and value in {"", given[other]} for other, _, value in others):
+                named = " or ".join(f"--{each.replace('=', ' ')}" for each in words.split("|"))
+                raise click.UsageError(f"--{name} goes with {named}: give both.")
     if entry.one_of and sum(given[name] is not None for name in entry.one_of) != 1:
         raise click.UsageError(f"Give either {' or '.join(f'--{name}' for name in entry.one_of)}.")
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from obygaze_studies.commands.corpus_commands import clips_onto
 from obygaze_studies.commands.output import ReportOutput
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ def figure4(
     """Draw Figure 4 and keep it."""
     from obygaze_features.manifest import read_manifest
     from obygaze_studies.obygaze12 import paper
+    from obygaze_studies.obygaze12.statistics import clips_onto
 
     output.check()
     marks = read_manifest(segments)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,26 @@ from obygaze_features.manifest import (
     Manifest,
     Projection,
     apply_policy,
+    policies_of,
+    read_manifest,
+    sweep,
 )
+from obygaze_features.screen import table
 from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
+from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.columns import share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
-from obygaze_studies.obygaze12.statistics import PRINTED_COUNTS, grouped, statistics
+from obygaze_studies.obygaze12.statistics import (
+    PRINTED_COUNTS,
+    Statistics,
+    clips_onto,
+    count_table,
+    grouped,
+    printed_count_table,
+    statistics,
+)
 
 EQUAL = 1 + 1e-7
 """Probabilities that are equal on paper differ by rounding, which is far below this."""
@@ -413,3 +427,67 @@ def _p(value: float | None) -> str:
 
 
 TWO_DIGITS = partial(number, digits=2)
+
+
+def stats(
+    manifest: Path,
+    policy: str = "all",
+    *,
+    column: str | None = None,
+    sets: bool = False,
+    thresholds: Sequence[float] | None = None,
+    onto: Path | None = None,
+    window: float | None = None,
+) -> Answer | Report:
+    """Count levels and concepts under a label policy, or all of the codebook; or make one of the reports."""
+    clips = read_manifest(manifest)
+    policies = policies_of(clips.codebook) if policy == "all" else (LabelPolicy(policy),)
+    if column:
+        return group_report(clips, column, policies[0])
+    if sets:
+        return composition_report(clips, policies[0])
+    if thresholds:
+        chosen, what = clips_onto(clips, onto, window)
+        return sweep_report(sweep(clips, chosen, thresholds), what, policies[0])
+    counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}
+    printed = printed_count_table(clips)
+    named: dict[str, list[str]] = {}  # the same numbers once, under the names of all policies that give them
+    for name, counts in counted.items():
+        named.setdefault(_policy_text(counts, len(clips), printed), []).append(name)
+    document = {
+        "manifest": str(manifest),
+        "digest": clips.digest(),
+        "codebook": clips.codebook.name,
+        "policies": {name: counts.record(printed) for name, counts in counted.items()},
+    }
+    shown = [f"label policy {', '.join(names)}: {text}" for text, names in named.items()]
+    return Answer(document=document, text="\n".join(shown))
+
+
+def _policy_text(counted: Statistics, n_read: int, printed: Mapping[str, str]) -> str:
+    """Write the counts under a label policy: a line, and tables, each with an empty line after it."""
+    codebook, levels = counted.codebook, counted.codebook.level_names
+    left_out = f"{counted.unlabelled:,} without level, {n_read - counted.n_clips:,} left out by the policy"
+    beside = [[printed.get(number.name, "")] if printed else [] for number in count_table(counted)]
+    numbers = [
+        [number.name, number.shown, *more] for number, more in zip(count_table(counted), beside, strict=True)
+    ]
+    tables = [
+        (["level", *levels], [["clips", *(f"{counted.clips[level]:,}" for level in levels)]]),
+        (["share or mean", *(["ours", "printed"] if printed else ["value"])], numbers),
+    ]
+    with_any = [level for level in levels if any(counted.with_concept[level].values())]
+    with_visual = [level for level in with_any if counted.mean_concepts(level)]
+    headings = [f"of {level}\nclips" for level in with_any] + [f"of {level}\nmarks" for level in with_visual]
+    rows = [
+        [concept if concept in codebook.visual_concepts else f"{concept} (not visual)"]
+        + [share(counted.share_of_clips(level, concept)) for level in with_any]
+        + [
+            share(counted.share_of_marks(level, concept)) if concept in codebook.visual_concepts else ""
+            for level in with_visual
+        ]
+        for concept in codebook.concept_names
+    ]
+    tables += [(["concept", *headings], rows)] if rows else []
+    texts = [table(rows, headers, right=range(1, len(headers))) for headers, rows in tables]
+    return "\n\n".join([f"{counted.n_clips:,} clips, {left_out}", *texts]) + "\n"

@@ -12,18 +12,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import permutations
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from click import UsageError
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, Task, apply_policy
+from obygaze_features.screen import table
+from obygaze_models.commands import read_inputs
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import COLUMNS, Predictions
 from obygaze_models.models import ABOVE_ZERO
-from obygaze_models.protocol import Fold, Target, labels_of, strict_folds
+from obygaze_models.protocol import Fold, Target, choose_targets, concept_target, labels_of, strict_folds
+from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import TASKS, refuse_other_codebook
 
@@ -407,6 +412,54 @@ def list_folds(
             name: label for name, label in zip(labels.clip_ids.tolist(), codes, strict=True) if name in used
         },
     }
+
+
+def folds(
+    manifest: Path,
+    protocol: Literal["strict", "paper"],
+    *,
+    task: str | None = None,
+    test: str | None = None,
+    negative: Sequence[str] = (),
+    positive: Sequence[str] = (),
+    against: Sequence[str] = (),
+    movies: bool = False,
+    policy: str | None = None,
+) -> Answer:
+    """Print the lists of `list_folds`, of targets by their names.
+
+    Raises
+    ------
+    UsageError
+        The targets or the label policy do not go together.
+    """
+    if protocol == "paper" and policy not in {None, "released"}:
+        raise UsageError(
+            "the paper protocol's folds are those of the released split files: its --policy is released"
+        )
+    clips, _ = read_inputs(manifest, [])
+    trained, tested = choose_targets(clips.codebook, task, test, sides=(tuple(negative), tuple(positive)))
+    if trained.kind != tested.kind:
+        raise UsageError(f"a model of {trained.name} can't be tested on {tested.name}")
+    if against and (trained.kind != "concept" or tested != trained):
+        raise UsageError(
+            "--against is for --task concept:NAME: the levels of the clips without the concept"
+        )
+    if against:
+        trained = tested = concept_target(trained.concept, clips.codebook, tuple(against))
+    listed = list_folds(clips, trained, tested, protocol, policy=LabelPolicy(policy or "raw"), movies=movies)
+    rows = [
+        [
+            f"{fold['fold']} {fold['test_movie']}" if protocol == "strict" else fold["fold"],
+            *(len(fold[side]) for side in ("train", "validation", "test")),
+            *fold["leaks"].values(),
+        ]
+        for fold in listed["folds"]
+    ]
+    headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
+    about = [f"task {trained.name}, test {tested.name}", f"protocol {protocol}, label policy {listed['policy']}"]
+    text = "\n".join([table(rows, headers, right=range(1, 6)), "", *about, *listed["notes"]])
+    return Answer(document=listed, text=text)
 
 
 def _clips_of(folds: Iterable[Fold]) -> set[str]:

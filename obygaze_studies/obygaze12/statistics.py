@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Codebook, Manifest
+from obygaze_features.manifest import DEFAULT_WINDOW_S, Clip, Codebook, Manifest, read_manifest, windows
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PUBLISHED
 
@@ -126,6 +127,14 @@ def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
     if not any(groups):
         raise ManifestError(f"column {column!r} is empty for all clips: nothing to group by", column)
     return {value: manifest.with_clips(groups[value]) for value in sorted(groups)}
+
+
+def clips_onto(annotations: Manifest, onto: Path | None, window: float | None) -> tuple[Manifest, str]:
+    """Return the clips to project annotations onto, by default windows of them, and what they are."""
+    if onto is not None:
+        return read_manifest(onto), f"the clips of {onto.name}"
+    seconds = window or DEFAULT_WINDOW_S
+    return windows(annotations, seconds), f"windows of {seconds:g} s"
 
 
 @dataclass(frozen=True, slots=True)
