@@ -123,7 +123,7 @@ class Audit:
         What is said of a `Finding`, where the audit comes from, captions of figure and file.
     output : {"beside", "folder", "printed", "manifest", "kept"}
         Whether results are files beside the CSV of --out, files of a folder, if asked for, an `Answer`, an
-        imported manifest, or kept by the function, which gets the command's last word and its `ReportOutput`.
+        imported manifest, or a `Work`, of a function that gets the command's last word before its options.
     required : bool
         Whether there must be --out.
     needs : mapping of str to sequence of str

@@ -1,12 +1,12 @@
 """Keep what long studies have trained, and the tables they have made, until all is done: OUT.partial."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -24,6 +24,26 @@ INPUTS, TRAINED = "inputs.json", "trained"
 
 VERSIONS = {name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn")}
 """What numbers depend on."""
+
+
+class Work(NamedTuple):
+    """Tables that take long to make.
+
+    Attributes
+    ----------
+    inputs
+        What they are made from and how, as JSON values.
+    make
+        Makes them, and returns the reports: a `Report`, or what has `reports` and `notes`. It is given
+        `progress`, a function; `kept`, a folder for what is trained, in that of the tables, or None; and
+        `made`, which is called with each report when it is made, and with the whole that it is a part of.
+    said
+        What to say before.
+    """
+
+    inputs: Mapping[str, object]
+    make: Callable[..., Any]
+    said: Sequence[str] = ()
 
 
 def kept_result(
@@ -80,7 +100,7 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
     partial = folder.with_name(f"{folder.name}{PARTIAL_SUFFIX}")
     if not (partial / INPUTS).is_file():
         check_folder(partial, force=False)
-    record = json_bytes(inputs)
+    record = json_bytes({**inputs, "versions": VERSIONS})
     with alone_in(partial, "making these tables"):
         if not (partial / INPUTS).is_file() or read_bytes(partial / INPUTS) != record:
             empty(partial)

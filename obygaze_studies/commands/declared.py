@@ -26,7 +26,10 @@ def share(text: str) -> float:
 
 def numbers(text: str) -> list[float]:
     """Parse numbers joined by commas."""
-    return [float(part) for part in text.split(",")]
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"numbers joined by commas are expected, not {text!r}") from None
 
 
 def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:

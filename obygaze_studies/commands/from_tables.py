@@ -121,38 +121,38 @@ def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = Fa
     context = click.get_current_context()
     if context.invoked_subcommand is not None:
         return
-    listed = given.pop("list_texts", None)
-    if listed and output:
-        wanted = signature(resolve(entry.lists)).parameters
-        asked = [option for option in entry.options if (option.to or option.key) in wanted]
-        texts = resolve(entry.lists)(**_read(asked, given))
-        rows = [("text_id", "text"), *((f"t{number:06}", text) for number, text in enumerate(texts))]
-        said = resolve(f"{FINDINGS}:write_rows")(rows, listed, "texts", force=output.force)
-        click.echo(said, err=True)
+    if (listed := given.pop("list_texts", None)) and output:
+        _list_texts(entry, given, listed, force=output.force)
         return
     _check(entry, given | ({"out": output.out, "html": output.html} if output else {}))
-    if entry.output == "kept":
+    if output and entry.output == "kept":
         read = {option.to or option.key: given[option.key] for option in entry.options}
-        resolve(entry.function)(entry.name.split()[-1], output=output, **read)
+        output.keep(partial(resolve(entry.function), entry.name.split()[-1], **read))
         return
     if output:
         output.check(*entry.paths(given), *([output.path] if output.beside else []))
     drawn = {"list_texts", "pictures", *entry.draws}
     read = _read([option for option in entry.options if option.key not in drawn], given)
     found = entry.find(**read)
-    if isinstance(found, resolve(f"{FINDINGS}:Answer")):  # type: ignore[arg-type]
-        if found.document is not None:
-            show(found.document, lambda: found.text, as_json=output.as_json if output else as_json)
-    elif output is not None:
+    if not hasattr(found, "document"):
         report = resolve(f"{FINDINGS}:report")(entry, found)
         for name, draw in entry.draws.items():
             if given[name]:
                 resolve(draw)(report, read, given["pictures"], given[name])
                 click.echo(f"pictures kept in {given[name]}", err=True)
-        output.finish(report)
+        output.finish(report)  # type: ignore[union-attr]  # an `Answer` alone has none
+    elif found.document is not None:
+        show(found.document, lambda: found.text, as_json=output.as_json if output else as_json)
     for remark in getattr(found, "remarks", ()):
         click.echo(remark, err=True)
     context.exit(getattr(found, "code", 0))
+
+
+def _list_texts(entry: Audit, given: dict[str, Any], path: Path, *, force: bool) -> None:
+    wanted = signature(resolve(entry.lists)).parameters
+    texts = resolve(entry.lists)(**_read([o for o in entry.options if (o.to or o.key) in wanted], given))
+    rows = [("text_id", "text"), *((f"t{number:06}", text) for number, text in enumerate(texts))]
+    click.echo(resolve(f"{FINDINGS}:write_rows")(rows, path, "texts", force=force), err=True)
 
 
 def _import(

@@ -1,7 +1,7 @@
 """Declare where the results of a study's command go, and write and print its report."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import wraps
 from pathlib import Path
@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import PATH, Output, output
+from obygaze_features.options import PATH, Output, output, show
+from obygaze_features.screen import progress_bar
 from obygaze_models.commands import finish, write_page
 from obygaze_studies.commands.declared import picture_file
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
+    from obygaze_studies.unfinished import Work
+
+TITLE = "Tores et al., CVPR 2024, reproduced"
+"""Of a page of several tables."""
 
 SUFFIXES = (".csv", ".json", ".md")
 """Endings of the files of an audit, the one that --out names first."""
@@ -53,22 +58,37 @@ class ReportOutput(Output):
         if self.figure:
             import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
 
-    @contextmanager
-    def unfinished(self, inputs: Mapping[str, object]) -> Iterator[Path | None]:
-        """Yield a folder for tables as they are made, which becomes `out`; none if nothing is kept."""
-        from obygaze_studies.unfinished import unfinished_folder
+    def keep(self, prepare: Callable[[], "Work"]) -> None:
+        """Make tables that take long, printed and kept as they are made; then write the page and the JSON."""
+        from obygaze_models.report import document, plain, to_json, write_report
+        from obygaze_studies.unfinished import TRAINED, unfinished_folder
 
-        with unfinished_folder(self.out, inputs, force=self.force) if self.out else nullcontext() as folder:
-            yield folder
+        self.check()
+        work = prepare()
+        for line in work.said:
+            click.echo(line, err=True)
 
-    def made(self, report: "Report", whole: "Report | None" = None, *, folder: Path | None) -> None:
-        """Print a report when it is made, and keep it, or the whole that it is a part of."""
-        from obygaze_models.report import plain, write_report
+        def made(report: "Report", whole: "Report | None" = None) -> None:
+            if folder is not None:
+                write_report(whole or report, folder)
+            if not self.as_json:
+                click.echo(plain(report), nl=False)
 
-        if folder is not None:
-            write_report(whole or report, folder)
-        if not self.as_json:
-            click.echo(plain(report), nl=False)
+        unfinished = unfinished_folder(self.out, work.inputs, force=self.force) if self.out else nullcontext()
+        with unfinished as folder, progress_bar("training", "model") as progress:
+            found = work.make(progress=progress, kept=folder and folder / TRAINED, made=made)
+        reports = getattr(found, "reports", found)
+        several = reports is not found and len(reports) > 1
+        write_page(reports, self.html, TITLE if several else "", force=self.force)
+        if self.as_json and reports is found:
+            click.echo(to_json(found), nl=False)
+        elif self.as_json:
+            show([{"name": report.name, **document(report)} for report in reports], str, as_json=True)
+        notes = [*getattr(found, "notes", ()), *([f"kept in {self.out}"] if self.out else [])]
+        for note in notes:
+            click.echo(note, err=True)
+        if several and not self.as_json:
+            click.echo(self.path / "index.md")
 
     def finish(self, report: "Report") -> None:
         """Write a report where it is asked for, print it, and say where it is."""

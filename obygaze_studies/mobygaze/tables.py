@@ -14,10 +14,11 @@ import obygaze_models as om
 from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store
+from obygaze_models.commands import read_named
 from obygaze_models.dataset import Dataset, join_modalities
 from obygaze_models.evaluation import METRICS, Run
 from obygaze_models.report import Block, Report, interval, number
-from obygaze_studies.unfinished import kept_result, read_run
+from obygaze_studies.unfinished import Work, kept_result, read_run
 
 RULES = ("merged", "each", "soft")
 SHOWN = ("auc", "average_precision")
@@ -83,6 +84,21 @@ def mobygaze_report(
         report = _report(rows, {**record, "modalities": fingerprints})
         made(_report(own, report.record), report)
     return report
+
+
+def work(_: str, *, manifest: Path, stores: Sequence[str], task: str, **how: Any) -> Work:
+    """Prepare the tables; `how` as for `mobygaze_report`."""
+    clips, named = read_named(manifest, stores)
+    how |= {"task": task or "en_s"}
+
+    def make(made: Callable[..., None], **more: Any) -> Report:
+        report = mobygaze_report(clips, named, **how, **more, made=made)
+        if len(how["rules"]) > 1:
+            made(report)
+        return report
+
+    read = {name: (store.fingerprint, backbone) for name, (store, backbone) in named.items()}
+    return Work({"manifest": clips.digest(), "stores": read, **how}, make)
 
 
 def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:

@@ -21,23 +21,26 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
+from click import UsageError
 from jinja2 import Template
 
 from obygaze_features.io import write_whole
-from obygaze_features.manifest import LabelPolicy, Manifest
+from obygaze_features.manifest import LabelPolicy, Manifest, read_manifest
 from obygaze_features.store import Store
 from obygaze_models.blas import one_blas_thread
+from obygaze_models.commands import read_inputs, under_policy
 from obygaze_models.report import Report, asset, to_csv
 from obygaze_studies.errors import FoldsError
-from obygaze_studies.obygaze12.corpus import load_corpus
+from obygaze_studies.obygaze12.corpus import load_corpus, refuse_other_codebook
 from obygaze_studies.obygaze12.figure2 import figure2
 from obygaze_studies.obygaze12.figure4 import figure4
 from obygaze_studies.obygaze12.paper_folds import CLEAN
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
-from obygaze_studies.unfinished import VERSIONS
+from obygaze_studies.obygaze12.statistics import clips_onto
+from obygaze_studies.unfinished import VERSIONS, Work
 
 __all__ = ["Redone", "all_", "figure2", "figure3", "figure4", "figure5", "figure6", "table2", "table4"]
 
@@ -166,26 +169,65 @@ table2, table4, figure3, figure5, figure6 = (partial(redo, [name]) for name in M
 all_ = partial(redo, ["figure2", *MODULES], protocol="both")
 
 
-def inputs(name: str, manifest: Manifest, stores: Sequence[Store]) -> dict[str, object]:
-    """Record what tables are made from, as JSON values, to tell whether unfinished ones can be resumed."""
-    return {
-        "tables": name,
-        "manifest": manifest.digest(),
-        "stores": [store.fingerprint for store in stores],
-        "versions": VERSIONS,
-    }
+def work(name: str, *, manifest: Path, stores: Sequence[Path], policy: str, **rest: Any) -> Work:
+    """Prepare a table or figure from stores, or "all"; `rest` as for `redo`.
+
+    Raises
+    ------
+    UsageError
+        An option of the paper protocol is given under strict.
+    ProtocolError
+        The labels are not those of the paper.
+    """
+    settings: dict[str, Any] = {"policy": LabelPolicy(policy), "depth": None, "choose_c": False} | rest
+    own = "--depth" if settings["depth"] is not None else "--choose-c" if settings["choose_c"] else ""
+    if own and settings["protocol"] == "strict":
+        raise UsageError(f"{own} is for --protocol paper: strict chooses by inner folds of movies")
+    clips, opened = read_inputs(manifest, stores)
+    refuse_other_codebook(clips.codebook, "this table or figure")
+    said = [] if settings["protocol"] == "paper" else under_policy(clips, policy)[1]
+
+    def make(kept: Path | None, **how: Any) -> Redone:
+        names = ["figure2", *MODULES] if name == "all" else [name]
+        redone = redo(names, clips, opened, **settings, kept=kept, **how)
+        folder = kept.parent if kept else Path()
+        for stem, table in redone.tables.items():
+            write_whole(folder / f"{stem}.csv", to_csv(table))
+        if name == "all":
+            page = index(redone, clips, opened, policy=settings["policy"], seed=settings["seed"])
+            write_whole(folder / "index.md", page)
+        return redone
+
+    inputs = {"tables": name, "manifest": clips.digest(), "stores": [store.fingerprint for store in opened]}
+    return Work(inputs | settings, make, said)
 
 
-def write_tables(redone: Redone, folder: Path) -> None:
-    """Write the tables behind the reports into a folder."""
-    for stem, table in redone.tables.items():
-        write_whole(folder / f"{stem}.csv", to_csv(table))
+def work_figure2(_: str, *, manifest: Path) -> Work:
+    """Prepare Figure 2."""
+    clips, _stores = read_inputs(manifest, [])
+    return _made(figure2(clips))
+
+
+def work_figure4(
+    _: str, *, segments: Path, movie: str, onto: Path | None, window: float | None, span: Any
+) -> Work:
+    """Prepare Figure 4."""
+    marks = read_manifest(segments)
+    return _made(figure4(marks, clips_onto(marks, onto, window)[0], movie, span=span))
+
+
+def _made(report: Report) -> Work:
+    def make(made: Callable[[Report], None], **_: Any) -> Redone:
+        made(report)
+        return Redone((report,), (), {})
+
+    return Work({"tables": report.name, **report.record}, make)
 
 
 def index(
     redone: Redone, manifest: Manifest, stores: Sequence[Store], *, policy: LabelPolicy, seed: int
 ) -> str:
-    """Make a Markdown page that links all that `write` writes, and says where it comes from."""
+    """Make a Markdown page that links all that is written, and says where it comes from."""
     untrained = {name for store in stores for name in store.names if store[name].provenance.get("untrained")}
     template = asset("index.md.j2", "obygaze_studies.obygaze12")
     page: str = Template(template, trim_blocks=True, keep_trailing_newline=True).render(

@@ -442,9 +442,7 @@ def folds(
     if trained.kind != tested.kind:
         raise UsageError(f"a model of {trained.name} can't be tested on {tested.name}")
     if against and (trained.kind != "concept" or tested != trained):
-        raise UsageError(
-            "--against is for --task concept:NAME: the levels of the clips without the concept"
-        )
+        raise UsageError("--against is for --task concept:NAME: the levels of the clips without the concept")
     if against:
         trained = tested = concept_target(trained.concept, clips.codebook, tuple(against))
     listed = list_folds(clips, trained, tested, protocol, policy=LabelPolicy(policy or "raw"), movies=movies)
@@ -457,8 +455,8 @@ def folds(
         for fold in listed["folds"]
     ]
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
-    about = [f"task {trained.name}, test {tested.name}", f"protocol {protocol}, label policy {listed['policy']}"]
-    text = "\n".join([table(rows, headers, right=range(1, 6)), "", *about, *listed["notes"]])
+    about = f"task {trained.name}, test {tested.name}\nprotocol {protocol}, label policy {listed['policy']}"
+    text = "\n".join([table(rows, headers, right=range(1, 6)), "", about, *listed["notes"]])
     return Answer(document=listed, text=text)
 
 

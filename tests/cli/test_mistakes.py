@@ -151,9 +151,9 @@ MISTAKES = f"""
 1 manifest agreement in/marked.csv
     nothing to compare
 2 manifest stats in/segments.csv --by annotator --sets
-    --by and --sets are different reports
+    --by and --sets cannot be combined
 2 manifest stats in/segments.csv --out out/x
-    --out is for --by, --sets or --sweep
+    --out goes with --by or --sets or --sweep
 2 manifest stats in/segments.csv --sweep 0.1;0.2
     numbers joined by commas
 1 manifest stats in/segments.csv --sweep 20
