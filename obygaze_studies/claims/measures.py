@@ -14,26 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from obygaze_features.manifest import (
-    DEFAULT_WINDOW_S,
-    LabelPolicy,
-    Manifest,
-    agreement,
-    apply_policy,
-    level_pairs,
-    project,
-    sweep,
-    windows,
-)
-from obygaze_models.evaluation import (
-    NAN,
-    Interval,
-    auc,
-    average_precision,
-    jackknife_interval,
-    sign_flip,
-    t_interval,
-)
+import obygaze_features.manifest as manifests
+from obygaze_models import evaluation
 from obygaze_studies.caption_words import EMOTION_WORDS
 from obygaze_studies.eat import EFFECTS
 from obygaze_studies.gender_score.published_values import TOTALS
@@ -85,10 +67,12 @@ class Finding:
 
 def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Finding:
     """Average one value a unit, with its t interval and the sign-flip test against `null`."""
-    return found(t_interval(values), unit, note, p=sign_flip(np.asarray(values) - null).p)
+    return found(
+        evaluation.t_interval(values), unit, note, p=evaluation.sign_flip(np.asarray(values) - null).p
+    )
 
 
-def found(average: Interval, unit: str, note: str = "", *, p: float = NAN) -> Finding:
+def found(average: evaluation.Interval, unit: str, note: str = "", *, p: float = evaluation.NAN) -> Finding:
     """Make the finding of an average with its interval."""
     return Finding(average.mean, average.low, average.high, p, average.n_movies, unit, note)
 
@@ -101,10 +85,10 @@ def lowest(findings: Sequence[Finding]) -> Finding:
 
 def counted(value: float, n: int, unit: str, note: str = "") -> Finding:
     """Make the finding of a number that is counted over all there is."""
-    return Finding(value, NAN, NAN, NAN, n, unit, note)
+    return Finding(value, evaluation.NAN, evaluation.NAN, evaluation.NAN, n, unit, note)
 
 
-def clip_table(manifest: Manifest) -> pd.DataFrame:
+def clip_table(manifest: manifests.Manifest) -> pd.DataFrame:
     """List movie, level, number of visual concepts and number of shots of each clip that has a level."""
     visual = manifest.codebook.visual
     shots = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str").str.extract(
@@ -131,9 +115,9 @@ def by_film(table: pd.DataFrame, values: str, group: str) -> pd.DataFrame:
 # ---------------------------------------------------------------------------
 
 
-def same_rate(manifest: Manifest) -> Finding:
+def same_rate(manifest: manifests.Manifest) -> Finding:
     """Compare which concepts are marked at HN, NS and S; levels are permuted within films."""
-    labelled = apply_policy(manifest, LabelPolicy.PAPER)
+    labelled = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
     names, levels = labelled.codebook.visual_concepts, labelled.codebook.level_names[1:]
     table = clip_table(labelled)
     table = table[table["level"].isin(levels)].sort_values("movie", kind="stable")
@@ -152,7 +136,7 @@ def same_rate(manifest: Manifest) -> Finding:
     orders = np.argsort(film + rng.random((N_PERMUTATIONS - 1, film.size)), axis=1)
     drawn = _chi_squared(rank[orders], marks, len(levels))
     p = (1 + np.count_nonzero(drawn >= observed * (1 - 1e-12))) / N_PERMUTATIONS
-    result = jackknife_interval(distance, movies, bounds=(0, 1))
+    result = evaluation.jackknife_interval(distance, movies, bounds=(0, 1))
     shares = {
         level: marks[rank == index].sum(axis=0) / marks[rank == index].sum()
         for index, level in enumerate(levels)
@@ -174,9 +158,9 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
     return total
 
 
-def rising(manifest: Manifest) -> Finding:
+def rising(manifest: manifests.Manifest) -> Finding:
     """Measure how many more visual concepts S clips have than HN clips."""
-    labelled = apply_policy(manifest, LabelPolicy.PAPER)
+    labelled = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
     levels = labelled.codebook.level_names[1:]
     table = clip_table(labelled)
     films = by_film(table, "n", "level")
@@ -186,14 +170,14 @@ def rising(manifest: Manifest) -> Finding:
     return over_units((films[levels[-1]] - films[levels[0]]).to_numpy(), "films", note)
 
 
-def rising_by_annotator(segments: Manifest) -> Finding:
+def rising_by_annotator(segments: manifests.Manifest) -> Finding:
     """Measure the same for each annotator of free segments, and choose the least sure of them."""
     findings = {name: rising(own) for name, own in grouped(segments, "annotator").items()}
     note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
     return replace(lowest(list(findings.values())), note=note)
 
 
-def compositional(manifest: Manifest) -> Finding:
+def compositional(manifest: manifests.Manifest) -> Finding:
     """Compare the share of S, among clips above EN, with several concepts and with one."""
     table = _with_concepts(manifest)
     table["side"] = np.where(table["n"] > 1, "several", "one")
@@ -203,14 +187,14 @@ def compositional(manifest: Manifest) -> Finding:
     return over_units((films["several"] - films["one"]).to_numpy(), "films", note)
 
 
-def clothing_alone(manifest: Manifest) -> Finding:
+def clothing_alone(manifest: manifests.Manifest) -> Finding:
     """Measure the share of S among HN and S clips whose only visual concept is Clothing."""
     table = _with_concepts(manifest)
     table = table[table["level"] != "NS"]
     held = np.array(["Clothing" in concepts for concepts in table["concepts"]])
     alone, combined = table[held & (table["n"] == 1)], table[held & (table["n"] > 1)]
     high = alone["high"].to_numpy()
-    share = jackknife_interval(
+    share = evaluation.jackknife_interval(
         lambda kept: float(high[kept].mean()), alone["movie"].to_numpy(dtype=str), bounds=(0, 1)
     )
     note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
@@ -221,40 +205,40 @@ def _of(values: "pd.Series[Any]") -> str:
     return f"{int(values.sum()):,} of {len(values):,}"
 
 
-def _with_concepts(manifest: Manifest) -> pd.DataFrame:
-    table = clip_table(apply_policy(manifest, LabelPolicy.PAPER))
+def _with_concepts(manifest: manifests.Manifest) -> pd.DataFrame:
+    table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
     table = table[(table["level"] != manifest.codebook.level_names[0]) & (table["n"] > 0)]
     return table.assign(high=table["level"] == "S")
 
 
-def any_visual(manifest: Manifest) -> Finding:
+def any_visual(manifest: manifests.Manifest) -> Finding:
     """Measure the share of HN, NS and S clips, as annotated, that have a visual concept."""
     table = clip_table(manifest)
     above = table[table["level"] != manifest.codebook.level_names[0]]
     return counted(float((above["n"] > 0).mean()), len(above), "clips", _of(above["n"] > 0))
 
 
-def share_of_sure(manifest: Manifest) -> Finding:
+def share_of_sure(manifest: manifests.Manifest) -> Finding:
     """Measure the share of S clips."""
-    table = clip_table(apply_policy(manifest, LabelPolicy.PAPER))
+    table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
     shares = table["level"].value_counts(normalize=True)
     note = ", ".join(f"{level} {share:.1%}" for level, share in shares.items())
     return counted(float(shares["S"]), len(table), "clips", note)
 
 
-def released_share(manifest: Manifest) -> Finding:
+def released_share(manifest: manifests.Manifest) -> Finding:
     """Measure the share of S in the released test fold of EN against S."""
     level_of = {clip.clip_id: clip.level for clip in manifest}
     tested = [level_of[name] for name in classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])[0].test]
     return counted(tested.count("S") / len(tested), len(tested), "clips")
 
 
-def shots_tell(manifest: Manifest) -> Finding:
+def shots_tell(manifest: manifests.Manifest) -> Finding:
     """Measure how well the number of shots of a clip alone tells S from EN and HN within films."""
     table = clip_table(manifest)
     table = table[(table["level"] != "NS") & table["shots"].notna()]
     films = [
-        auc((own["level"] == "S").to_numpy().astype(int), own["shots"].to_numpy())
+        evaluation.auc((own["level"] == "S").to_numpy().astype(int), own["shots"].to_numpy())
         for _, own in table.groupby("movie")
     ]
     return over_units(films, "films", null=0.5)
@@ -266,7 +250,7 @@ def hard_negatives(predictions: pd.DataFrame) -> Finding:
     ap = {
         task: pd.Series(
             {
-                movie: average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
+                movie: evaluation.average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
                 for movie, rows in part.groupby("movie")
             }
         )
@@ -280,30 +264,30 @@ def hard_negatives(predictions: pd.DataFrame) -> Finding:
 # ---------------------------------------------------------------------------
 
 
-def overlooked(segments: Manifest) -> Finding:
+def overlooked(segments: manifests.Manifest) -> Finding:
     """Measure in how many windows that two experts label differently one of them left it at EN."""
     lowest = segments.codebook.level_names[0]
-    onto = windows(segments, DEFAULT_WINDOW_S)
-    pairs = level_pairs(project(segments, onto, per_annotator=True).manifest)
+    onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
+    pairs = manifests.level_pairs(manifests.project(segments, onto, per_annotator=True).manifest)
     parted = {pair.movie: pair.parted(lowest) for pair in pairs}
     one_easy = np.concatenate([np.repeat([True, False], parts[1:]) for parts in parted.values()])
     movies = np.repeat(list(parted), [sum(parts[1:]) for parts in parted.values()])
-    share = jackknife_interval(lambda kept: float(one_easy[kept].mean()), movies, bounds=(0, 1))
+    share = evaluation.jackknife_interval(lambda kept: float(one_easy[kept].mean()), movies, bounds=(0, 1))
     by_movie = [float(one_easy[movies == movie].mean()) for movie in np.unique(movies)]
     n = sum(map(sum, parted.values()))
     note = f"{int(one_easy.sum()):,} of {len(movies):,} windows that differ, of {n:,}"
-    return found(share, "films", note, p=sign_flip(np.array(by_movie) - 0.5).p)
+    return found(share, "films", note, p=evaluation.sign_flip(np.array(by_movie) - 0.5).p)
 
 
-def thresholds(segments: Manifest) -> Finding:
+def thresholds(segments: manifests.Manifest) -> Finding:
     """Measure how the clips of each level change from threshold .1 to .4, in the printed direction."""
-    onto = windows(segments, DEFAULT_WINDOW_S)
+    onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     printed = {"EN": 1, "HN": 1, "NS": -1, "S": -1}
     low, high = (
-        clip_table(apply_policy(projection.manifest, LabelPolicy.PAPER))
+        clip_table(manifests.apply_policy(projection.manifest, manifests.LabelPolicy.PAPER))
         .pivot_table("n", "movie", "level", aggfunc="size", fill_value=0)
         .reindex(index=list(segments.movies), columns=list(printed), fill_value=0)
-        for projection in sweep(segments, onto, [0.1, 0.4]).values()
+        for projection in manifests.sweep(segments, onto, [0.1, 0.4]).values()
     )
     change = high - low
     note = ", ".join(f"{level} {change[level].sum():+,} clips" for level in printed)
@@ -314,10 +298,10 @@ def thresholds(segments: Manifest) -> Finding:
     return lowest(findings)
 
 
-def without_unsure(segments: Manifest) -> Finding:
+def without_unsure(segments: manifests.Manifest) -> Finding:
     """Measure how much gamma rises when clips that an expert labelled NS are left out."""
-    onto = windows(segments, DEFAULT_WINDOW_S)
-    pairs = agreement(project(segments, onto, per_annotator=True).manifest)
+    onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
+    pairs = manifests.agreement(manifests.project(segments, onto, per_annotator=True).manifest)
     values = [(pair.all_levels.value, pair.labels_only.value) for pair in pairs]
     every, labels = np.array([pair for pair in values if None not in pair], np.float64).T
     note = f"mean gamma {every.mean():.3f}, without NS {labels.mean():.3f}"
@@ -334,14 +318,14 @@ def alike_scores(_: None) -> Finding:
         [abs(printed.score_to_man[name] - ratio) for name, ratio in printed.object_to_man.items()]
         for printed in TOTALS.values()
     ]
-    return found(t_interval([float(np.mean(own)) for own in off], bounds=(0, 1)), "captioners")
+    return found(evaluation.t_interval([float(np.mean(own)) for own in off], bounds=(0, 1)), "captioners")
 
 
 def balanced_object(_: None) -> Finding:
     """Average the printed ratio towards man of the least biased object."""
     ratios = pd.DataFrame({model: printed.object_to_man for model, printed in TOTALS.items()})
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
-    return found(t_interval(ratios.loc[name], bounds=(0, 1)), "captioners", f"object: {name}")
+    return found(evaluation.t_interval(ratios.loc[name], bounds=(0, 1)), "captioners", f"object: {name}")
 
 
 def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Finding:
@@ -361,13 +345,13 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Finding:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
     rates = _rates(table, emotion)
     shown, clothed = (rates[condition].to_numpy() for condition in ("O", "NO"))
-    ratio = jackknife_interval(
+    ratio = evaluation.jackknife_interval(
         lambda kept: float(shown[kept].mean() / clothed[kept].mean()),
         np.array([f"{subject:03}" for subject in range(len(rates))]),
         bounds=(0, math.inf),
     )
     note = f"per 1,000 captions: {shown.mean():.2f} partially clothed, {clothed.mean():.2f} clothed"
-    return found(ratio, "people pictured", note, p=sign_flip(shown - clothed / 2).p)
+    return found(ratio, "people pictured", note, p=evaluation.sign_flip(shown - clothed / 2).p)
 
 
 def words_rate(table: pd.DataFrame, *, emotion: str) -> Finding:
@@ -376,8 +360,10 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Finding:
     for level, own in table.groupby(table["emotion"].str[2:]):
         if level:
             rates = _rates(own, emotion, table)["O"].to_numpy()
-            mean = t_interval(rates, bounds=(0, math.inf))
-            findings.append(found(mean, "people pictured", f"level {level}", p=sign_flip(rates - 1).p))
+            mean = evaluation.t_interval(rates, bounds=(0, math.inf))
+            findings.append(
+                found(mean, "people pictured", f"level {level}", p=evaluation.sign_flip(rates - 1).p)
+            )
     most = max(findings, key=lambda finding: finding.high)
     return replace(most, p=min(1.0, most.p * len(findings)))
 

@@ -19,30 +19,13 @@ from obygaze_features.lines import csv_line
 from obygaze_features.screen import ShowProgress, progress_bar, table
 from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc import samples, step
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
 from obygaze_studies.lsmdc.lsmdc16 import FILES
 from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, default_workers, make_plan
 from obygaze_studies.lsmdc.retrieval import evaluate, in_words
-from obygaze_studies.lsmdc.samples import (
-    LEFT_OUT,
-    Pairs,
-    captions_digest,
-    choose_samples,
-    epoch_order,
-    steps_of_an_epoch,
-)
 from obygaze_studies.lsmdc.state import RunFolder, card
-from obygaze_studies.lsmdc.step import (
-    LARGEST_SCALE,
-    BertAdam,
-    clip_gradients,
-    compute_gradients,
-    group_of,
-    groups,
-    is_trained,
-    schedule,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +153,7 @@ def train(
     entries = plan.cache.fill(plan.videos, workers, decoding, stopped)
     if len(entries) < len(plan.videos):
         return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
-    captions, left_out = choose_samples(plan.captions, entries)
+    captions, left_out = samples.choose_samples(plan.captions, entries)
     counts = {split: sum(row["split"] == split for row in left_out) for split in captions}
     clips = {split: {caption.clip_id for caption in of} for split, of in captions.items()}
     data = {
@@ -179,13 +162,13 @@ def train(
             "sentences": len(of),
             "clips": len(clips[split]),
             "left_out": counts[split],
-            "captions_sha256": captions_digest(of),
+            "captions_sha256": samples.captions_digest(of),
             "frames_sha256": digest_of(entries[clip_id] for clip_id in clips[split]),
         }
         for split, of in captions.items()
     }
     pairs = {
-        split: Pairs(
+        split: samples.Pairs(
             tuple(caption.clip_id for caption in of),
             plan.network.tokenizer.ids([caption.sentence for caption in of]),
             plan.cache,
@@ -199,7 +182,7 @@ def train(
         if processes.rank == 0:
             _announce(watch, plan, left_out)
             stack.enter_context(folder.alone())
-            listed = "".join(map(csv_line, (LEFT_OUT, *(list(row.values()) for row in left_out))))
+            listed = "".join(map(csv_line, (samples.LEFT_OUT, *(list(row.values()) for row in left_out))))
             folder.begin(record, listed, plan.network.tokenizer.files, resume=settings.resume)
         else:
             watch = TrainingCallbacks()
@@ -224,7 +207,7 @@ class Training:
     def __init__(
         self,
         plan: LsmdcPlan,
-        pairs: Mapping[str, Pairs],
+        pairs: Mapping[str, samples.Pairs],
         folder: RunFolder,
         *,
         processes: Processes,
@@ -234,15 +217,15 @@ class Training:
         self.plan, self.pairs, self.folder = plan, pairs, folder
         self.processes, self.device, self.watch = processes, device, watch
         settings = plan.settings
-        self.epoch_steps = steps_of_an_epoch(len(pairs["training"]), plan.batch)
+        self.epoch_steps = samples.steps_of_an_epoch(len(pairs["training"]), plan.batch)
         self.total = self.epoch_steps * settings.epochs
         self.record = folder.record()
         self.network = make_network(plan).to(device)
         self.trained = {name: value for name, value in self.network.named_parameters() if value.requires_grad}
-        of_group = groups(settings.lr, settings.clip_lr_scale)
+        of_group = step.groups(settings.lr, settings.clip_lr_scale)
         original = original_names(plan)
-        group = {name: of_group[group_of(original[name])] for name in self.trained}
-        self.optimiser = BertAdam(self.trained, group, self.total)
+        group = {name: of_group[step.group_of(original[name])] for name in self.trained}
+        self.optimiser = step.BertAdam(self.trained, group, self.total)
         self.position = folder.restore(self.network, self.optimiser)
         self._log = folder.read_log(self.position.step)
 
@@ -262,7 +245,7 @@ class Training:
     def _finish_epoch(self, stopped: Callable[[], bool]) -> bool:
         """Run the remaining steps of the epoch and evaluate; return False if stopped."""
         at, batch = self.position, self.plan.batch
-        order = epoch_order(len(self.pairs["training"]), at.epoch)
+        order = samples.epoch_order(len(self.pairs["training"]), at.epoch)
         share = self.processes.share(batch)
         wanted = [order[k * batch : (k + 1) * batch][share] for k in range(at.batch, self.epoch_steps)]
         for local in self.pairs["training"].batches(wanted):
@@ -282,7 +265,7 @@ class Training:
     def _step(self, batch: Any) -> None:
         settings, at = self.plan.settings, self.position
         try:
-            loss = compute_gradients(
+            loss = step.compute_gradients(
                 self.network,
                 self.plan.size,
                 batch,
@@ -297,17 +280,17 @@ class Training:
                 f"step {at.step + 1}: {self.plan.chunk} pairs at a time are too "
                 f"many for the memory of {self.device}; resume with a smaller --chunk"
             ) from None
-        norm = clip_gradients(self.trained.values())
+        norm = step.clip_gradients(self.trained.values())
         if not (math.isfinite(loss) and math.isfinite(norm)):
             what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
             raise TrainError(
                 f"step {at.step + 1} (epoch {at.epoch}, batch {at.batch}): the {what}; "
                 f"no weight was changed by it, and the last saved state in {self.folder.folder} is good"
             )
-        factor = schedule(at.step, self.total)
+        factor = step.schedule(at.step, self.total)
         self.optimiser.step()
         with torch.no_grad():
-            self.network.logit_scale.clamp_(max=LARGEST_SCALE)
+            self.network.logit_scale.clamp_(max=step.LARGEST_SCALE)
         row = (at.step, at.epoch, loss, norm, factor, float(self.network.logit_scale.detach()))
         self._log.append(",".join(map(repr, row)) + "\n")
         note = f"loss {loss:.3f}"
@@ -375,7 +358,7 @@ def make_network(plan: LsmdcPlan) -> Any:
     network = plan.network.module
     original = original_names(plan)
     for name, value in network.named_parameters():
-        value.requires_grad_(is_trained(original[name]))
+        value.requires_grad_(step.is_trained(original[name]))
     convert(network, plan.size, plan.settings.arithmetic)
     return network
 

@@ -12,24 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+import obygaze_features.manifest as manifests
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import (
-    Clip,
-    Codebook,
-    Collected,
-    Imported,
-    Manifest,
-    Problems,
-    Row,
-    builtin_codebook,
-    concept_list,
-    counted,
-    file_in,
-    read_table,
-    stored_path,
-    text_list,
-    whole_number,
-)
 
 FILE_NAME = "mobygaze_dataframe.csv"
 MOVIE_LIST = "mobygaze_movielist.csv"
@@ -39,7 +23,7 @@ SUBTITLE = "subtitle"
 """Column that a file may lack."""
 
 Records = Literal["full", "speech", "vision", "EN"]
-RECORDS: Mapping[Records, Callable[[Clip, Codebook, str], bool]] = {
+RECORDS: Mapping[Records, Callable[[manifests.Clip, manifests.Codebook, str], bool]] = {
     "full": lambda *_: True,
     "speech": lambda _clip, _codebook, subtitle: bool(subtitle),
     "vision": lambda clip, codebook, _subtitle: not set(codebook.visual_concepts).isdisjoint(clip.concepts),
@@ -64,7 +48,7 @@ EXTRAS = ("movie_title", "framerate", "start_frame", "end_frame", "comment")
 
 def import_mobygaze(
     source: Path, root: Path, videos: Path | None = None, records: Records = "full"
-) -> Imported:
+) -> manifests.Imported:
     """Read MObyGaze's segments, one clip each, `<imdb id>-<annotator>-<number>`; and their subtitles.
 
     Each clip has the year and the genres of its film in the columns `year` and `genres`, if the list of films
@@ -86,20 +70,20 @@ def import_mobygaze(
     ManifestError
         Naming file, line and column, if a row is broken; or if two files could be the same film.
     """
-    path = file_in(source, (FILE_NAME,))
-    table = read_table(path, needed=COLUMNS, delimiter=";", named=False)
+    path = manifests.file_in(source, (FILE_NAME,))
+    table = manifests.read_table(path, needed=COLUMNS, delimiter=";", named=False)
     films = _films(videos, root) if videos else {}
     facts = _facts(path.with_name(MOVIE_LIST))
-    codebook = builtin_codebook("mobygaze")
-    problems = Problems(path)
-    collected = Collected(problems, "clip_index")
+    codebook = manifests.builtin_codebook("mobygaze")
+    problems = manifests.Problems(path)
+    collected = manifests.Collected(problems, "clip_index")
     repeated = misread = 0
     subtitles: dict[str, str] = {}
     for row in table.rows:
         clip = _clip(row, problems, films, facts, codebook)
         collected.add(clip, row.line)
         if clip is not None:
-            repeated += len(text_list(row.cells["concepts"])) > len(clip.concepts)
+            repeated += len(manifests.text_list(row.cells["concepts"])) > len(clip.concepts)
             subtitle = row.cells.get(SUBTITLE, "").strip()
             subtitles[clip.clip_id] = subtitle.translate(WINDOWS_1252)
             misread += subtitles[clip.clip_id] != subtitle
@@ -108,28 +92,29 @@ def import_mobygaze(
     clips = [clip for clip in collected.clips if is_kept(clip, codebook, subtitles[clip.clip_id])]
     notices = []
     if records != "full":
-        segments = counted(len(collected.clips), "segment")
+        segments = manifests.counted(len(collected.clips), "segment")
         notices.append(f"record set mobygaze-{records}: {len(clips):,} of {segments}")
     if facts and (unknown := sorted({clip.movie for clip in clips} - facts.keys())):
         notices.append(f"{MOVIE_LIST} has no year and genre of {', '.join(unknown)}")
     unread = [column for column in table.columns if column and column not in (*COLUMNS, SUBTITLE)]
     if unread:
-        notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")
+        notices.append(f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}")
     if repeated:
-        notices.append(
-            f"{counted(repeated, 'segment names', 'segments name')} a concept more than once: counted once"
-        )
+        segments = manifests.counted(repeated, "segment names", "segments name")
+        notices.append(f"{segments} a concept more than once: counted once")
     if misread:
+        segments = manifests.counted(misread, "segment")
         notices.append(
-            f"subtitles of {counted(misread, 'segment')} have letters of Windows-1252 as control characters: "
-            "read as those"
+            f"subtitles of {segments} have letters of Windows-1252 as control characters: read as those"
         )
     if videos:
         missing = sorted({clip.movie for clip in clips if not clip.video})
         if missing:
-            notices.append(f"no video in {videos} for {counted(len(missing), 'film')}: {', '.join(missing)}")
+            notices.append(
+                f"no video in {videos} for {manifests.counted(len(missing), 'film')}: {', '.join(missing)}"
+            )
     texts = tuple((clip.clip_id, text) for clip in clips if (text := subtitles[clip.clip_id]))
-    return Imported(Manifest(tuple(clips), root, codebook), tuple(notices), texts)
+    return manifests.Imported(manifests.Manifest(tuple(clips), root, codebook), tuple(notices), texts)
 
 
 def _facts(path: Path) -> dict[str, dict[str, str]]:
@@ -142,10 +127,10 @@ def _facts(path: Path) -> dict[str, dict[str, str]]:
     """
     if not path.is_file():
         return {}
-    problems = Problems(path)
+    problems = manifests.Problems(path)
     facts = {}
-    for row in read_table(path, needed=("imdb_key", "release_date", "genre"), delimiter=";").rows:
-        year = problems.attempt(row.line, "release_date", whole_number, row.cells["release_date"])
+    for row in manifests.read_table(path, needed=("imdb_key", "release_date", "genre"), delimiter=";").rows:
+        year = problems.attempt(row.line, "release_date", manifests.whole_number, row.cells["release_date"])
         genres = (genre.strip().lower() for genre in row.cells["genre"].split(","))
         facts[row.cells["imdb_key"]] = {"year": str(year), "genres": ";".join(filter(None, genres))}
     problems.refuse()
@@ -153,20 +138,22 @@ def _facts(path: Path) -> dict[str, dict[str, str]]:
 
 
 def _clip(
-    row: Row,
-    problems: Problems,
+    row: manifests.Row,
+    problems: manifests.Problems,
     films: dict[str, str],
     facts: dict[str, dict[str, str]],
-    codebook: Codebook,
-) -> Clip | None:
+    codebook: manifests.Codebook,
+) -> manifests.Clip | None:
     before = len(problems.messages)
     cells, line = row.cells, row.line
     level = problems.attempt(line, "label", codebook.level_spelled, cells["label"])
-    concepts = problems.attempt(line, "concepts", concept_list, cells["concepts"], codebook)
-    start = problems.attempt(line, "start_frame", whole_number, cells["start_frame"])
-    end = problems.attempt(line, "end_frame", whole_number, cells["end_frame"])
+    concepts = problems.attempt(line, "concepts", manifests.concept_list, cells["concepts"], codebook)
+    start = problems.attempt(line, "start_frame", manifests.whole_number, cells["start_frame"])
+    end = problems.attempt(line, "end_frame", manifests.whole_number, cells["end_frame"])
     rate = problems.attempt(line, "framerate", _rate, cells["framerate"])
-    number = problems.attempt(line, "clip_index", whole_number, cells["clip_index"].removeprefix("id_"))
+    number = problems.attempt(
+        line, "clip_index", manifests.whole_number, cells["clip_index"].removeprefix("id_")
+    )
     if not cells["annotator"]:
         problems.add(line, "is empty", "annotator")
     if start is None or end is None or rate is None or len(problems.messages) > before:
@@ -177,7 +164,7 @@ def _clip(
     return problems.attempt(
         line,
         "",
-        Clip,
+        manifests.Clip,
         clip_id=f"{cells['imdb_key']}-{cells['annotator']}-{number:04d}",
         movie=cells["imdb_key"],
         video=films.get(cells["imdb_key"], ""),
@@ -197,7 +184,7 @@ def _clip(
 def _comment(cell: str) -> str:
     """Join a list of remarks; anything else is kept as it is."""
     try:
-        remarks = text_list(cell)
+        remarks = manifests.text_list(cell)
     except ManifestError:
         return cell
     return "; ".join(remark.strip() for remark in remarks if remark.strip())
@@ -224,4 +211,4 @@ def _films(folder: Path, root: Path) -> dict[str, str]:
                     f"{films[file.stem]} and {file}: both could be the film {file.stem!r}; keep one"
                 )
             films[file.stem] = file
-    return {stem: stored_path(file, root) for stem, file in films.items()}
+    return {stem: manifests.stored_path(file, root) for stem, file in films.items()}

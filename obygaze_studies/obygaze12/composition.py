@@ -21,16 +21,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import hypergeom
 
-from obygaze_features.manifest import (
-    Clip,
-    LabelPolicy,
-    Manifest,
-    Projection,
-    apply_policy,
-    policies_of,
-    read_manifest,
-    sweep,
-)
+import obygaze_features.manifest as manifests
 from obygaze_features.screen import table
 from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
@@ -98,7 +89,7 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     return ExactTest(observed, expected, min(p, 1.0))
 
 
-def concept_trend(manifest: Manifest) -> dict[str, Any]:
+def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
     """Measure whether the mean number of visual concepts rises with the level, and test it over films.
 
     The lowest level is left out: by definition it has no concept.
@@ -142,7 +133,7 @@ def concept_trend(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def concept_sets(manifest: Manifest) -> dict[tuple[str, ...], Counter[str]]:
+def concept_sets(manifest: manifests.Manifest) -> dict[tuple[str, ...], Counter[str]]:
     """Count the clips of each level by their set of visual concepts, the most frequent sets first."""
     sets: dict[tuple[str, ...], Counter[str]] = {}
     for clip in manifest:
@@ -151,13 +142,13 @@ def concept_sets(manifest: Manifest) -> dict[tuple[str, ...], Counter[str]]:
     return dict(sorted(sets.items(), key=lambda item: (-item[1].total(), len(item[0]), item[0])))
 
 
-def compared_levels(manifest: Manifest) -> tuple[str, str] | None:
+def compared_levels(manifest: manifests.Manifest) -> tuple[str, str] | None:
     """Return the two highest levels that are in tasks, above the lowest level: HN and S of ObyGaze12."""
     labels = [level for level in manifest.codebook.labels if level != manifest.codebook.level_names[0]]
     return (labels[-2], labels[-1]) if len(labels) > 1 else None
 
 
-def alone_or_combined(manifest: Manifest) -> list[dict[str, Any]]:
+def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
     """Test for each visual concept whether clips with it are more often of the highest level with others.
 
     A row each, with its clips of the lower and of the higher level (`compared_levels`) alone and with others.
@@ -178,7 +169,7 @@ def alone_or_combined(manifest: Manifest) -> list[dict[str, Any]]:
     return _adjusted(rows)
 
 
-def concept_pairs(manifest: Manifest) -> list[dict[str, Any]]:
+def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
     """Test which visual concepts are marked together, at each level above the lowest: a row a pair and level.
 
     Given how often each is marked in each film at the level. Clips that must have a concept make pairs rarer
@@ -210,7 +201,9 @@ def _adjusted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "p_holm": p} for row, p in zip(rows, adjusted, strict=True)]
 
 
-def _within_movies(first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[Clip]) -> ExactTest:
+def _within_movies(
+    first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[manifests.Clip]
+) -> ExactTest:
     _, movie = np.unique([clip.movie for clip in clips], return_inverse=True)
     both, in_first, in_second = (
         np.rint(np.bincount(movie, weights=side)) for side in (first & second, first, second)
@@ -229,7 +222,7 @@ N_PAIRS = 20
 TOLD: Mapping[str, Any] = CAPTIONS["composition"]
 
 
-def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report:
+def group_report(manifest: manifests.Manifest, column: str, policy: manifests.LabelPolicy) -> Report:
     """Report levels and concepts for each value of a column, such as annotator, year or genres.
 
     Whether more concepts are marked at higher levels is tested in every group (section 3.4: "this trend is
@@ -240,7 +233,7 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
     ManifestError
         The manifest has no such column, or it is empty.
     """
-    labelled, levels = apply_policy(manifest, policy), manifest.codebook.level_names
+    labelled, levels = manifests.apply_policy(manifest, policy), manifest.codebook.level_names
     groups = {name or "(none)": group for name, group in grouped(labelled, column).items()}
     rows: list[dict[str, Any]] = []
     for name, group in {"all": labelled, **groups}.items():
@@ -281,8 +274,8 @@ def group_report(manifest: Manifest, column: str, policy: LabelPolicy) -> Report
 
 
 def _trend_block(
-    manifest: Manifest,
-    policy: LabelPolicy,
+    manifest: manifests.Manifest,
+    policy: manifests.LabelPolicy,
     rows: Sequence[Mapping[str, Any]],
     *,
     before: Sequence[Column] = (),
@@ -293,14 +286,16 @@ def _trend_block(
     levels = manifest.codebook.level_names[1:]
     of_levels: list[Column] = [(f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels]
     printed = []
-    if is_obygaze12(manifest) and policy is LabelPolicy.PAPER:
+    if is_obygaze12(manifest) and policy is manifests.LabelPolicy.PAPER:
         values = (f"{level} {PRINTED_COUNTS[f'visual concepts per {level} clip']}" for level in levels)
         printed = [f"printed for all clips (section 3.4): {', '.join(values)}"]
     shown = [*before, *of_levels, *_columns("trend"), *after]
     return block("Concepts by level", shown, rows, [*TOLD["trend"], *notes, *printed])
 
 
-def sweep_report(projected: Mapping[float, Projection], onto: str, policy: LabelPolicy) -> Report:
+def sweep_report(
+    projected: Mapping[float, manifests.Projection], onto: str, policy: manifests.LabelPolicy
+) -> Report:
     """Report how many clips have each level at several projection thresholds (App. 7.2).
 
     Parameters
@@ -311,7 +306,7 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
         What was projected onto, in words.
     """
     counted = {
-        threshold: statistics(apply_policy(projection.manifest, policy))
+        threshold: statistics(manifests.apply_policy(projection.manifest, policy))
         for threshold, projection in sorted(projected.items())
     }
     first, *_, last = counted
@@ -348,9 +343,9 @@ def sweep_report(projected: Mapping[float, Projection], onto: str, policy: Label
     )
 
 
-def composition_report(manifest: Manifest, policy: LabelPolicy) -> Report:
+def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPolicy) -> Report:
     """Report how visual concepts combine at each level, with exact tests within films (section 3.4)."""
-    labelled = apply_policy(manifest, policy)
+    labelled = manifests.apply_policy(manifest, policy)
     levels = labelled.codebook.level_names
     sets, compared = concept_sets(labelled), compared_levels(labelled)
     pairs, with_others = concept_pairs(labelled), alone_or_combined(labelled)
@@ -440,16 +435,16 @@ def stats(
     window: float | None = None,
 ) -> Answer | Report:
     """Count levels and concepts under a label policy, or all of the codebook; or make one of the reports."""
-    clips = read_manifest(manifest)
-    policies = policies_of(clips.codebook) if policy == "all" else (LabelPolicy(policy),)
+    clips = manifests.read_manifest(manifest)
+    policies = manifests.policies_of(clips.codebook) if policy == "all" else (manifests.LabelPolicy(policy),)
     if column:
         return group_report(clips, column, policies[0])
     if sets:
         return composition_report(clips, policies[0])
     if thresholds:
         chosen, what = clips_onto(clips, onto, window)
-        return sweep_report(sweep(clips, chosen, thresholds), what, policies[0])
-    counted = {str(name): statistics(apply_policy(clips, name)) for name in policies}
+        return sweep_report(manifests.sweep(clips, chosen, thresholds), what, policies[0])
+    counted = {str(name): statistics(manifests.apply_policy(clips, name)) for name in policies}
     printed = printed_count_table(clips)
     named: dict[str, list[str]] = {}  # the same numbers once, under the names of all policies that give them
     for name, counts in counted.items():

@@ -10,39 +10,21 @@ from typing import Any
 
 import pandas as pd
 
-from obygaze_features.manifest import (
-    Codebook,
-    LabelPolicy,
-    Manifest,
-    Task,
-    apply_policy,
-    builtin_codebook,
-)
+import obygaze_features.manifest as manifests
+import obygaze_models.report as reports
 from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset, load_datasets
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import METRICS
 from obygaze_models.protocol import Fold
-from obygaze_models.report import (
-    NOTHING,
-    Block,
-    Column,
-    Picture,
-    Report,
-    block,
-    interval,
-    mean_sd,
-    number,
-    p_value,
-    signed,
-)
+from obygaze_models.report import block
 from obygaze_studies.columns import of
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
 
-CODEBOOK: Codebook = builtin_codebook("obygaze12")
+CODEBOOK: manifests.Codebook = manifests.builtin_codebook("obygaze12")
 VISUAL_CONCEPTS: tuple[str, ...] = CODEBOOK.visual_concepts
-TASKS: Mapping[str, Task] = {task.name: task for task in CODEBOOK.tasks}
+TASKS: Mapping[str, manifests.Task] = {task.name: task for task in CODEBOOK.tasks}
 
 CAPTIONS: Mapping[str, Any] = tomllib.loads(
     files(__package__).joinpath("captions.toml").read_text(encoding="utf-8")
@@ -60,14 +42,14 @@ Writers = Mapping[str, Callable[..., str]]
 
 WRITERS: Writers = {
     "str": str,
-    "number": number,
-    "interval": interval,
-    "signed": signed,
-    "p_value": p_value,
-    "mean_sd": mean_sd,
+    "number": reports.number,
+    "interval": reports.interval,
+    "signed": reports.signed,
+    "p_value": reports.p_value,
+    "mean_sd": reports.mean_sd,
     "of": of,
     "metric": METRIC_TITLES.__getitem__,
-    **{f"number{digits}": partial(number, digits=digits) for digits in (1, 2)},
+    **{f"number{digits}": partial(reports.number, digits=digits) for digits in (1, 2)},
 }
 """Writers of cells by the names that captions.toml gives them."""
 
@@ -75,7 +57,7 @@ PRINTED = {"printed", "printed_sd", "printed_in"}
 """Columns of data for what the papers print."""
 
 
-def columns(name: str, table: str, writers: Writers = WRITERS) -> list[Column]:
+def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.Column]:
     """Make the columns that captions.toml declares; a writer is one of `WRITERS`, one given, or a format."""
     known = {**WRITERS, **writers}
     return [
@@ -88,7 +70,7 @@ def columns(name: str, table: str, writers: Writers = WRITERS) -> list[Column]:
     ]
 
 
-def refuse_other_codebook(codebook: Codebook, what: str) -> None:
+def refuse_other_codebook(codebook: manifests.Codebook, what: str) -> None:
     """Refuse labels other than those of the paper's tables and figures.
 
     A codebook of another name is accepted if its levels, visual concepts and tasks are those of ObyGaze12, as
@@ -135,7 +117,7 @@ class Part:
 
     source: Dataset
     rows: Sequence[Mapping[Any, Any]]
-    blocks: Sequence[Block]
+    blocks: Sequence[reports.Block]
     answers: Sequence[str] = ()
     draw: Callable[[Path], None] | None = None
     drawn: str = ""
@@ -156,8 +138,8 @@ class PaperCorpus:
         One a backbone, all of the same clips.
     """
 
-    manifest: Manifest
-    policy: LabelPolicy
+    manifest: manifests.Manifest
+    policy: manifests.LabelPolicy
     digest: str
     sources: tuple[Dataset, ...]
 
@@ -206,7 +188,7 @@ class PaperCorpus:
         notes: Sequence[str] = (),
         after: Sequence[str] = (),
         folds: Sequence[Fold] | None = None,
-    ) -> Report:
+    ) -> reports.Report:
         """Make the report of a table or figure: under `paper` on its folds, under `strict` without any.
 
         Its notes are those of captions.toml; `notes` stand before those on what the papers print, `after`
@@ -227,7 +209,7 @@ class PaperCorpus:
         hidden = [
             key for key in map(str, data) if key.startswith("_") or (key in PRINTED and not self.printed)
         ]
-        return Report(
+        return reports.Report(
             name=stem,
             title=f"{title}, {protocol} protocol",
             notes=(*self._notes(folds), *notes),
@@ -235,7 +217,7 @@ class PaperCorpus:
             data=data.drop(columns=hidden),
             record=self.record() | {"protocol": protocol, **record},
             pictures=tuple(
-                Picture(
+                reports.Picture(
                     f"{stem}-{part.source.label}",
                     f"{title} under the {protocol} protocol, {part.source.title}{part.drawn}; {drawn}",
                     part.draw,
@@ -259,7 +241,7 @@ class PaperCorpus:
         *,
         last: Sequence[Sequence[str]] = (),
         writers: Writers = WRITERS,
-    ) -> Block:
+    ) -> reports.Block:
         """Make a declared table, without printed numbers where there are none."""
         declared = columns(*table, writers)
         shown = [column for column in declared if self.printed or not column[0].startswith("printed")]
@@ -280,7 +262,9 @@ class PaperCorpus:
         return [*notes, *([told["untrained"].format(labels=untrained)] if untrained else [])]
 
 
-def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy) -> PaperCorpus:
+def load_corpus(
+    stores: Sequence[Store], manifest: manifests.Manifest, policy: manifests.LabelPolicy
+) -> PaperCorpus:
     """Read the features of every backbone of every store for the manifest's labelled clips.
 
     Raises
@@ -291,11 +275,11 @@ def load_corpus(stores: Sequence[Store], manifest: Manifest, policy: LabelPolicy
         A store has none of the clips, or the stores have none in common, or the same store is given twice.
     """
     refuse_other_codebook(manifest.codebook, "this table or figure")
-    labelled = apply_policy(manifest, policy)
+    labelled = manifests.apply_policy(manifest, policy)
     return PaperCorpus(labelled, policy, manifest.digest(), load_datasets(stores, labelled))
 
 
-def _without_empty_printed(table: Block) -> Block:
+def _without_empty_printed(table: reports.Block) -> reports.Block:
     """Leave out the columns of printed values that have none."""
     cells = dict(enumerate(zip(*table.rows, strict=True)))
     kept = [
@@ -308,4 +292,4 @@ def _without_empty_printed(table: Block) -> Block:
 
 
 def _tells(printed: str) -> bool:
-    return printed not in {"", NOTHING} and not printed.startswith("no number")
+    return printed not in {"", reports.NOTHING} and not printed.startswith("no number")
