@@ -12,15 +12,8 @@ from obygaze_models.evaluation import f1_pos, permutation_pvalues
 from obygaze_models.protocol import NOT_ASKED
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import drawn_by, series_of
-from obygaze_studies.obygaze12.corpus import CAPTIONS, VISUAL_CONCEPTS, Part, Writers
-from obygaze_studies.obygaze12.paper_concepts import (
-    CAV_C,
-    CONCEPT_TASKS,
-    NEGATIVES,
-    PaperConcepts,
-    choose_c,
-    concepts,
-)
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers
+from obygaze_studies.obygaze12.paper_concepts import CONCEPT_TASKS, NEGATIVES, PaperConcepts
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
@@ -59,16 +52,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 def _paper_part(result: PaperResults, leaks: str) -> Part:
     corpus, source = result.corpus, result.source
     rows = _paper_rows(source, result.concepts)
-    if result.choose_c:
-        rows = [row | more for row, more in zip(rows, _chosen_rows(result), strict=True)]
-    blocks = [corpus.block(source.title, ("figure3", "paper"), rows, (leaks,), writers=WRITERS)]
-    if result.choose_c:
-        title, notes = f"{source.title}: C chosen by eight folds", CAPTIONS["figure3"]["chosen"]
-        blocks.append(corpus.block(title, ("figure3", "chosen"), rows, notes, writers=WRITERS))
     return Part(
         source=source,
         rows=rows,
-        blocks=blocks,
+        blocks=[corpus.block(source.title, ("figure3", "paper"), rows, (leaks,), writers=WRITERS)],
         answers=[_above(source, rows, "f1_pos", "their F1 is")],
         draw=_drawn(rows, "f1_pos_min", "f1_pos_max"),
         drawn=f": {leaks}",
@@ -126,20 +113,6 @@ def _paper_rows(source: Dataset, fitted: PaperConcepts) -> list[Row]:
             }
         )
     return rows
-
-
-def _chosen_rows(result: PaperResults) -> list[Row]:
-    """Return what choices of C by eight folds add to each concept's row, by weights and by draws."""
-    manifest, source = result.corpus.manifest, result.source
-    chosen, drawn = choose_c(manifest, source), choose_c(manifest, source, draws=result.seed)
-    refitted = concepts(manifest, source, {task: choice.C for task, choice in chosen.items()})
-    return [
-        {"C": CAV_C[task[0]], "C_f1_validated": chosen[task].validated[CAV_C[task[0]]]}
-        | {"chosen_C": chosen[task].C, "chosen_f1_validated": chosen[task].validated[chosen[task].C]}
-        | {"drawn_C": drawn[task].C, "drawn_f1_validated": drawn[task].validated[drawn[task].C]}
-        | {"chosen_f1_pos": row["f1_pos"], "chosen_elected": row["elected"]}
-        for task, row in zip(CONCEPT_TASKS, _paper_rows(source, refitted), strict=True)
-    ]
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:

@@ -21,23 +21,21 @@ PRINTED_DEPTH = 10
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 5 under the `paper` protocol."""
-    corpus, depth, limits = results[0].corpus, results[0].depth, TREES[TASK]
+    corpus, limits = results[0].corpus, TREES[TASK]
     fold = head_fold(corpus.manifest, TASKS[TASK], TASKS[TASK])
     note = f"{leak_caption([fold])}; its CAVs are fitted on its training clips"
-    limited = "" if depth is None else f"here the depth is limited to {depth} (--depth); "
     trained = (
-        f"trained on the head's clips of EN vs S, CAVs against EN; {limited}"
+        "trained on the head's clips of EN vs S, CAVs against EN; "
         f"the original code's limits for this task are depth {limits['max_depth']} "
         f"and {limits['min_samples_leaf']} clips a leaf"
     )
-    max_depth = limits["max_depth"] if depth is None else depth
-    if corpus.printed and max_depth < PRINTED_DEPTH:
+    if corpus.printed and limits["max_depth"] < PRINTED_DEPTH:
         trained += ", which can't give the printed depth of 10"
     parts = [
-        _part(result, result.tree(TASK, Negatives.EN), VISUAL_CONCEPTS, note, drawn=f": {note}")
+        _part(result, result.heads.trees[TASK, Negatives.EN], VISUAL_CONCEPTS, note, drawn=f": {note}")
         for result in results
     ]
-    record = {"task": TASK, "max_depth": max_depth}
+    record = {"task": TASK, "max_depth": limits["max_depth"]}
     return corpus.report("figure5", parts, record, notes=[trained], folds=[fold])
 
 

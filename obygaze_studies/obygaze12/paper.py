@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
-from click import UsageError
 from jinja2 import Template
 
 from obygaze_features.io import write_whole
@@ -80,8 +79,6 @@ def redo(
     policy: LabelPolicy = LabelPolicy.PAPER,
     seed: int = 0,
     progress: Progress = lambda *_: None,
-    depth: int | None = None,
-    choose_c: bool = False,
     kept: Path | None = None,
     made: Callable[[Report], None] = lambda _: None,
 ) -> Redone:
@@ -102,12 +99,6 @@ def redo(
     seed : int
     progress : callable, optional
         Called now and then with the numbers of models trained and of all, and the table they are for.
-    depth : int, optional
-        Limit of the depth of Figure 5's tree under `paper`, in place of the original code's; the text prints
-        10.
-    choose_c : bool
-        Whether Figure 3 under `paper` also chooses the C of each SVM by eight folds, as section 4.2 says,
-        beside the published one.
     kept : path, optional
         Folder to keep what is trained in, and to read what an earlier call with the same arguments kept.
     made : callable, optional
@@ -139,7 +130,7 @@ def redo(
         paper = one == "paper"
         corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
         results = [
-            PaperResults(corpus, source, seed, show, depth, choose_c, kept)
+            PaperResults(corpus, source, seed, show, kept)
             if paper
             else StrictResults(corpus, source, seed, show, kept)
             for source in corpus.sources
@@ -174,15 +165,10 @@ def work(name: str, *, manifest: Path, stores: Sequence[Path], policy: str, **re
 
     Raises
     ------
-    UsageError
-        An option of the paper protocol is given under strict.
     ProtocolError
         The labels are not those of the paper.
     """
-    settings: dict[str, Any] = {"policy": LabelPolicy(policy), "depth": None, "choose_c": False} | rest
-    own = "--depth" if settings["depth"] is not None else "--choose-c" if settings["choose_c"] else ""
-    if own and settings["protocol"] == "strict":
-        raise UsageError(f"{own} is for --protocol paper: strict chooses by inner folds of movies")
+    settings: dict[str, Any] = {"policy": LabelPolicy(policy), **rest}
     clips, opened = read_inputs(manifest, stores)
     refuse_other_codebook(clips.codebook, "this table or figure")
     said = [] if settings["protocol"] == "paper" else under_policy(clips, policy)[1]

@@ -1,7 +1,6 @@
 """Fit the concept models of the `paper` protocol: CAVs, and the PCBM heads on them.
 
-The settings are from the original code of Tores et al. (CVPR 2024); the papers print none of them. The C of a
-CAV is the published one, or one chosen by eight folds.
+The settings are from the original code of Tores et al. (CVPR 2024); the papers print none of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,6 @@ from obygaze_models.models import ABOVE_ZERO
 from obygaze_models.protocol import Fold
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
 from obygaze_studies.obygaze12.paper_folds import (
-    VALIDATION_FOLDS,
     Negatives,
     check_sides,
     concept_folds,
@@ -35,9 +33,6 @@ from obygaze_studies.obygaze12.printed_values import CELLS, PUBLISHED
 
 CAV_C: Mapping[str, float] = PUBLISHED["code"]["cav_c"]
 """C of each concept's SVM; its class weight is balanced."""
-
-C_GRID: tuple[float, ...] = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
-"""Values of C to choose from by cross-validation; neither the papers nor the code print theirs."""
 
 SEED = 42
 
@@ -99,18 +94,9 @@ class ConceptFolds:
         kept = [clip_id for clip_id in clips if clip_id in self.data.row_of]
         return self.data.rows(kept), np.array([self.labels[clip_id] for clip_id in kept], dtype=np.int64)
 
-    def task(self, fold: Fold, C: float, draws: int | None = None) -> SVMTask:
-        """Make the SVM to fit on the training side of a fold.
-
-        With a seed of `draws`, on as many of its negatives, drawn, as it has positives.
-        """
+    def task(self, fold: Fold, C: float) -> SVMTask:
+        """Make the SVM to fit on the training side of a fold."""
         rows, label = self.side(fold.train)
-        if draws is not None:
-            positive, negative = np.flatnonzero(label == 1), np.flatnonzero(label == 0)
-            rng = np.random.default_rng((draws, int(fold.name)))
-            kept = rng.choice(negative, size=min(len(positive), len(negative)), replace=False)
-            places = np.sort(np.concatenate([positive, kept]))
-            rows, label = rows[places], label[places]
         return SVMTask(rows, label == 1, C)
 
     def validated(self, fold: Fold, plane: Hyperplanes) -> float:
@@ -120,17 +106,11 @@ class ConceptFolds:
         return float(np.nan_to_num(f1))
 
 
-def concepts(
-    manifest: Manifest, data: Dataset, chosen: Mapping[ConceptTask, float] | None = None
-) -> PaperConcepts:
-    """Fit the nine CAVs of each concept against each choice of negatives, and elect one.
-
-    `chosen` gives each C; by default it is the published one.
-    """
+def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
+    """Fit the nine CAVs of each concept against each choice of negatives, and elect one."""
     of = {task: ConceptFolds.of(manifest, data, task) for task in CONCEPT_TASKS}
-    penalty = chosen or {task: CAV_C[task[0]] for task in CONCEPT_TASKS}
     planes = svm_hyperplanes(
-        data.X, [problem.task(fold, penalty[task]) for task, problem in of.items() for fold in problem.folds]
+        data.X, [problem.task(fold, CAV_C[task[0]]) for task, problem in of.items() for fold in problem.folds]
     )
     blocks, elected, places = [], {}, {}
     first = 0
@@ -152,66 +132,9 @@ def concepts(
     return PaperConcepts(gather(blocks), elected, elected_planes)
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenC:
-    """The C of one concept's SVM, chosen by eight folds.
-
-    Attributes
-    ----------
-    C : float
-        The smallest of those with the highest mean.
-    validated : mapping of float to float
-        Of each C tried: f1_pos on the validation fold, averaged over the eight folds.
-    """
-
-    C: float
-    validated: Mapping[float, float]
-
-
-def choose_c(
-    manifest: Manifest,
-    data: Dataset,
-    grid: Sequence[float] = C_GRID,
-    concept_tasks: Sequence[ConceptTask] = CONCEPT_TASKS,
-    *,
-    draws: int | None = None,
-) -> dict[ConceptTask, ChosenC]:
-    """Choose the C of each concept's SVM by eight-fold cross-validation, as section 4.2 describes it.
-
-    The last fold is kept for the test; folds 0 to 7 are validated on in turn.
-
-    Parameters
-    ----------
-    manifest, data
-        Clips with the released folds, and their features.
-    grid
-        Values of C to try; the published ones are tried too.
-    asked
-        Concepts and choices of negatives.
-    draws
-        Seed of draws of negatives: every training side keeps as many as it has positives, other ones in each
-        fold, as section 4.2 says. By default classes are balanced by weights, as in the original code.
-    """
-    of = {task: ConceptFolds.of(manifest, data, task) for task in concept_tasks}
-    tried = sorted({*grid, *(CAV_C[concept] for concept, _ in concept_tasks)})
-    chosen: dict[ConceptTask, ChosenC] = {}
-    for task, problem in of.items():
-        folds = [fold for fold in problem.folds if fold.name in VALIDATION_FOLDS]
-        tasks = [problem.task(fold, C, draws) for C in tried for fold in folds]
-        planes = svm_hyperplanes(data.X, tasks, balanced=draws is None)
-        means = {}
-        for index, C in enumerate(tried):
-            first = index * len(folds)
-            values = [problem.validated(fold, planes.one(first + k)) for k, fold in enumerate(folds)]
-            means[C] = float(np.mean(values))
-        chosen[task] = ChosenC(max(tried, key=means.__getitem__), means)
-    return chosen
-
-
-def tree_head(task: str, depth: int | None = None) -> DecisionTreeClassifier:
-    """Make the PCBM-DT head of a training task; `depth` replaces the code's limit."""
-    limits = TREES[task] | ({"max_depth": depth} if depth else {})
-    return DecisionTreeClassifier(**limits, random_state=SEED)
+def tree_head(task: str) -> DecisionTreeClassifier:
+    """Make the PCBM-DT head of a training task."""
+    return DecisionTreeClassifier(**TREES[task], random_state=SEED)
 
 
 def logistic_head(task: str) -> LogisticRegression:

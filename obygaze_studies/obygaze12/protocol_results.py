@@ -25,14 +25,12 @@ from obygaze_studies.obygaze12.paper_concepts import (
     PaperHeads,
     concepts,
     paper_heads,
-    tree_head,
 )
 from obygaze_studies.obygaze12.paper_folds import (
     Negatives,
     check_sides,
     classifier_folds,
     gather,
-    head_fold,
     labels_of_s,
     movie_folds,
     positive,
@@ -57,10 +55,6 @@ class PaperResults:
 
     Attributes
     ----------
-    depth : int or None
-        Limit of the depth of Figure 5's tree, in place of the code's.
-    choose_c : bool
-        Whether Figure 3 shows the C chosen by eight folds beside the published one.
     kept : path, optional
         Folder where trained perceptrons' predictions are kept, and read where they are kept already.
     """
@@ -69,8 +63,6 @@ class PaperResults:
     source: Dataset
     seed: int = 0
     progress: Progress | None = None
-    depth: int | None = None
-    choose_c: bool = False
     kept: Path | None = None
 
     @cached_property
@@ -96,14 +88,6 @@ class PaperResults:
     def concepts(self) -> PaperConcepts:
         """The CAVs of Figure 3."""
         return concepts(self.corpus.manifest, self.source)
-
-    def tree(self, task: str, negatives: Negatives) -> object:
-        """Return the decision tree of a training task; of the depth asked for, if one is."""
-        if self.depth is None:
-            return self.heads.trees[task, negatives]
-        values = self.concepts.planes[negatives].decisions(self.source.X)
-        rows = self.source.rows(head_fold(self.corpus.manifest, TASKS[task], TASKS[task]).train)
-        return tree_head(task, self.depth).fit(values[rows], positive(self.source)[rows])
 
     @cached_property
     def heads(self) -> PaperHeads:

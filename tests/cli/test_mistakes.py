@@ -276,10 +276,6 @@ MISTAKES = f"""
     this table or figure
 1 paper table2 {RELEASED} --out out/t --protocol paper
     no folds in a column
-2 paper figure5 {RELEASED} --out out/t --depth 10
-    --depth is for --protocol paper
-2 paper figure3 {RELEASED} --out out/t --choose-c
-    --choose-c is for --protocol paper
 1 paper table2 {RELEASED} in/marked --out out/t
     given twice
 1 paper table2 in/films.csv in/films --out out/t --policy raw
