@@ -242,6 +242,12 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     means: str = ""
     perceives: list[str] = []
 
+    @property
+    def columns(self) -> list[str]:
+        """Columns of its concepts in `timeline.csv`."""
+        values = ("value", "p", *["contribution"] * self.by_concepts)
+        return [f"{concept.name}_{value}" for concept in self.concepts for value in values]
+
 
 class StoreRecord(Struct, frozen=True, kw_only=True):
     """The store that was scored."""

@@ -88,7 +88,8 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
     if not path.is_file():
         raise FilmError(f"{folder}: no {RECORD} here: give a folder that 'obygaze film score' wrote")
     record = read_record(bytes_of(path), str(path))
-    table = _read_table(folder / TIMELINE, (*COLUMNS, *LAST), record, record.duration_s)
+    of_concepts = (name for model in record.models for name in model.columns)
+    table = _read_table(folder / TIMELINE, (*COLUMNS, *of_concepts, *LAST), record, record.duration_s)
     _check_rows(table, record, folder / TIMELINE)
     shots = _read_table(folder / SHOTS, SHOT_COLUMNS, record)
     traced = FRAMES in record.tables if record.tables else (folder / FRAMES).is_file()

@@ -6,6 +6,7 @@ first two, a plus sign and the third. The class token, where there is one, is le
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,11 +19,13 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec
 
-from obygaze_features.errors import first_line
+from obygaze_features.door import parse_json, read_bytes
+from obygaze_features.errors import ObygazeError
 from obygaze_features.io import empty, sha256_of, sync, sync_tree
 from obygaze_features.locks import alone_in
 from obygaze_features.screen import Progress, progress_hook
 from obygaze_features.store import Group, Store
+from obygaze_features.store.arrays import CRC_BYTES, is_checked
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import DatasetError
 
@@ -250,18 +253,14 @@ class ReducedTokens:
     rule : str
     group : Group
         Row i is its clip i.
+    shape : tuple of int
+        Number of vectors of a clip and their dimensions [T', D'].
     """
 
     path: Path
     rule: str
     group: Group
-    _arrays: zarr.Group
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return the number of vectors of a clip and their dimensions [T', D']."""
-        _, n_vectors, width = _array(self._arrays, VALUES).shape
-        return n_vectors, width
+    shape: tuple[int, int]
 
     def read(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """Read the vectors of some clips [N, T', D'].
@@ -288,19 +287,31 @@ class ReducedTokens:
             return times_of
         steps = times.reshape(len(rows), n_steps, -1).mean(axis=2)
         for rows_read, positions in self._blocks(POSITIONS, rows):
+            if ((positions < 0) | (positions >= n_steps)).any():
+                raise DatasetError(f"{self.path} is damaged (a time step that is none): {ANEW}")
             times_of[rows_read] = np.take_along_axis(steps[rows_read], positions.astype(np.intp), axis=1)
         return times_of
 
     def _blocks(self, name: str, rows: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
         """Yield places in `rows` and what is stored for them, chunk by chunk."""
-        array = _array(self._arrays, name)
         for chunk in np.unique(rows // ROWS).tolist():
             places = np.flatnonzero(rows // ROWS == chunk)
-            try:
-                stored = np.asarray(array[chunk * ROWS : (chunk + 1) * ROWS])
-            except (OSError, ValueError, KeyError) as error:
-                raise DatasetError(f"{self.path} is damaged ({first_line(error)}): {ANEW}") from error
-            yield places, stored[rows[places] - chunk * ROWS]
+            yield places, self._chunk(name, chunk)[rows[places] - chunk * ROWS]
+
+    def _chunk(self, name: str, number: int) -> NDArray[Any]:
+        """Read a chunk, which is its rows and a checksum."""
+        layout = _layouts((len(self.group), *self.shape))[name]
+        shape = layout["chunk_grid"]["configuration"]["chunk_shape"]
+        dtype = np.dtype(layout["data_type"]).newbyteorder("<")
+        size = math.prod(shape) * dtype.itemsize + CRC_BYTES
+        place = self.path.joinpath(name, "c", str(number), *"0" * (len(shape) - 1))
+        try:
+            data = memoryview(read_bytes(place, size, within=self.path))
+        except (OSError, ObygazeError) as error:
+            raise DatasetError(f"{self.path} is damaged ({error}): {ANEW}") from None
+        if len(data) != size or not is_checked(data):
+            raise DatasetError(f"{self.path} is damaged ({place.relative_to(self.path)}): {ANEW}")
+        return np.frombuffer(data[:-CRC_BYTES], dtype).reshape(shape)
 
 
 def reduce_tokens(
@@ -361,19 +372,16 @@ def _make(
     values, positions = (
         node.create_array(
             name,
-            shape=own,
-            dtype=dtype,
-            chunks=(min(ROWS, own[0]), *own[1:]),
+            shape=layout["shape"],
+            dtype=layout["data_type"],
+            chunks=layout["chunk_grid"]["configuration"]["chunk_shape"],
             serializer=BytesCodec(endian="little"),
             compressors=[Crc32cCodec()],
-            fill_value=fill,
-            dimension_names=("clip", "vector", "feature")[: len(own)],
+            fill_value=np.nan if name == VALUES else 0,
+            dimension_names=("clip", "vector", "feature")[: len(layout["shape"])],
             config={"write_empty_chunks": True},
         )
-        for name, own, dtype, fill in (
-            (VALUES, shape, "float32", np.nan),
-            (POSITIONS, shape[:2], "int32", 0),
-        )
+        for name, layout in _layouts(shape).items()
     )
     block, places = np.full((ROWS, *shape[1:]), np.nan, np.float32), np.zeros((ROWS, shape[1]), np.int32)
     for start, tokens in group.blocks("tokens"):
@@ -394,24 +402,38 @@ def _make(
             progress(start + len(tokens), len(group))
 
 
+def _layouts(shape: tuple[int, ...]) -> dict[str, dict[str, Any]]:
+    """Return what of each array's metadata says how its bytes lie: chunks of rows, each with a checksum."""
+    return {
+        name: {
+            "shape": list(own),
+            "data_type": kind,
+            "chunk_grid": {
+                "name": "regular",
+                "configuration": {"chunk_shape": [min(ROWS, own[0]), *own[1:]]},
+            },
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+        }
+        for name, own, kind in ((VALUES, shape, "float32"), (POSITIONS, shape[:2], "int32"))
+    }
+
+
 def _open(path: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any]) -> ReducedTokens:
     """Open a whole folder; refuse it if it was made of something else."""
+    shape = (fitted.n_vectors, fitted.rule.size or fitted.n_features)
+    layouts = _layouts((len(group), *shape))
+
+    def metadata(*names: str) -> Any:
+        return parse_json(read_bytes(path.joinpath(*names, "zarr.json"), within=path))
+
     try:
-        node = zarr.open_group(path, mode="r", zarr_format=3)
-        stored: Any = node.attrs.asdict()[ATTRIBUTE]
-        shapes = {name: _array(node, name).shape for name in (VALUES, POSITIONS)}
-    except (OSError, ValueError, LookupError, TypeError):
+        stored = metadata()["attributes"][ATTRIBUTE]
+        arrays = {name: {field: metadata(name)[field] for field in layouts[name]} for name in layouts}
+    except (OSError, ObygazeError, ValueError, LookupError, TypeError):
         raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
-    shape = (len(group), fitted.n_vectors, fitted.rule.size or fitted.n_features)
-    if stored != card or shapes != {VALUES: shape, POSITIONS: shape[:2]}:
+    if stored != card or arrays != layouts:
         raise DatasetError(
             f"{path} was not made of {card['backbone']} of this store by {card['rule']}: {ANEW}"
         )
-    return ReducedTokens(path, card["rule"], group, node)
-
-
-def _array(node: zarr.Group, name: str) -> "zarr.Array[Any]":
-    array = node[name]
-    if not isinstance(array, zarr.Array):
-        raise KeyError(name)
-    return array
+    return ReducedTokens(path, card["rule"], group, shape)

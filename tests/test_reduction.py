@@ -8,6 +8,7 @@ import zarr
 
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import Group, open_store
+from obygaze_features.store.arrays import with_checksum
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models import reduction
 from obygaze_models.dataset import load_dataset
@@ -18,6 +19,7 @@ from obygaze_models.prediction.predict import predict, predict_frames
 from obygaze_models.prediction.saved_model import load_model
 from obygaze_models.reduction import TokenRule, reduce_tokens
 from tests.planted_frames import planted_frames
+from tests.test_door import ENDLESS, POSIX, SMALL
 
 N, STEPS, PATCHES, WIDTH, FRAMES = 150, 4, 6, 5, 8
 """More than two chunks of clips, whose two frames make a tubelet."""
@@ -237,3 +239,29 @@ def test_attention_on_reduced_tokens_is_evaluated_kept_and_applied(tmp_path):
     )
     np.testing.assert_allclose(added, logits.loc[added.index], atol=1e-5)
     assert predict(load_model(kept["mean_frames"]), [store]).table["logit"].notna().all()
+
+
+@POSIX
+@pytest.mark.parametrize("file", ["zarr.json", "values/zarr.json", "values/c/0/0/0", "position/c/0/0"])
+def test_whatever_is_in_the_place_of_a_file_is_read_or_named_at_once(tmp_path, file):
+    store = store_of(tmp_path, tokens_of(8))
+    path = reduce_tokens(store, "toy", "top:2").path / file
+    good = path.read_bytes()
+    for make in (ENDLESS | SMALL).values():
+        path.unlink()
+        make(path, good)
+        try:
+            found = reduce_tokens(store, "toy", "top:2")
+            found.read(rows(store))
+            found.time_s(rows(store))
+        except DatasetError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
+
+
+def test_a_time_step_that_there_is_none_is_damage(tmp_path):
+    store = store_of(tmp_path, tokens_of(8))
+    found = reduce_tokens(store, "toy", "top:2")
+    (chunk,) = (found.path / "position/c").rglob("0/0")
+    chunk.write_bytes(with_checksum(np.full((8, 2), STEPS, "<i4").tobytes()))
+    with pytest.raises(DatasetError):
+        found.time_s(rows(store))

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -146,6 +147,70 @@ def test_films_and_studies_take_of_the_core_what_it_offers():
 )
 def test_what_is_not_offered_is_refused(module, name):
     assert not is_offered(module, name)
+
+
+BY_NAME = re.compile(
+    r"av\.open|h5py\.File|Image\.open|(io\.)?FileIO|json\.load|load_file|np\.(fromfile|load|loadtxt|memmap)"
+    r"|np\.lib\.format\.open_memmap|(os\.)?open|pd\.read_\w+|pickle\.load|pq\.read_table|safe_open|tarfile\.open"
+    r"|tomllib\.load|torch\.load|zarr\.open\w*|zipfile\.ZipFile|.*\.from_pretrained"
+)
+"""Calls that open what they are given the name of; so do `from_pretrained`, and `open`, `read_bytes` and
+`read_text` of a path."""
+
+OPENED = {
+    "obygaze/demo.py": "a mark of its own",
+    "obygaze/demo_corpus.py": "its own tables",
+    "obygaze_features/door.py": "the door",
+    "obygaze_features/errors.py": "the configuration of the installation",
+    "obygaze_features/io.py": "opens to write, and prints its own file",
+    "obygaze_features/messages.py": "memory shared with its own workers",
+    "obygaze_features/backbones/checkpoint.py": "`weights.py` has digested them by the door",
+    "obygaze_features/backbones/tokenizer.py": "`weights.py` has looked at all that is beside the weights",
+    "obygaze_features/backbones/waveform.py": "the same",
+    "obygaze_features/backbones/weights.py": "digested by the door before",
+    "obygaze_features/backbones/xclip_lsmdc.py": "`weights.py` has digested them by the door",
+    "obygaze_features/exchange/import_files.py": "its header was read by the door",
+    "obygaze_features/exchange/import_hdf5.py": "`table_items` and `hdf5_items` open it by the door first",
+    "obygaze_features/exchange/import_tables.py": "`table_items` opens it by the door first",
+    "obygaze_features/extraction/doctor.py": "its own file, and the system's list of mounts",
+    "obygaze_features/extraction/pool.py": "its own process's",
+    "obygaze_features/extraction/ray_leader.py": "its own process's",
+    "obygaze_features/file_kinds.py": "after it was found regular",
+    "obygaze_features/store/metadata.py": "of the store that is being sealed",
+    "obygaze_features/torch_files.py": "callers have digested it, or read its header, by the door",
+    "obygaze_features/video/cuts.py": "a file of an installed package",
+    "obygaze_features/video/source.py": "after `check_file`",
+    "obygaze_features/video/stills.py": "after `check_file`",
+    "obygaze_models/joint/sums.py": "opened by the door first",
+    "obygaze_models/report/pages.py": "its own drawing",
+    "obygaze_studies/lsmdc/state.py": "opened by the door first",
+}
+"""Modules that open files by other means than the door, and why they may."""
+
+
+def opened_by_name(code):
+    """Give the calls that read what they are given the name of: no writing, and nothing that is in memory."""
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.Call):
+            continue
+        words = [*node.args, *(keyword.value for keyword in node.keywords)]
+        constants = [str(word.value) for word in words if isinstance(word, ast.Constant)]
+        called, first = ast.unparse(node.func), ast.unparse(words[0]) if words else ""
+        of_path = called.endswith((".open", ".read_bytes", ".read_text")) and (not first or constants)
+        writes = any(re.fullmatch(r"[wax]b?|r\+b|w-", word) for word in constants)
+        held = re.search(r"BytesIO|StringIO|^file$|^opened$", first) or "files(" in called
+        if (of_path or BY_NAME.fullmatch(called)) and not writes and not held:
+            yield called
+
+
+def test_what_strangers_may_have_made_is_opened_by_the_door():
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if [*opened_by_name(path.read_text(encoding="utf-8"))]
+    }
+    assert found == OPENED.keys()
 
 
 def test_collecting_the_tests_imports_nothing_heavy(request):

@@ -21,7 +21,7 @@ from urllib.request import getproxies
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from obygaze_features.door import open_regular, read_text
+from obygaze_features.door import MOST_BYTES, open_regular, read_text
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import NO_LICENCE
@@ -375,6 +375,9 @@ def _is_compressed(path: Path) -> bool:
 
 
 def _in_folder(folder: Path, layout: Layout) -> Weights:
+    for path in folder.iterdir():
+        if path.exists() and not path.is_dir():  # transformers opens by name what it finds beside the weights
+            open_regular(path, None if path.suffix in FILE_SUFFIXES else MOST_BYTES).close()
     find = {path.name: path for path in folder.iterdir() if path.is_file()}.get
     paths = _tensor_files(str(folder), layout, find)
     return Weights(tuple(paths), folder, digest(paths))

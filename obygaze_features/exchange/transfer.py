@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from obygaze_features.door import read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import (
     PARTIAL_SUFFIX,
@@ -257,9 +258,10 @@ class _Transfer:
         self._limit = MOST_INFO
         self._total = len(self._digests)
         self._fetch(BAG_INFO)
-        self._limit = most_bytes((self._root / BAG_INFO).read_bytes())
+        self._limit = most_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
         self._fetch(TABLE)
-        table = parse_clips_csv([(self._root / TABLE).read_bytes()], f"{self._files.where}/{TABLE}")
+        listing = read_bytes(self._root / TABLE, self._limit, within=self._root)
+        table = parse_clips_csv([listing], f"{self._files.where}/{TABLE}")
         wanted = wanted_files(self._digests, table, arrays, clips)
         here = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
         self._total = len(wanted)

@@ -17,7 +17,8 @@ from math import inf
 from pathlib import Path
 from zipfile import BadZipFile
 
-from obygaze_features.errors import ExtractError, VideoError
+from obygaze_features.door import read_bytes
+from obygaze_features.errors import ExtractError, InputError, VideoError
 from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, passes
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.manifest import FilmPart, Manifest, shots_bytes
@@ -165,15 +166,17 @@ class Films:
             table[movie] = [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
         written = shots_bytes(table, DETECTOR)
         with suppress(FileNotFoundError):
-            if out.read_bytes() == written:
+            if read_bytes(out) == written:
                 return
         refuse_existing(out, force=False)
         write_whole(out, written)
 
     def _measured(self, movie: str) -> Iterator[Measured]:
         for stretch in self.stretches[movie]:
-            with suppress(OSError, ValueError, KeyError, BadZipFile):  # joining notices that it is not there
-                yield Measured.from_bytes(self._file(stretch).read_bytes())
+            with suppress(
+                OSError, InputError, ValueError, KeyError, BadZipFile
+            ):  # joining notices that it is not there
+                yield Measured.from_bytes(read_bytes(self._file(stretch)))
 
     def _file(self, stretch: Stretch) -> Path:
         key = f"{stretch.movie}\0{stretch.start_s}\0{stretch.end_s}"

@@ -202,7 +202,7 @@ class SealedArray:
     def _fill_of_chunk(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
         """Read rows of a chunk, which is its rows and a checksum; return whether it is that."""
         data = memoryview(self._files.read(name))
-        if len(data) != self._block * self._row_bytes + CRC_BYTES or not _checked(data):
+        if len(data) != self._block * self._row_bytes + CRC_BYTES or not is_checked(data):
             return False
         stored = np.frombuffer(data[:-CRC_BYTES], self.dtype)
         values[:] = stored.reshape(self._block, *self.shape[1:])[rows]
@@ -211,7 +211,7 @@ class SealedArray:
     def _fill_of_shard(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
         """Read rows of a shard, absent ones as NaN; return whether all checksums are right."""
         data = memoryview(self._files.read(name, -16 * self._block - CRC_BYTES))
-        if len(data) != 16 * self._block + CRC_BYTES or not _checked(data):
+        if len(data) != 16 * self._block + CRC_BYTES or not is_checked(data):
             return False
         index = np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block, 2)[rows].tolist()
         size = self._row_bytes + CRC_BYTES
@@ -221,7 +221,7 @@ class SealedArray:
         first, last = (min(present)[0], max(present)[0] + size) if present else (0, 0)
         buffer = values.reshape(len(values), -1).view(np.uint8)
         if isinstance(self._files, FolderFiles):
-            source: FileIO | BytesIO = FileIO(self._files.path / name)
+            source: FileIO | BytesIO = self._files.open(name)
             first = 0
         else:
             source = BytesIO(self._files.read(name, first, last))
@@ -264,7 +264,7 @@ def string_chunk(strings: Sequence[str], rows: int) -> bytes:
     return bytes(Zstd(level=_ZSTD_LEVEL).encode(VLenUTF8().encode(whole)))
 
 
-def _checked(data: memoryview) -> bool:
+def is_checked(data: memoryview) -> bool:
     """Return whether bytes end in their checksum."""
     return crc32c(data[:-CRC_BYTES]).to_bytes(CRC_BYTES, "little") == data[-CRC_BYTES:]
 
@@ -298,7 +298,7 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
     size = _zstd_size(data)
     refuse_more(size or 0)
     wrong: object = "its checksum is wrong, or it does not say how long it is"
-    if size is not None and _checked(memoryview(stored)):
+    if size is not None and is_checked(memoryview(stored)):
         try:
             return _split_strings(bytes(Zstd().decode(data)), count)
         except (ValueError, RuntimeError) as error:

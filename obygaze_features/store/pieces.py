@@ -6,12 +6,12 @@ small array of every clip, and for each array of tokens the very shard that the 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from io import FileIO
 from pathlib import Path
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
 
+from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.store.arrays import CRC_BYTES
@@ -207,7 +207,7 @@ def _is(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
 def _read_at(path: str, offset: int, size: int) -> memoryview | None:
     """Read bytes from an offset of a file; None if it is shorter, or not there."""
     try:
-        with FileIO(path) as file:  # half the cost of Path.open
+        with open_regular(path) as file:
             file.seek(offset)
             buffer, filled = memoryview(bytearray(size)), 0
             while filled < size and (n := file.readinto(buffer[filled:])):

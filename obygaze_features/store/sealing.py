@@ -22,6 +22,7 @@ from pathlib import Path
 from fastcrc.crc32 import iscsi as crc32c
 
 from obygaze_features.cores import usable_cores
+from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import empty, naming, remove_tree, sync, sync_tree, write_all
 from obygaze_features.locks import alone_in, locked
@@ -409,7 +410,7 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     """Return the digest of a shard, and the rows that do not have their checksum."""
     digest, bad = hashlib.sha256(), set[int]()
     buffer = memoryview(bytearray(BLOCK))
-    with FileIO(shard.path) as file:
+    with open_regular(shard.path) as file:
         for row in shard.rows:
             checksum, left = 0, len(shard.array.fill)
             while left and (size := file.readinto(buffer[: min(BLOCK, left)])):

@@ -112,7 +112,7 @@ class FolderFiles:
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it."""
-        with self._open(name) as file:
+        with self.open(name) as file:
             if start:
                 file.seek(start if start > 0 else max(0, self.size(name) + start))
             if stop is not None:
@@ -122,12 +122,12 @@ class FolderFiles:
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
-        with self._open(name) as file:
+        with self.open(name) as file:
             file.seek(start)
             while block := file.read(BLOCK):
                 yield block
 
-    def _open(self, name: str) -> FileIO:
+    def open(self, name: str) -> FileIO:
         """Open a file of the folder; a link, as git-annex makes, if it leads to what the bag lists."""
         path = self.path / name
         try:

@@ -47,7 +47,7 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
 
 def scrambled(path: Path) -> bool:
     """Return whether packets of an MPEG transport stream are encrypted (ISO/IEC 13818-1, 2.4.3.2)."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(TRANSPORT_BYTES)
     for first, size in ((0, 188), (4, 192)):
         if head[first::size].startswith(b"G" * 8):

@@ -20,8 +20,8 @@ from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular
-from obygaze_features.errors import StoreError, VideoError
+from obygaze_features.door import open_regular, read_bytes
+from obygaze_features.errors import InputError, StoreError, VideoError
 from obygaze_features.locks import hold
 from obygaze_features.video.bitstream import (
     MPEG12,
@@ -500,8 +500,8 @@ def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
     state = f"{path.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{what}"
     cache_file = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
     with _locked(cache_file.with_suffix(".lock")):
-        with suppress(OSError):  # not cached yet
-            return cache_file.read_bytes()
+        with suppress(OSError, InputError):  # not cached yet
+            return read_bytes(cache_file)
         fact = compute()
         with suppress(OSError):  # with a full disk, other processes compute it again
             unfinished = cache_file.with_suffix(f".{os.getpid()}")

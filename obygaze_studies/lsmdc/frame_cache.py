@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones import Geometry, Preset
 from obygaze_features.door import read_bytes
-from obygaze_features.errors import VideoError
+from obygaze_features.errors import InputError, VideoError
 from obygaze_features.io import is_temporary, write_whole
 from obygaze_features.lines import LineJournal, json_bytes, read_lines
 from obygaze_features.locks import locked
@@ -143,8 +143,8 @@ class FrameCache:
         """
         path = self._path(clip_id)
         try:
-            frames: Pixels = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+            frames: Pixels = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
+        except (OSError, InputError, ValueError, EOFError, MemoryError) as error:
             raise TrainError(f"{path}: the cached frames cannot be read ({error}); {_AGAIN}") from None
         return frames
 

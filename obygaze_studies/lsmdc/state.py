@@ -30,7 +30,7 @@ from safetensors.torch import save_file
 from tabulate import tabulate
 
 from obygaze_features.backbones import LsmdcFormat
-from obygaze_features.door import parse_json, read_bytes, read_text
+from obygaze_features.door import open_regular, parse_json, read_bytes, read_text
 from obygaze_features.errors import first_line
 from obygaze_features.io import whole_file, write_whole
 from obygaze_features.locks import alone_in
@@ -124,7 +124,7 @@ class RunFolder:
             return
         self.write("left_out.csv", left_out)
         for file in tokenizer:
-            self.write(file.name, file.read_bytes())
+            self.write(file.name, read_bytes(file))
         self.write_json("run.json", record)
 
     def record(self) -> dict[str, Any]:
@@ -169,6 +169,7 @@ class RunFolder:
         """
         if not self.state.exists():
             return Position()
+        open_regular(self.state).close()  # safetensors opens the name itself
         try:
             with safe_open(self.state, framework="pt") as file:
                 position = json.loads(file.metadata()["position"])

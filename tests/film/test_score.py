@@ -235,6 +235,7 @@ def test_whole_files_have_no_place_in_a_film(trained, tmp_path):
         ("film.json", f'"number": {NUMBER}', '"number": 9'),
         ("film.json", '"duration_s"', "["),
         ("timeline.csv", "logit", "logits"),
+        *(("timeline.csv", f"Gun_{name}", "other") for name in ("value", "p", "contribution")),
         ("timeline.csv", ",pcbm_lr,", ",other,"),
         ("timeline.csv", "600.0", "soon"),
         ("shots.csv", "", "\0"),
