@@ -16,7 +16,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import KINDS, Floats, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES, tuned_ridge
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.binary import BinaryClassifier, encode_labels
+from obygaze_models.models.binary import BinaryClassifier, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate, candidates
 from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
 from obygaze_models.models.spec import ModelSpec
@@ -168,7 +168,7 @@ class ConceptBank(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept: [N, K]."""
         check_is_fitted(self)
-        features = self._scaled(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
+        features = self._scaled(rows_for(self, X, np.float64, np.float32))
         if self.values == "decision":
             with one_blas_thread():
                 return self.hyperplanes_.decisions(features)
@@ -434,7 +434,7 @@ class LinearCAV(BinaryClassifier):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the signed distance [N] of each clip of X [N, D]."""
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        features = rows_for(self, X, np.float64, np.float32)
         if self.scaler_ is not None:
             features = self.scaler_.transform(features)
         with one_blas_thread():

@@ -26,7 +26,7 @@ from obygaze_models.concepts.heads import (
     make_head,
 )
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.binary import LogitClassifier, encode_labels
+from obygaze_models.models.binary import LogitClassifier, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.linear import CLIP
 from obygaze_models.models.spec import ModelSpec
@@ -265,8 +265,7 @@ class ConceptBottleneck(LogitClassifier):
         return base, parts, residual
 
     def _checked(self, X: ArrayLike) -> Floats:
-        features: Floats = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        return features
+        return rows_for(self, X, np.float64, np.float32)
 
     def _learn_concepts(
         self,

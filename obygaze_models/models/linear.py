@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from obygaze_models.dataset import StoredClips
-from obygaze_models.models.binary import Floats
+from obygaze_models.models.binary import Floats, rows_for
 from obygaze_models.models.grouped_selection import Grid
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.spec import ModelSpec
@@ -80,7 +80,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Standardise and clip X [N, D] in float64 (in float32, solvers stop early)."""
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        features = rows_for(self, X, np.float64, np.float32)
         scaled = np.empty(features.shape)
         standardise(features, self.mean_, self.scale_, self.limit, out=scaled)
         return scaled

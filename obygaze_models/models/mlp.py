@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.binary import IMBALANCES, Floats, Imbalance, encode_labels
+from obygaze_models.models.binary import IMBALANCES, Floats, Imbalance, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import EarlyStopping, log_loss
 from obygaze_models.models.linear import moments, standardise
 from obygaze_models.models.spec import ModelSpec
@@ -260,7 +260,7 @@ class MLPProbe(NetworkClassifier):
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of each clip of X [N, D]: positive when it leans to the positive class."""
         check_is_fitted(self)
-        features: Floats = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        features = rows_for(self, X, np.float64, np.float32)
         features = features.astype(self.mean_.dtype, copy=False)
         network = self._network(features.shape[1])
         with one_blas_thread():

@@ -24,7 +24,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.binary import LogitClassifier, encode_labels
+from obygaze_models.models.binary import LogitClassifier, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import ABOVE_ZERO
 
 Floats = NDArray[np.float64]
@@ -113,7 +113,7 @@ class RidgeLogistic(LogitClassifier):
         classes, index = encode_labels(labels, type(models[0]).__name__)
         for model in models:
             model._validate_params()
-            validate_data(model, X, skip_check_array=True)
+            model.n_features_in_ = features.shape[1]
         with one_blas_thread():
             path = _Path(features, index.astype(np.float64))
             for model in sorted(models, key=lambda model: model.C):
@@ -125,8 +125,7 @@ class RidgeLogistic(LogitClassifier):
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of clips X [N, D]."""
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, reset=False)
-        logits: Floats = features @ self.coef_[0] + self.intercept_[0]
+        logits: Floats = rows_for(self, X, np.float64) @ self.coef_[0] + self.intercept_[0]
         return logits
 
 
