@@ -1,12 +1,24 @@
 """Find what installed packages add to our lists: entry points of a group that name objects of one class."""
 
-from importlib.metadata import entry_points
+import sys
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from obygaze_features.errors import ObygazeError
 
-__all__ = ["offered"]
+__all__ = ["offered", "points"]
 T = TypeVar("T")
+
+
+def points(group: str) -> tuple[EntryPoint, ...]:
+    """List the entry points of a group, as they were when this process first looked at its path."""
+    return _points(group, tuple(sys.path))
+
+
+@cache
+def _points(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))
 
 
 def offered(group: str, kind: type[T]) -> dict[str, T]:
@@ -18,7 +30,7 @@ def offered(group: str, kind: type[T]) -> dict[str, T]:
         One names an object of another class.
     """
     found: dict[str, T] = {}
-    for point in entry_points(group=group):
+    for point in points(group):
         value = point.load()
         if not isinstance(value, kind):
             raise ObygazeError(f"entry point {point.name} of {group}: expected a {kind.__name__}")

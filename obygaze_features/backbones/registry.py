@@ -7,13 +7,14 @@ A custom backbone is a function in another package, declared by an entry point o
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.weights import Weights
 from obygaze_features.errors import BackboneError, ObygazeError
+from obygaze_features.plugins import points
 
 # name -> module:function, imported on demand, since networks need large libraries.
 BACKBONES = {
@@ -136,7 +137,7 @@ def backbone_names() -> tuple[str, ...]:
     >>> "descriptors" in backbone_names()
     True
     """
-    return tuple(sorted({*BACKBONES, *TEXT_BACKBONES, *(entry.name for entry in entry_points(group=GROUP))}))
+    return tuple(sorted({*BACKBONES, *TEXT_BACKBONES, *(entry.name for entry in points(GROUP))}))
 
 
 def backbone_options(name: str) -> tuple[str, ...]:
@@ -168,7 +169,7 @@ def _find(name: str) -> Callable[..., Any]:
             _imported("obygaze_features.backbones.onnx_files:onnx_backbone"), name.removeprefix(ONNX)
         )
     ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
-    plugins = {entry.value for entry in entry_points(group=GROUP, name=name)}
+    plugins = {entry.value for entry in points(GROUP) if entry.name == name}
     values = sorted([*plugins, *([ours] if ours else [])])
     if len(values) > 1:
         raise BackboneError(f"more than one backbone is called '{name}': {', '.join(values)}; uninstall one")

@@ -7,10 +7,11 @@ docs/decoding.md has an example.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, decode_with_av
+from obygaze_features.plugins import points
 from obygaze_features.video import decoder_versions
 
 GROUP = "obygaze.decoders"
@@ -21,7 +22,7 @@ Decode = Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 
 def decoder_names() -> tuple[str, ...]:
     """List the decoders, the built-in one first."""
-    return PYAV, *sorted({entry.name for entry in entry_points(group=GROUP)} - {PYAV})
+    return PYAV, *sorted({entry.name for entry in points(GROUP)} - {PYAV})
 
 
 def load_decoder(name: str) -> Decode:
@@ -58,7 +59,7 @@ def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
 
 
 def _entry(name: str) -> EntryPoint:
-    entries = {entry.value: entry for entry in entry_points(group=GROUP, name=name)}
+    entries = {entry.value: entry for entry in points(GROUP) if entry.name == name}
     if not entries:
         raise ExtractError(f"no decoder is called '{name}'; there is {', '.join(decoder_names())}")
     if len(entries) > 1:

@@ -1,7 +1,6 @@
 """`obygaze film report`, `export`, `thumbnails`: pages, exports and pictures of scored films."""
 
 from fractions import Fraction
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import obygaze_film
 from obygaze_features.errors import ManifestError, OutputError, VideoError
 from obygaze_features.io import refuse_existing, whole_folder
 from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
+from obygaze_features.plugins import points
 from obygaze_features.text import file_name
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "jsonld", "iiif", "csv")
-ADDED = tuple(point.name for point in entry_points(group="obygaze.exporters"))
+ADDED = tuple(point.name for point in points("obygaze.exporters"))
 
 TIERS = ("segments", "level", "concepts", "shots", "subtitles")
 

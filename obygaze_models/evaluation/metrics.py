@@ -12,13 +12,13 @@ intervals and the files of a run follow from the entry, and no family of tests c
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from obygaze_features.plugins import points
 from obygaze_models.errors import ProtocolError
 
 ENTRY_POINTS = "obygaze.metrics"
@@ -370,7 +370,7 @@ def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
         An entry point is no `Metric`, or two metrics have one name.
     """
     known = dict(METRICS if n_classes == 2 else LEVEL_METRICS)
-    offered = [(f"entry point {point.name}", point.load()) for point in entry_points(group=ENTRY_POINTS)]
+    offered = [(f"entry point {point.name}", point.load()) for point in points(ENTRY_POINTS)]
     for where, metric in (*offered, *(("metrics=", metric) for metric in own)):
         if not isinstance(metric, Metric):
             raise ProtocolError(f"{where}: expected a Metric, found {type(metric).__name__}")

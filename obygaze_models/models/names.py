@@ -1,7 +1,8 @@
 """List the names of models without importing any: their modules take a second."""
 
 from collections.abc import Mapping
-from importlib.metadata import entry_points
+
+from obygaze_features.plugins import points
 
 BASELINES = "obygaze_models.models.baselines"
 
@@ -45,4 +46,4 @@ ENTRY_POINTS = "obygaze.models"
 def model_names() -> list[str]:
     """List the models of the zoo and of installed packages."""
     ours = [name for names in HOMES.values() for name in names]
-    return [*ours, *(point.name for point in entry_points(group=ENTRY_POINTS))]
+    return [*ours, *(point.name for point in points(ENTRY_POINTS))]

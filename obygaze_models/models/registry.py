@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path, PurePath
 from typing import Any
 
+from obygaze_features.plugins import points
 from obygaze_features.schema import Name, expected, fits
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import Imbalance
@@ -210,7 +210,7 @@ def _from_module(asked: str) -> ModelSpec:
 
 
 def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
-    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    offered = {point.name: point for point in points(ENTRY_POINTS)}
     if name in offered:
         try:
             offer = offered[name].load()

@@ -7,7 +7,6 @@ import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import first_line, install_command
 from obygaze_features.io import local_path, make_folder, write_whole
+from obygaze_features.plugins import points
 from obygaze_features.store.files_remote import as_url
 from obygaze_models.concepts.bank import ConceptBank, LinearCAV
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
@@ -284,14 +284,14 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
         return _from_skops(arrays)
     given: Any = offered.get(card.model)
     if given is None:
-        points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-        if card.model not in points:
+        named = {point.name: point for point in points(ENTRY_POINTS)}
+        if card.model not in named:
             raise ModelError(
                 f"its estimator {card.estimator} is made by {card.model!r}, "
                 f"which no installed package offers as an entry point of {ENTRY_POINTS}: "
                 "install that package, or in Python load_model(file, offered={name: estimator})"
             )
-        given = points[card.model].load()
+        given = named[card.model].load()
     made = as_spec(card.model, given).make(card.seed)
     if not isinstance(made, GivesArrays) or type(made).__name__ != card.estimator:
         raise ModelError(f"it is of a {card.estimator}; {card.model!r} is a {type(made).__name__} here")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -25,10 +26,15 @@ from tests.film.page.invented import invented_film, with_model
 from tests.planted_models import codebook
 
 
+@pytest.fixture(scope="module")
+def scored_once(tmp_path_factory, trained):
+    return scored_film(tmp_path_factory.mktemp("scored"), trained, "tt1", end_s=120.0)
+
+
 @pytest.fixture
-def place(tmp_path, trained):
-    folder, timeline = scored_film(tmp_path, trained, "tt1", end_s=120.0)
-    return folder, timeline, codebook(tmp_path)
+def place(tmp_path, scored_once):
+    folder, timeline = scored_once
+    return shutil.copytree(folder, tmp_path / folder.name), timeline, codebook(tmp_path)
 
 
 def judge(made, start, end, level="calm", who="AB", **more):
