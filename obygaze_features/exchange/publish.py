@@ -284,6 +284,8 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
 
     The library skips what is there already, so that a stopped push resumes.
     """
+    from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - obygaze[remote]
+
     last = [DIGESTS, TAG_DIGESTS]
     with asking_hub(target.where):
         parent = api.dataset_info(target.repository).sha  # another push meanwhile is refused by the Hub
@@ -299,4 +301,28 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
                 parent_commit=parent,
             )
             parent = done.oid
-    return replace(target, commit=done.oid).where
+        pushed = replace(target, commit=done.oid)
+        tree = api.list_repo_tree(
+            target.repository,
+            target.folder.rstrip("/") or None,
+            repo_type="dataset",
+            revision=done.oid,
+            recursive=True,
+        )
+        there = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
+    # The library holds to `parent_commit` in the first of its commits alone.
+    for name, digest in {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}.items():
+        entry = there.get(target.folder + name)
+        if entry is None or (
+            entry.lfs.sha256 != digest if entry.lfs else entry.blob_id != _blob(source, name)
+        ):
+            raise StoreError(
+                f"{pushed.where}/{name}: another push came in between: push again, which goes on"
+            )
+    return pushed.where
+
+
+def _blob(files: StoreFiles, name: str) -> str:
+    """Return the digest by which Git knows a file."""
+    data = files.read(name)
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -17,6 +17,9 @@ from obygaze_features.store.store_files import FolderFiles
 _PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([\w./-]+?))?((?:/[\w.-]+)*)")
 _PINNED = re.compile(r"[0-9a-f]{40}")
 
+LOST_ON_HUB = (409, 412)
+"""What the Hub answers if the parent commit is no longer the last one."""
+
 
 @dataclass(frozen=True)
 class HubFiles(Listed):
@@ -111,6 +114,8 @@ def asking_hub(where: str) -> Iterator[None]:
         raise FileNotFoundError(2, "the Hub has no such file", where) from None
     except HfHubHTTPError as error:
         code = error.response.status_code
+        if code in LOST_ON_HUB:
+            raise StoreError(f"{where}: another push came in between: push again, which goes on") from None
         kind = InterruptedTransferError if code >= 500 or code in (408, 429) else StoreError
         raise kind(f"{where}: {line_of(error)}") from None
     except HFValidationError as error:

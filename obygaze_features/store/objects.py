@@ -13,7 +13,7 @@ from obygaze_features.door import read_bytes
 from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
 from obygaze_features.io import local_path, make_folder, open_binary, write_once, write_whole
 from obygaze_features.locks import locked
-from obygaze_features.store.files_hub import HubFiles, asking_hub, place_of
+from obygaze_features.store.files_hub import LOST_ON_HUB, HubFiles, asking_hub, place_of
 from obygaze_features.store.files_obstore import ObstoreFiles, asking, connect
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_features.store.served import STEP, naming_extra
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 """Attempts in a row that bring a file less than STEP bytes further, after which a download fails."""
 FIRST_WAIT_S = 0.1
-LOST_ON_HUB = (409, 412)
-"""What the Hub answers if the parent commit is no longer the last one."""
 
 Count = Callable[[str, int, int], None]
 """Called with (name, its size so far, new bytes)."""

@@ -19,12 +19,20 @@ from ..store.toy_stores import sealed, tree
 
 pytestmark = needs("huggingface_hub", "obstore")
 COMMIT = "a" * 40
+CHUNK = "data/features.zarr/toy/pooled/c/0/0"
 
 
 class HubHandler(Handler):
     def do_GET(self):  # noqa: N802 - the name that http.server calls
         path = urlsplit(self.path).path
         self.server.asked.append((self.command, path, ""))
+        if path == "/mended":
+            self.server.flips = set()
+            self.say({})
+            return
+        if path.startswith("/api/datasets/lab/films/tree/"):
+            self.say([self.entry(file) for file in sorted(self.server.root.rglob("*")) if file.is_file()])
+            return
         if path.startswith("/api/datasets/lab/films"):
             self.say({"id": "lab/films", "sha": COMMIT})
             return
@@ -66,6 +74,13 @@ class HubHandler(Handler):
         else:
             self.say({"url": f"{self.server.url}/datasets/lab/films"})
 
+    def entry(self, file):
+        data = file.read_bytes()
+        path = file.relative_to(self.server.root).as_posix()
+        wrong = path in self.server.flips  # another push's
+        oid = hashlib.sha1(b"blob %d\0" % (len(data) + wrong) + data, usedforsecurity=False).hexdigest()
+        return {"type": "file", "path": path, "size": len(data), "oid": oid}
+
     def say(self, document):
         self.answer(200, json.dumps(document).encode(), X_Repo_Commit=COMMIT)
 
@@ -82,8 +97,10 @@ class HubHandler(Handler):
 
 # The client reads HF_ENDPOINT when it is imported: so in a process of its own.
 CLIENT = """
+import os
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 from obygaze_features.store.store import locate
@@ -91,6 +108,15 @@ from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.exchange.publish import push
 from obygaze_features.exchange.transfer import download
 store, copy = Path(sys.argv[1]), Path(sys.argv[2])
+try:
+    push(FolderFiles(store), "hf://datasets/lab/films")
+except StoreError as error:  # another push was faster
+    print(error)
+try:
+    push(FolderFiles(store), "hf://datasets/lab/films")
+except StoreError as error:  # another push was faster with a file
+    print(error)
+urlopen(os.environ["HF_ENDPOINT"] + "/mended")
 print(push(FolderFiles(store), "hf://datasets/lab/films"))
 download(locate("hf://datasets/lab/films@v1"), copy)
 print(open_store("hf://datasets/lab/films").fingerprint)
@@ -105,6 +131,7 @@ def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
     store = sealed(tmp_path, 20)
     (tmp_path / "hub").mkdir()
     with serving(tmp_path / "hub", HubHandler) as site:
+        site.beaten, site.flips = 2, {CHUNK}
         settings = {
             "HF_ENDPOINT": site.url,
             "HF_HOME": str(tmp_path / "home"),
@@ -114,7 +141,9 @@ def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
         }
         done = python("-c", CLIENT, store, tmp_path / "copy", env={**os.environ, **settings})
         asked = site.asked
-    place, fingerprint, missing = done.stdout.splitlines()
+    lost, mixed, place, fingerprint, missing = done.stdout.splitlines()
+    assert lost.endswith("push again, which goes on")
+    assert f"{CHUNK}: another push" in mixed
     assert place == f"hf://datasets/lab/films@{COMMIT}"
     assert fingerprint == open_store(store).fingerprint
     assert "nothing/data/features.zarr/zarr.json: missing" in missing

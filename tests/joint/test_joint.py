@@ -72,6 +72,14 @@ def test_standardising_is_that_of_all_clips(joint, together):
     close(planes.scale, scaler.scale_)
 
 
+def test_constant_features_are_not_scaled_and_those_far_from_zero_are(labs):
+    data = labs["a"]
+    X = data.X + np.float32(100)
+    X[:, 0] = 7
+    planes = join([gram(replace(data, X=X), TASK, least=10)]).linear(penalty=1.0)
+    close(planes.scale, StandardScaler().fit(X[np.isin(data.levels, ["calm", "violent"])]).scale_)
+
+
 @pytest.mark.parametrize("penalty", [1e-3, 1.0, 300.0])
 def test_ridge_regression_is_scikit_learns_on_all_clips(joint, together, penalty):
     X, y, _, _ = together
@@ -156,6 +164,7 @@ def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, together, t
             break
     assert number < 10
     close(step.planes.weights[0], expected.coef_[0])
+    assert step.planes.penalties == [2.0]
     close(step.planes.decision_function(X)[:, 0], expected.decision_function(Z))
 
 
@@ -179,6 +188,7 @@ def test_a_kept_joint_model_scores_clips_as_it_is(joint, labs, together, tmp_pat
         model = om.load_model(tmp_path / "joint.model")
         scores = planes.distances(X) if concept else planes.decision_function(X)
         close(model.logits(X), scores[:, 0])
+        assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
         assert (model.calibration, model.out_of_distribution) == (None, None)
         assert model.card.n_positives == (present[:, 0] if concept else y).sum()
         assert set(model.card.movies) == set(sum(LABS.values(), ()))
@@ -196,8 +206,9 @@ def test_films_of_few_clips_are_left_out_and_counted(labs):
     few = gram(data, TASK, least=10)
     assert few.about.movies == ["f1", "f2"]
     assert few.about.left_out.keys() == {"f0"}
-    with pytest.raises(ModelError):
-        gram(data, TASK, least=1000)
+    for wrong in (data, replace(data, group=None), replace(data, modalities=("b",))):
+        with pytest.raises(ModelError):
+            gram(wrong, TASK, least=1000 if wrong is data else 10)
 
 
 def test_sums_that_do_not_belong_together_are_refused(labs):
@@ -212,7 +223,12 @@ def test_sums_that_do_not_belong_together_are_refused(labs):
 
 def test_what_cannot_be_fitted_is_refused(labs):
     alone = join([gram(labs["c"], TASK, least=10)])
+    two = join([gram(labs["a"].take(labs["a"].movies != "f0"), TASK, least=10)])
+    assert len(two.about.movies) == 2
+    assert np.isfinite(two.linear().losses).all()
+    violent = join([gram(labs["b"].take(labs["b"].levels == "violent"), TASK, least=5)])
     for fit in (
+        lambda: violent.linear(penalty=1.0),  # all of its clips are positive
         alone.linear,  # one film: no penalty can be chosen
         lambda: alone.cav("Gun"),  # in none of its clips
         lambda: alone.cav("Rain"),
@@ -245,6 +261,16 @@ def beyond_what_three_can(products, *_):
         products[:, first, second] = products[:, second, first] = size
 
 
+def faint(products, *_):
+    """Let two columns of tiny variance, and nothing else, go along with each other more than they can."""
+    products[:, :2] = products[:, :, :2] = 0
+    products[:, :2, :2] = np.array([[1.0, 9.0], [9.0, 1.0]]) * 1e-14
+
+
+def lopsided(products, *_):
+    products[:, 0, 1] *= 0.9
+
+
 def without_variance(products, d, _):
     products[:, d, d] = 0
     products[:, d, :d] = products[:, :d, d] = 0
@@ -263,6 +289,8 @@ def renamed(*movies):
     "spoil",
     [
         with_products(stretched),
+        with_products(faint),
+        with_products(lopsided),
         with_products(without_variance),
         with_products(beyond_what_three_can),
         with_products(together_too_often),
@@ -344,6 +372,12 @@ def with_level(data, row, level):
     return replace(data, labels=replace(data.labels, levels=levels))
 
 
+def with_concept(data, row):
+    present = data.labels.present.copy()
+    present[row, 0] ^= True
+    return replace(data, labels=replace(data.labels, present=present))
+
+
 def test_sums_that_differ_from_earlier_ones_in_a_few_clips_are_refused(labs, tmp_path):
     """Subtracted, they give the features of these clips, whatever `least` is."""
     data = labs["a"]
@@ -355,10 +389,22 @@ def test_sums_that_differ_from_earlier_ones_in_a_few_clips_are_refused(labs, tmp
     d = data.X.shape[1]
     assert (raw[0] - raw[1])[0, :d, d] == pytest.approx(data.X[own[0]], abs=1e-9)
     fewer = data.take(np.delete(np.arange(len(data)), own[0]))
-    for other in (mended, fewer):
+    for other in (mended, fewer, with_concept(data, own[0])):
         with pytest.raises(ModelError, match="f0"):
             given_out(other, tmp_path)
     assert len((tmp_path / RECORD).read_text("utf-8").splitlines()) == len(sums.about.movies)
+
+
+def test_each_film_is_recorded_once_for_each_choice_of_clips(labs, tmp_path):
+    """Of films that differ in many clips, or of whose clips a concept alone differs, both are given out."""
+    data = labs["b"]
+    films = len(given_out(data, tmp_path, least=2).about.movies)
+    first = np.flatnonzero(data.movies == "f3")
+    half = data.take(np.delete(np.arange(len(data)), first[: len(first) // 2]))
+    for times in range(2):
+        for given in (half, data):
+            given_out(given, tmp_path, least=2)
+            assert len((tmp_path / RECORD).read_text("utf-8").splitlines()) == films + 1, times
 
 
 def test_the_same_clips_again_and_other_features_are_given_out(labs, tmp_path):

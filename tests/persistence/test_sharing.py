@@ -18,6 +18,7 @@ from obygaze_models.persistence.sharing import describe_model, pull_model, push_
 from obygaze_models.persistence.zoo_list import LIST, default_zoo, find_entry, read_zoo
 from tests.exchange.conftest import bucket, s3_endpoint  # noqa: F401 - fixtures
 from tests.exchange.test_hub import COMMIT, HubHandler
+from tests.persistence.model_files import edited
 from tests.planted_models import corpus, make_shelf
 from tests.process import python
 from tests.store.serving import serving
@@ -178,9 +179,12 @@ def test_names_are_looked_up_and_files_come_first(kept, zoo, tmp_path, monkeypat
     assert default_zoo().endswith("zoo")
 
 
-def test_a_model_without_a_licence_is_not_shared(tmp_path):
-    with pytest.raises(ModelError):
-        push_model(FROZEN, tmp_path / "zoo", "mine")
+def test_a_model_without_a_licence_is_not_shared_nor_one_that_cannot_be_made(tmp_path):
+    of_nothing = tmp_path / "of-nothing.model"
+    of_nothing.write_bytes(edited(licence="MIT", parameters={}))
+    for model in (FROZEN, of_nothing):
+        with pytest.raises(ModelError):
+            push_model(model, tmp_path / "zoo", "mine")
     assert not (tmp_path / "zoo").exists()
 
 
