@@ -28,8 +28,7 @@ PLANTED = """
 Planted: S clips show Body with Posture, Clothing or Appearance; HN clips other
 concepts, never Body; EN clips none. Visibility, brightness and colour do not
 depend on the level, and each film has a look of its own. So linear and mlp should
-be far above every baseline, the PCBMs above directions that know no concept.
-Drawn shapes look alike: warnings of films that look alike are of them."""
+be far above every baseline, the PCBMs above directions that know no concept."""
 
 
 @click.command()

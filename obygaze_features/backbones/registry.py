@@ -23,6 +23,7 @@ BACKBONES = {
     "efficientnet-lite0": "obygaze_features.backbones.efficientnet:efficientnet_lite0",
     "image": "obygaze_features.backbones.encoders:image",
     "openclip": "obygaze_features.backbones.openclip:openclip",
+    "signature": "obygaze_features.backbones.signature:signature",
     "sound": "obygaze_features.backbones.sound_measures:sound",
     "video": "obygaze_features.backbones.encoders:video",
     "vivit": "obygaze_features.backbones.encoders:vivit",

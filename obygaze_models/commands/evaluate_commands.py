@@ -1,6 +1,5 @@
 """`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -248,12 +247,10 @@ def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[
     for store in dict.fromkeys(stores):
         if "://" in store.where or not has_signatures(store):
             continue
-        pairs = [pair for pair in duplicates(store).pairs if {pair.clip_a, pair.clip_b} <= data.row_of.keys()]
-        films = Counter((pair.movie_a, pair.movie_b) for pair in pairs)
-        for (one, other), n in films.most_common(MOST_NAMED):
+        for shared in duplicates(store, only=data.row_of.keys()).movies[:MOST_NAMED]:
             yield (
-                f"warning: {one} and {other} look alike in {n} pair{'s' * (n > 1)} of clips: if they share "
-                f"pictures, leave one out (obygaze store duplicates {store.where})"
+                f"warning: {shared.movie_a} and {shared.movie_b} look alike in {shared.clips} clips in a "
+                f"row: if they share pictures, leave one out (obygaze store duplicates {store.where})"
             )
 
 
