@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.signature import CELLS, FEATURES, SIGNS, VIEWS
 from obygaze_features.errors import StoreError
 from obygaze_features.screen import Progress, progress_hook
 from obygaze_features.store.group import rows_of
@@ -51,9 +50,15 @@ MOST_MOVIES = 20
 BLOCK = 512
 """Clips whose mean frames, or pairs whose frames, are compared at a time."""
 
-_NAMES = tuple(VIEWS)
+VIEWS = ("frame", "upper", "picture", "inner", "middle")
+CELLS = 12
+SIGNS = 2 * CELLS * (CELLS - 1)
+"""Of a view: differences of [12, 11] across, then [11, 12] down."""
+FEATURES = [*(f"{view}_{k}" for view in VIEWS for k in range(SIGNS)), "texture"]
+"""What a frame of `signature` is, by its provenance: models read it, and import no backbone."""
+
 PAIRS = tuple(
-    (_NAMES.index(a), _NAMES.index(b))
+    (VIEWS.index(a), VIEWS.index(b))
     for a, b in (
         ("frame", "frame"),
         ("upper", "upper"),
@@ -182,7 +187,10 @@ def duplicates(
 
 def has_signatures(store: Store) -> bool:
     """Whether a store has the frames by which pictures are compared."""
-    return GROUP in store.names and "frames" in store[GROUP].arrays
+    if GROUP not in store.names or "frames" not in store[GROUP].arrays:
+        return False
+    named = (store[GROUP].provenance.get("architecture") or {}).get("features")
+    return named == FEATURES and store[GROUP].shape("frames")[2] == len(FEATURES)
 
 
 def likeness(
@@ -362,13 +370,11 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
 
 
 def _frames(store: Store) -> int:
-    """Return how many frames a clip has in a store's signatures, which are of this version."""
+    """Return how many frames a clip has in a store's signatures."""
     if not has_signatures(store):
         raise StoreError(
-            f"{store.where}: has no frames of {GROUP}, by which pictures are compared; extract them: "
-            f"obygaze extract MANIFEST STORE --backbone {GROUP}"
+            f"{store.where}: has no frames of {GROUP} as this version makes them, by which pictures are compared; "
+            f"extract them: obygaze extract MANIFEST STORE --backbone {GROUP}"
         )
-    n_frames, width = store[GROUP].shape("frames")[1:]
-    if width != len(FEATURES):
-        raise StoreError(f"{store.where}: its frames of {GROUP} have {width} values, not {len(FEATURES)}")
+    n_frames: int = store[GROUP].shape("frames")[1]
     return n_frames

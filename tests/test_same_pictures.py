@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from obygaze_features.backbones.signature import CELLS, FEATURES, SIGNS, describe, encode, prepare
 from obygaze_features.errors import StoreError
-from obygaze_features.same_pictures import MOST_MOVIES, ROW, duplicates, mirrored
+from obygaze_features.same_pictures import FEATURES as COMPARED
+from obygaze_features.same_pictures import MOST_MOVIES, ROW, duplicates, has_signatures, mirrored
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
@@ -79,11 +80,12 @@ def sampled(frames, n=8):
 def store_of(folder, clips, movies=None, spans=None):
     """Seal the signatures of clips [F, h, w, 3]."""
     values = np.concatenate([encode(sampled(clip)[None])["frames"] for clip in clips.values()])
-    movies = movies or {name: name for name in clips}
-    known = {"architecture": {"features": list(FEATURES)}}
-    return open_store(
-        seal_arrays(folder, movies, {"signature": {"frames": values}}, n_frames=8, spans=spans, **known)
-    )
+    return seal(folder, values, movies or {name: name for name in clips}, spans)
+
+
+def seal(folder, values, movies, spans=None):
+    groups, known = {"signature": {"frames": values}}, {"architecture": {"features": list(FEATURES)}}
+    return open_store(seal_arrays(folder, movies, groups, n_frames=values.shape[1], spans=spans, **known))
 
 
 def groups(found):
@@ -187,18 +189,18 @@ def test_the_mirrored_signature_is_the_signature_of_the_mirrored_clip(seed):
 
 
 def test_stores_that_cannot_be_compared_are_refused(tmp_path):
-    with pytest.raises(StoreError):
-        duplicates(open_store(sealed(tmp_path, 3)))
     known = store_of(tmp_path / "a", {"one": moving(0)})
-    for frames in (np.ones((1, 4, len(FEATURES)), "f2"), np.ones((1, 8, 3), "f2")):
-        path = seal_arrays(
-            tmp_path / f"s{frames.shape}",
-            {"x": "m"},
-            {"signature": {"frames": frames}},
-            n_frames=frames.shape[1],
-        )
+    shorter = seal(tmp_path / "b", np.ones((1, 4, len(FEATURES)), "f2"), {"x": "m"})
+    other = seal(tmp_path / "c", np.ones((1, 8, 3), "f2"), {"x": "m"})
+    for store in (open_store(sealed(tmp_path, 3)), shorter, other):
         with pytest.raises(StoreError):
-            duplicates(known, open_store(path))
+            duplicates(known, store)
+    assert has_signatures(known)
+    assert not has_signatures(other)
+
+
+def test_the_columns_are_those_that_the_backbone_makes():
+    assert list(FEATURES) == COMPARED
 
 
 def test_the_command_writes_all_clips_and_prints_the_nearest(tmp_path, capsys):
