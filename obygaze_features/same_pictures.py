@@ -373,7 +373,7 @@ def _frames(store: Store) -> int:
     """Return how many frames a clip has in a store's signatures."""
     if not has_signatures(store):
         raise StoreError(
-            f"{store.where}: has no frames of {GROUP} as this version makes them, by which pictures are compared; "
+            f"{store.where}: has no frames of {GROUP}, as this version makes them, to compare; "
             f"extract them: obygaze extract MANIFEST STORE --backbone {GROUP}"
         )
     n_frames: int = store[GROUP].shape("frames")[1]
