@@ -170,7 +170,6 @@ WORKS = {
         $ sed -n '1p;/^tt900000[1-3]-0[01]/s#films/#../demo/films/#p' demo/manifest.csv > ~/few.csv
         extract ~/few.csv ~/clip --workers 2 --n 2 --backbone clip ON inputs/clip
         evaluate ~/few.csv ~/clip --task concept:Body --model cav --texts texts/clip --out ~/zero-shot
-        audit text-directions ~/few.csv ~/clip --texts texts/clip --out ~/text.csv
     """,
     "annotations": """
         manifest import obygaze12 DATA/obygaze12 --out ~/twelve.csv

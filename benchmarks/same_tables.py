@@ -53,7 +53,6 @@ WORKS = {
     "alpha-gaps": "audit alpha --ratings ratings.csv --pairs",
     "saliency": "audit saliency --maps SAMPLES/saliency-maps.zarr --roi SAMPLES/saliency-roi.csv",
     "saliency-whole": "audit saliency --maps SAMPLES/saliency-maps.zarr",
-    "text-directions": "audit text-directions obygaze12.csv twelve-1.0.0 --texts thesaurus-1.0.0",
     "eat-sample": "audit eat --images eat-images-1.0.0 --texts eat-texts-1.0.0 --items SAMPLES/eat-items.csv "
     "--text-items SAMPLES/eat-text-items.csv --tests SAMPLES/eat-tests.json",
     "eat-table1": "audit eat --images sobem-1.0.0 --texts prompts-1.0.0 --published 'CLIP RN50'",

@@ -16,15 +16,13 @@ import obygaze_models as om
 from obygaze_features.manifest import concept_texts
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.concepts.texts import zero_shot_models
-from obygaze_models.report import plain
-from obygaze_studies.text_directions import audit_text_directions
 
 SPACE = "planted sha256:0123"
 WIDTH, N_MOVIES, N_CLIPS = 24, 6, 30
 
 
 def main(folder: Path) -> None:
-    """Search for nudity, then compare the words of concepts with their labels."""
+    """Search for nudity, then score a concept by its words, and by its labels."""
     rng = np.random.default_rng(0)
     codebook = of.builtin_codebook("obygaze12")
     direction = {concept: rng.normal(size=WIDTH) for concept in codebook.visual_concepts}
@@ -58,7 +56,6 @@ def main(folder: Path) -> None:
     models = [*zero_shot_models(data, of.open_store(thesaurus), "concept:Body"), "cav"]
     run = om.evaluate(data, models, task="concept:Body")
     print(run.metrics.query("metric == 'average_precision'")[["model", "pooled", "movie_mean"]])
-    print(plain(audit_text_directions(data, of.open_store(thesaurus))))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,5 @@ from .heads import head_scores as head_scores
 from .heads import node_counts as node_counts
 from .ridge_tuning import Tuned as Tuned
 from .ridge_tuning import tuned_ridge as tuned_ridge
-from .texts import TEXT_KINDS as TEXT_KINDS
 from .texts import TextKind as TextKind
 from .texts import TextVectors as TextVectors
-from .texts import read_concept_texts as read_concept_texts
-from .texts import unit_length as unit_length

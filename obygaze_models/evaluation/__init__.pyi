@@ -28,9 +28,6 @@ from .predictions import COLUMNS as COLUMNS
 from .predictions import Predictions as Predictions
 from .run import Run as Run
 from .run_folder import saved as saved
-from .significance import SHIFTS_AT_ONCE as SHIFTS_AT_ONCE
-from .significance import centred_within as centred_within
-from .significance import circular_shifts as circular_shifts
 from .significance import permutation_pvalues as permutation_pvalues
 from .summary import by_seed as by_seed
 from .summary import summarise as summarise

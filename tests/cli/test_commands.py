@@ -385,8 +385,6 @@ audit gender-score {GENDERS} --mode ge --sheet out/sheet.png --pictures in/pictu
     0 out/c.csv
 audit objects --objects-list in/objects.txt --list-texts out/object-texts.csv
     0 out/object-texts.csv | 2 texts kept in
-audit text-directions in/marked.csv in/marked --texts in/texts --out out/directions.csv
-    0 out/directions.csv
 task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels-json.csv --json
 task mediaeval15 labels in/mediaeval15/clips.csv --out out/labels.csv
     0 | 60 clips kept in | 0 left out
