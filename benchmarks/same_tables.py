@@ -73,8 +73,6 @@ WORKS = {
     "--least .9 --scale 3",
     "m15-score": "task mediaeval15 score --truth DATA/audits/mediaeval_synth/truth.csv "
     "--run violence.trec --run affect.csv",
-    "m15-double": "task mediaeval15 score --truth DATA/audits/mediaeval_synth/truth.csv "
-    "--run violence.trec --double",
     "m15-violence": "task mediaeval15 train m15.csv m15-1.0.0 --subtask violence --run a --external --out runs",
     "m15-affect": "task mediaeval15 train m15.csv m15-1.0.0 --subtask affect --run a --external --out runs",
     "m15-check": "task mediaeval15 check runs --truth m15.csv",

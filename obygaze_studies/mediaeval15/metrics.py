@@ -34,7 +34,7 @@ def held_scores(run: Mapping[str, float], *, double: bool = False) -> NDArray[np
         held = values if double else values.astype(np.float32).astype(np.float64)
     for clip_id, value, score in zip(run, values, held, strict=True):
         if not np.isfinite(score):
-            too_large = "is too large for float32 (try --double)" if np.isfinite(value) else "is not finite"
+            too_large = "is too large for float32" if np.isfinite(value) else "is not finite"
             raise TaskError(f"clip {clip_id!r}: score {value} {too_large}")
     return held
 

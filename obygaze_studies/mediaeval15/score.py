@@ -83,7 +83,7 @@ COLUMNS: Sequence[Column] = (
 )
 
 
-def score_report(truth: Path, runs: Sequence[Path], *, double: bool = False) -> Report:
+def score_report(truth: Path, runs: Sequence[Path]) -> Report:
     """Score the files of runs, affect runs if they end in .csv, against the file of the truth.
 
     Raises
@@ -91,24 +91,44 @@ def score_report(truth: Path, runs: Sequence[Path], *, double: bool = False) -> 
     TaskError
         Two runs have one name; or as `score_run` raises.
     """
-    # Digests, and names without their folders, which differ between machines.
-    inputs = [{"name": path.name, "sha256": file_sha256(path)} for path in (truth, *runs)]
     refuse_twins((path.stem for path in runs), "rename a run, or score them apart: two are named")
     clips = read_annotations(truth)
     parts = [
-        score_run(
-            path.stem, (read_affect if path.suffix == ".csv" else read_trec)(path), clips, double=double
-        )
+        score_run(path.stem, (read_affect if path.suffix == ".csv" else read_trec)(path), clips)
         for path in runs
     ]
-    rows, notices = [row for own, _ in parts for row in own], [notice for _, own in parts for notice in own]
-    held = "double" if double else "float32"
-    return make_report(rows, notices, {"inputs": inputs, "scores_held_as": held})
+    data, notices = (
+        pd.DataFrame([row for own, _ in parts for row in own]),
+        [n for _, own in parts for n in own],
+    )
+    beside = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
+    printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(beside)]
+    shown = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
+    official = [row for row in shown if row["measure"] in OFFICIAL]
+    draw = drawn_by(
+        "draw_bars",
+        labels=["{run}\n{on} (by chance {chance:.3f})".format_map(row) for row in official],
+        series={"official measure": [row["value"] for row in official]},
+        axis="average precision (map) of violence, accuracy of valence and arousal",
+        published={"official measure": [row["published"] for row in official]},
+    )
+    # Digests, and names without their folders, which differ between machines.
+    inputs = [{"name": path.name, "sha256": file_sha256(path)} for path in (truth, *runs)]
+    return Report(
+        name="scores",
+        title="MediaEval 2015 Affective Impact of Movies",
+        notes=(*NOTES, *printed, *notices),
+        answers=tuple(
+            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row) for row in official
+        ),
+        blocks=(block("Measures", COLUMNS, shown),),
+        data=data,
+        record={"inputs": inputs, "scores_held_as": "float32"},
+        pictures=(Picture("scores", "The official measures of every run", draw),),
+    )
 
 
-def score_run(
-    name: str, run: Any, clips: Sequence[Annotated], *, double: bool
-) -> tuple[list[Row], list[str]]:
+def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row], list[str]]:
     """Score a run of either subtask, as its file was read, against the truth's test clips.
 
     Returns
@@ -122,7 +142,7 @@ def score_run(
         The truth lacks the labels, the run the topic, or a score is not finite.
     """
     wanted, rows, notices = scored_clips(clips), [], []
-    parts = [_violence(name, run, wanted, double)] if set(run) != set(AXES) else []
+    parts = [_violence(name, run, wanted)] if set(run) != set(AXES) else []
     parts += [_axis(axis, run[axis], true_classes(wanted, axis)) for axis in AXES if not parts]
     for on, values, chance, said, n_clips in parts:
         about = {"run": name, "subtask": "violence" if on == TOPIC else "affect", "on": on}
@@ -134,14 +154,14 @@ def score_run(
     return rows, notices
 
 
-def _violence(name: str, run: Mapping[str, Any], wanted: Sequence[Annotated], double: bool) -> Part:
+def _violence(name: str, run: Mapping[str, Any], wanted: Sequence[Annotated]) -> Part:
     judged = violence_qrels(wanted)
     if not judged:
         raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
     if TOPIC not in run:
         raise TaskError(f"run {name}: no topic {TOPIC}, but {', '.join(sorted(run))}")
     scores: Mapping[str, float] = run[TOPIC]
-    result = measures(scores, judged, double=double)
+    result = measures(scores, judged)
     n_relevant, n = int(result["num_rel"]), len(judged)
     missing, strange = len(judged.keys() - scores.keys()), len(scores.keys() - judged.keys())
     notices = {
@@ -149,7 +169,7 @@ def _violence(name: str, run: Mapping[str, Any], wanted: Sequence[Annotated], do
         f"{missing} of {n} judged clips are missing from the run; relevant ones add 0": missing,
         f"{strange} clips of the run are not judged; they count as not relevant": strange,
     }
-    said = [what for what, so in notices.items() if so] + _tied(tie_share(scores, double=double))
+    said = [what for what, so in notices.items() if so] + _tied(tie_share(scores))
     return TOPIC, result, {"map": expected_average_precision(n, n_relevant)}, said, n
 
 
@@ -173,38 +193,6 @@ def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Par
 def _tied(share: float) -> list[str]:
     words = f"{share:.0%} of the clips tie with another; their order, and so AP, follows file names"
     return [words] if share > TIE_WARNING else []
-
-
-def make_report(rows: Sequence[Row], notices: Sequence[str], record: Mapping[str, object]) -> Report:
-    """Make the report of scored runs: a table, and a figure of the official measures."""
-    data = pd.DataFrame(rows)
-    beside = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
-    printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(beside)]
-    shown = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
-    official = [row for row in shown if row["measure"] in OFFICIAL]
-    draw = drawn_by(
-        "draw_bars",
-        labels=["{run}\n{on} (by chance {chance:.3f})".format_map(row) for row in official],
-        series={"official measure": [row["value"] for row in official]},
-        axis="average precision (map) of violence, accuracy of valence and arousal",
-        published={"official measure": [_defined(row["published"]) for row in official]},
-    )
-    return Report(
-        name="scores",
-        title="MediaEval 2015 Affective Impact of Movies",
-        notes=(*NOTES, *printed, *notices),
-        answers=tuple(
-            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row) for row in official
-        ),
-        blocks=(block("Measures", COLUMNS, shown),),
-        data=data,
-        record=record,
-        pictures=(Picture("scores", "The official measures of every run", draw),),
-    )
-
-
-def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 # --- checks of a folder of runs

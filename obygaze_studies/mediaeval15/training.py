@@ -179,70 +179,6 @@ def called_ranks(
     return ranks
 
 
-def make_run(
-    sides: DevAndTest,
-    manifest: Manifest,
-    subtask: Subtask,
-    name: str,
-    spec: ModelSpec,
-    *,
-    external: bool = False,
-    seed: int = 0,
-) -> tuple[str, dict[str, Any]]:
-    """Train a model and write a run of its answers: the text of its file, and its record.
-
-    Parameters
-    ----------
-    sides, manifest
-        The clips and what they were loaded from.
-    name
-        Of the run.
-    external
-        Whether the run is marked as using external data.
-
-    Raises
-    ------
-    TaskError
-        The features may have seen external data and the run is not marked; or as `train_violence` raises.
-    """
-    data = sides.data
-    if sides.pretrained is not False and not external:
-        made = (
-            "were made with pretrained weights, which have seen external data"
-            if sides.pretrained
-            else "were imported, and their provenance does not exclude external data"
-        )
-        raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
-    if subtask == "violence":
-        scores, selection = train_violence(sides, spec, seed=seed)
-        text = trec_lines(scores, name)
-    else:
-        calls, selection = train_affect(sides, spec, seed=seed)
-        text = affect_lines(calls)
-    return text, {
-        "run": name,
-        "subtask": subtask,
-        "external_data": external,
-        "model": {"name": spec.name, **spec.settings()},
-        "seed": seed,
-        "store": data.store,
-        "backbone": data.backbone,
-        "pretrained": sides.pretrained,
-        "features": data.features,
-        "pool": data.pool,
-        "manifest_sha256": manifest.digest(),
-        "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
-        "dev_movies": sorted(set(data.movies[sides.dev].tolist())),
-        "dev_clips": len(sides.dev),
-        "test_clips": len(sides.test),
-        "excluded": {
-            side: [{"clip_id": exclusion.clip_id, "reason": exclusion.reason} for exclusion in left_out]
-            for side, left_out in sides.excluded.items()
-        },
-        "selection": selection,
-    }
-
-
 def train(
     manifest: Manifest,
     store: Store,
@@ -253,22 +189,53 @@ def train(
     out: Path,
     backbone: str | None,
     force: bool,
-    **how: Any,
+    external: bool = False,
+    seed: int = 0,
 ) -> Answer:
-    """Train a model of the zoo by its name, and write a run and its record; `how` as for `make_run`."""
+    """Train a model of the zoo by its name, and write a run and its record.
+
+    Raises
+    ------
+    TaskError
+        The features may have seen external data and the run is not marked; or as `train_violence` raises.
+    """
     file = RunFile(out, subtask, name)
     refuse_existing(file.path, force=force)  # before the work, so that nobody waits for a refusal
     (spec,) = find_models([model], BUILTIN_MODELS)
     sides = load_sides(store, manifest, backbone=backbone)
-    text, record = make_run(sides, manifest, subtask, name, spec, **how)
-    write_run(file, text, record)
+    data, pretrained = sides.data, sides.pretrained
+    if pretrained is not False and not external:
+        made = (
+            "were made with pretrained weights, which have seen external data"
+            if pretrained
+            else "were imported, and their provenance does not exclude external data"
+        )
+        raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
+    learn: Any = train_violence if subtask == "violence" else train_affect
+    called, selection = learn(sides, spec, seed=seed)
+    excluded = {
+        side: [{"clip_id": each.clip_id, "reason": each.reason} for each in left_out]
+        for side, left_out in sides.excluded.items()
+    }
+    record = {"run": name, "subtask": subtask, "external_data": external}
+    record |= {"model": {"name": spec.name, **spec.settings()}, "seed": seed, "pretrained": pretrained}
+    record |= {each: getattr(data, each) for each in ("store", "backbone", "features", "pool")}
+    record |= {
+        "manifest_sha256": manifest.digest(),
+        "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
+        "dev_movies": sorted(set(data.movies[sides.dev].tolist())),
+        "dev_clips": len(sides.dev),
+        "test_clips": len(sides.test),
+        "excluded": excluded,
+        "selection": selection,
+    }
+    write_run(file, trec_lines(called, name) if subtask == "violence" else affect_lines(called), record)
     lines = []
-    for what, selected in record["selection"].items():
+    for what, selected in selection.items():
         chosen = "".join(f"{tried['name']}, " for tried in selected["candidates"] if tried["chosen"])
         lines.append(f"{what}: {chosen}of {selected['dev_clips']} labelled dev clips")
-    excluded = record["excluded"]
     missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
-    lines.append(f"{file.path}: {record['test_clips']} test clips{missing}")
+    lines.append(f"{file.path}: {len(sides.test)} test clips{missing}")
     remarks = [f"excluded {each['clip_id']}: {each['reason']}" for side in excluded.values() for each in side]
     return Answer(document=record, text="\n".join(lines), remarks=remarks)
 
