@@ -11,6 +11,8 @@ import pytest
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest.spans.sources import SpanSource
 from obygaze_features.plugins import offered
+from obygaze_film.commands import film_output
+from obygaze_film.exchange import FORMATS
 
 from . import lab_package
 
@@ -64,6 +66,10 @@ def test_a_package_adds_an_audit_with_its_command(tmp_path):
     subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, check=True, capture_output=True)
     assert (tmp_path / "found.csv").read_text() == "image_id,caption\nb,a sleeping cat\n"
     assert json.loads((tmp_path / "found.json").read_text())["record"]["audit"] == "lab-longest"
+
+
+def test_the_command_offers_every_format_of_films():
+    assert set(film_output.FORMATS) == set(FORMATS) - set(film_output.ADDED)
 
 
 def test_an_entry_point_of_another_class_is_refused_by_its_name(tmp_path, monkeypatch):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from obygaze_film.timeline import Timeline
 
-FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "jsonld", "iiif", "csv")
+FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "textgrid", "rttm", "jsonld", "iiif", "csv")
+"""Names of those of `exchange.registry`, which is slow to import."""
 ADDED = tuple(point.name for point in points("obygaze.exporters"))
 
 TIERS = ("segments", "level", "concepts", "shots", "subtitles")
