@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
-from zarr.codecs import BytesCodec, Crc32cCodec
 
 from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import ObygazeError
@@ -366,6 +364,9 @@ def _make(
     folder: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any], progress: Progress | None
 ) -> None:
     """Reduce all clips into a folder."""
+    import zarr  # noqa: PLC0415 - a fifth of a second, for which reading need not wait
+    from zarr.codecs import BytesCodec, Crc32cCodec  # noqa: PLC0415
+
     shape = (len(group), fitted.n_vectors, fitted.rule.size or fitted.n_features)
     empty(folder)  # of a stopped pass
     node = zarr.open_group(folder, mode="w-", zarr_format=3, attributes={ATTRIBUTE: card})

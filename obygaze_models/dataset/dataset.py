@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Codebook
@@ -16,6 +15,9 @@ from obygaze_models.dataset.features import Features, StoredClips, read_array
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol.targets import Labels
 from obygaze_models.reduction import ReducedTokens
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Reads = Literal[Features, "seconds"]
 """What a model reads of each clip: features, or its length alone."""
@@ -136,6 +138,8 @@ class Dataset:
         return f"Dataset({what}, X {list(self.X.shape)})"
 
     def _repr_html_(self) -> str:
+        import pandas as pd  # noqa: PLC0415 - loading needs no pandas
+
         levels = pd.Series(self.levels, name="clips").value_counts(sort=False).to_frame()
         return f"<div><strong>{escape(repr(self))}</strong>{levels.to_html()}</div>"
 
@@ -155,8 +159,10 @@ class Dataset:
         return self.labels.levels
 
     @cached_property
-    def present(self) -> pd.DataFrame:
+    def present(self) -> "pd.DataFrame":
         """Presence of each visual concept in each clip [N, K], 1 or 0; the columns name the concepts."""
+        import pandas as pd  # noqa: PLC0415 - loading needs no pandas
+
         return pd.DataFrame(self.labels.present.astype(np.float64), columns=list(self.labels.concepts))
 
     @cached_property
