@@ -18,7 +18,7 @@ from obygaze_models.models.linear import CLIP
 from obygaze_models.models.spec import ModelSpec
 
 FEWEST_MOVIES = 3
-"""Movies in which a concept is marked, so that it is in two whatever movie is left out."""
+"""Movies in which a concept is there, and absent, so that it is in two whatever movie is left out."""
 
 
 def fused_by_concepts(data: Dataset) -> list[ModelSpec]:
@@ -60,11 +60,14 @@ def fused_by_concepts(data: Dataset) -> list[ModelSpec]:
     for modality in data.modalities:
         kind = modality.name if modality.name in words else perceived(modality.provenance)
         own = [concept.name for concept in data.codebook.concepts if concept.conveyed == kind != ""]
-        marked = [name for name in own if len(np.unique(data.movies[data.labels.has(name)])) >= FEWEST_MOVIES]
+        there = np.isfinite(data.X[:, modality.start : modality.stop]).all(axis=1)
+        movies = data.movies[there]
+        marked = [name for name in own if _is_learnable(data.labels.has(name)[there], movies, FEWEST_MOVIES)]
         if not marked:
             names = ", ".join(f"{word}=STORE" for word in sorted(words))
             raise ModelError(
-                f"modality {modality.name}: no concept that is {kind} is marked in {FEWEST_MOVIES} movies"
+                f"modality {modality.name}: no concept that is {kind} is there and absent in "
+                f"{FEWEST_MOVIES} movies each, of the {len(np.unique(movies))} that have this modality"
                 if kind
                 else f"modality {modality.name}: nobody knows what its store perceives: name it, {names}"
             )
@@ -155,6 +158,6 @@ class ConceptsByModality(LogitClassifier):
         return self.head_.decision_function(np.concatenate(values, axis=1))
 
 
-def _is_learnable(marked: NDArray[np.bool_], movies: NDArray[np.str_]) -> bool:
-    """Return whether a concept is there and absent whatever movie is left out."""
-    return len(np.unique(movies[marked])) > 1 and len(np.unique(movies[~marked])) > 1
+def _is_learnable(marked: NDArray[np.bool_], movies: NDArray[np.str_], fewest: int = 2) -> bool:
+    """Return whether a concept is there, and absent, in some number of movies."""
+    return all(len(np.unique(movies[own])) >= fewest for own in (marked, ~marked))

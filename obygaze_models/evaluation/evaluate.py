@@ -188,7 +188,9 @@ def evaluate(
                 "movie": fold.name,
                 "seed": fold.seed,
                 "train_clips": len(fold.split.train),
-                "train_positives": int((learnt[fold.split.train] == 1).sum()),
+                "train_positives": int(
+                    np.any([codes[fold.split.train] == 1 for codes in learnt.values()], axis=0).sum()
+                ),
                 "tested": {
                     name: int((codes[fold.split.test] != NOT_ASKED).sum())
                     for name, codes in test_codes.items()
@@ -281,15 +283,16 @@ def _without_seen_scores(
 
 def _folds(
     data: Dataset,
-    learnt: NDArray[np.int64],
+    learnt: Mapping[str, NDArray[np.int64]],
     test_codes: Mapping[str, NDArray[np.int64]],
     seeds: Sequence[int],
     *,
     seen: bool,
 ) -> Iterator[SeededFold]:
     """Cut the clips into folds, each under each seed."""
-    learnable = learnt != NOT_ASKED
-    testable = np.any([codes != NOT_ASKED for codes in test_codes.values()], axis=0)
+    learnable, testable = (
+        np.any([codes != NOT_ASKED for codes in several.values()], axis=0) for several in (learnt, test_codes)
+    )
     used = np.flatnonzero(learnable | testable)
     ids, movies = tuple(data.clip_ids[used].tolist()), tuple(data.movies[used].tolist())
     cut = (learnable[used], testable[used])
@@ -303,13 +306,14 @@ def _folds(
             tested = np.unique(data.movies[own.test])
             grouped = seen or len(tested) > 1
             name = f"{'block' if seen else 'fold'} {split.fold}" if grouped else str(tested[0])
-            y = learnt[own.train]
-            for label, kind in ((1, "positive"), (0, "negative")) if y.max() <= 1 else ():
-                if not (y == label).any():
-                    raise ProtocolError(
-                        f"without {'' if grouped else 'movie '}{name} there is no {kind} clip to learn from: "
-                        "both classes must be in at least 3 movies"
-                    )
+            for end, codes in learnt.items():
+                y = codes[own.train]
+                for label, kind in ((1, "positive"), (0, "negative")) if y.max() <= 1 else ():
+                    if not (y == label).any():
+                        raise ProtocolError(
+                            f"without {'' if grouped else 'movie '}{name} there is no {kind} clip"
+                            f"{_by(end)} to learn from: both classes must be in at least 3 movies"
+                        )
             context_rows = own.train
             if not seen:
                 context_rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own.train])))
@@ -317,9 +321,14 @@ def _folds(
 
 
 def _check_classes(
-    data: Dataset, train: Target, learnt: NDArray[np.int64], test_codes: Mapping[str, NDArray[np.int64]]
+    data: Dataset,
+    train: Target,
+    learnt: Mapping[str, NDArray[np.int64]],
+    test_codes: Mapping[str, NDArray[np.int64]],
 ) -> None:
-    for side, codes in (("trained on", learnt), *(("tested on", codes) for codes in test_codes.values())):
+    sides = {f"trained on{_by(end)}": codes for end, codes in learnt.items()}
+    sides |= {f"tested on ({name})": codes for name, codes in test_codes.items()}
+    for side, codes in sides.items():
         rows = codes != NOT_ASKED
         for rank in range(train.n_classes) if train.kind != "ordinal" else (0, train.n_classes - 1):
             if not (codes == rank).any():
@@ -328,7 +337,12 @@ def _check_classes(
                     f"no {kind} clip to be {side}: {int(rows.sum())} clips with features, "
                     f"of the levels {', '.join(np.unique(data.levels[rows])) or 'none'}"
                 )
-    _refuse_labels(data, {train.name: learnt, **test_codes})
+    _refuse_labels(data, {f"{train.name}{end}": codes for end, codes in learnt.items()} | {**test_codes})
+
+
+def _by(end: str) -> str:
+    """Name the annotator whose labels models with this end of their names are trained on."""
+    return f" by {end.removeprefix('@')}" if end else ""
 
 
 def _refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> None:
@@ -403,6 +417,9 @@ def _fit(
     if "present" in requests:
         given["present"] = data.present.loc[rows, list(concepts)]
     number = seed_of(fold.seed, fold.name)
-    if target.kind == "ordinal":
-        return fit_ordinal(spec, number, X[rows], y, n_levels=target.n_classes, **given)
-    return fit(spec, number, X[rows], y, **given)
+    try:
+        if target.kind == "ordinal":
+            return fit_ordinal(spec, number, X[rows], y, n_levels=target.n_classes, **given)
+        return fit(spec, number, X[rows], y, **given)
+    except ProtocolError as error:
+        raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error

@@ -44,10 +44,12 @@ class Asked:
     by_annotator: bool = False
 
     @property
-    def any_learnt(self) -> Codes:
-        """A label of each clip that some model is trained on [N]."""
-        every = [codes for several in self.learnt.values() for codes in several]
-        return np.select([codes != NOT_ASKED for codes in every], every, NOT_ASKED)
+    def any_learnt(self) -> dict[str, Codes]:
+        """A label of each clip that models are trained on [N], by the end of their names."""
+        return {
+            end: np.select([codes != NOT_ASKED for codes in several], several, NOT_ASKED)
+            for end, several in self.learnt.items()
+        }
 
 
 def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> Asked:

@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.dataset import Dataset
-from obygaze_models.errors import ModelError
+from obygaze_models.errors import ModelError, ProtocolError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
 from obygaze_models.models.grouped_selection import Candidate, GroupedSelection, mean_score, scores_of
 from obygaze_models.models.linear import CLIP, PENALTIES, ClippedScaler, standardise
@@ -28,6 +28,7 @@ from obygaze_models.models.registry import BUILTIN_MODELS, find_models
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.held_out import HeldOut
+from obygaze_models.protocol.selection import inner_folds
 
 How = Literal["concat", "late", "max", "mean"]
 HOW: tuple[How, ...] = ("concat", "late", "max", "mean")
@@ -173,7 +174,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         Raises
         ------
         ValueError
-            No clip has all modalities, or a set's clips are of one class alone.
+            The clips that have all modalities are too few for inner folds.
         """
         features, movies = np.asarray(X), np.asarray(groups)
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
@@ -185,10 +186,11 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
             rows = there[:, list(pattern)].all(axis=1)
             own = [features[rows][:, self.columns[index]] for index in pattern]
             joined = _Joined(self.estimator, self.how)
-            if len(np.unique(labels[rows])) < 2:
-                if pattern != everything:
-                    continue  # its clips are scored by a model of fewer modalities
-                raise ValueError("no clips of both classes have all modalities")
+            try:
+                inner_folds(labels[rows], movies[rows])
+            except ProtocolError as error:
+                has = "all its modalities" if len(everything) > 1 else "its modality"
+                raise ValueError(f"too few clips have {has}: {error}") from None
             joined.fit(own, labels[rows], movies[rows])
             exactly = (there[rows] == np.isin(everything, pattern)).all(axis=1)
             own_scores = joined.held_out

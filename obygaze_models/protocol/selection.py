@@ -44,7 +44,9 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
     fold_of_movie = np.empty(names.size, dtype=np.int64)
     # The movies hardest to place go first; lexsort's last key counts most, and names (sorted) settle ties.
     for movie in np.lexsort((-clips, -positives)):
-        fold = int(np.lexsort((held_clips, held_positives))[0])
+        # Those without a positive clip are alike in positives: they would all go to one fold.
+        order = (held_clips, held_positives) if positives[movie] else (held_positives, held_clips)
+        fold = int(np.lexsort(order)[0])
         fold_of_movie[movie] = fold
         held_positives[fold] += positives[movie]
         held_clips[fold] += clips[movie]

@@ -1,5 +1,7 @@
 """Several annotators: models of merged, own and shared labels, tested on each of them beside the others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -162,6 +164,18 @@ def test_experts_need_labels_of_several(corpus):
     manifest, store, _ = corpus
     data = om.load_dataset(store, merge_annotators(manifest))
     with pytest.raises(ProtocolError):
+        om.evaluate(data, ["linear"], "en_s", experts="each")
+
+
+@pytest.mark.parametrize(("n_films", "level"), [(1, ""), (2, ""), (0, "EN")])
+def test_an_annotator_of_too_few_films_is_named(corpus, n_films, level):
+    """Ann's labels would do, and a model of merged ones."""
+    data = om.load_dataset(corpus[1], corpus[0])
+    ben = data.labels.experts["ben"]
+    own = np.isin(ben.movies, FILMS[:n_films])
+    experts = {**data.labels.experts, "ben": replace(ben, levels=np.where(own, ben.levels, level))}
+    data = replace(data, labels=replace(data.labels, experts=experts))
+    with pytest.raises(ProtocolError, match="ben"):
         om.evaluate(data, ["linear"], "en_s", experts="each")
 
 

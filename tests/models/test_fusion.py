@@ -1,10 +1,12 @@
 """Fused models find what is planted in one modality or in both, and mask what clips lack."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import obygaze_models as om
-from obygaze_models.errors import DatasetError, ModelError
+from obygaze_models.errors import DatasetError, ModelError, ObygazeError
 from obygaze_models.models.fusion import HOW, FusedClassifier
 from obygaze_models.models.linear import PENALTIES
 from tests.planted_modalities import planted
@@ -93,6 +95,15 @@ def test_a_clip_that_a_model_has_nothing_of_is_scored_as_the_mean_clip(corpus, h
     assert scores[lacking] == pytest.approx(scores[~lacking].mean(), abs=1e-6)
 
 
+@pytest.mark.parametrize("n_films", [1, 2])
+def test_a_modality_of_too_few_films_is_said(corpus, n_films):
+    data = load(corpus, "seen", "heard")
+    X = data.X.copy()
+    X[~np.isin(data.movies, np.unique(data.movies)[:n_films]), 6:] = np.nan
+    with pytest.raises(ObygazeError, match="modality|modalities"):
+        evaluated(replace(data, X=X), "late")
+
+
 def test_concatenation_weakens_the_penalty_of_the_modality_that_matters(tmp_path):
     corpus = planted(tmp_path, weights=(0.0, 2.0))
     data = load(corpus, "noise", "heard")
@@ -135,7 +146,7 @@ def test_what_cannot_be_fused_is_refused(corpus):
         om.fused(["attention"], data, "late")
     with pytest.raises(ModelError):
         om.fused(["linear"], om.load_dataset(stores["seen"], manifest), "late")
-    with pytest.raises(ValueError, match="both classes"):
+    with pytest.raises(ValueError, match="modality"):
         FusedClassifier(om.linear_probe(), (slice(0, 2),)).fit(
             np.full((4, 2), np.nan), [0, 1, 0, 1], list("abcd")
         )

@@ -21,6 +21,14 @@ def test_whole_movies_are_dealt_so_that_positives_and_clips_even_out():
     assert [int((folds == fold).sum()) for fold in range(4)] == [20, 20, 20, 20]
 
 
+@pytest.mark.parametrize("size", [1, 10])
+def test_movies_without_a_positive_clip_are_dealt_evenly(size):
+    """All are equal in positives: by these alone one fold would get them all."""
+    movies = np.repeat(np.arange(60), size)
+    folds = inner_folds(np.repeat(np.arange(60) < 17, size), movies)
+    assert np.bincount(folds).tolist() == [15 * size] * 4
+
+
 def test_the_order_of_clips_does_not_matter():
     rng = np.random.default_rng(0)
     movies, y = rng.integers(0, 7, 90), rng.integers(0, 2, 90)
