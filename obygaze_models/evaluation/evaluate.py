@@ -142,7 +142,8 @@ def evaluate(
     blocks: list[dict[str, Any]] = []
     selection: list[dict[str, Any]] = []
     curves: list[pd.DataFrame] = []
-    found: dict[tuple[str, int], dict[str, tuple[float, float | None]]] = {}
+    thresholds: dict[tuple[str, int], dict[str, float]] = {}
+    zeros: dict[tuple[str, int], dict[str, float]] = {}
     todo = [
         (fold, spec, asked.learnt[end])
         for fold in folds
@@ -152,12 +153,10 @@ def evaluate(
     for done, (fold, spec, codes) in enumerate(todo):
         X = features[spec.reads, spec.streams]
         model = _fit(spec, fold, data, X, learnt=(train, codes), concepts=concepts[fold.name])
-        zero = (
-            model.mean_score(X, fold.split.train, data.movies)
-            if isinstance(model, Fitted) and spec.looks_at_features
-            else None
-        )
-        found.setdefault((fold.name, fold.seed), {})[spec.name] = model.threshold, zero
+        thresholds.setdefault((fold.name, fold.seed), {})[spec.name] = model.threshold
+        if isinstance(model, Fitted) and spec.looks_at_features:
+            zero = model.mean_score(X, fold.split.train, data.movies)
+            zeros.setdefault((fold.name, fold.seed), {})[spec.name] = zero
         about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed}
         scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
         blocks += [
@@ -195,10 +194,8 @@ def evaluate(
                     name: int((codes[fold.split.test] != NOT_ASKED).sum())
                     for name, codes in test_codes.items()
                 },
-                "thresholds": {name: each for name, (each, _) in found[fold.name, fold.seed].items()},
-                "zeros": {
-                    name: zero for name, (_, zero) in found[fold.name, fold.seed].items() if zero is not None
-                },
+                "thresholds": {**thresholds[fold.name, fold.seed]},
+                "zeros": zeros.get((fold.name, fold.seed), {}),
                 "concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name])),
             }
             for fold in folds

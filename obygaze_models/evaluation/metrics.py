@@ -41,33 +41,29 @@ def _counts(y: LabelArray, called: LabelArray) -> tuple[int, int, int, int]:
     return hits, false_alarms, missed, len(positive) - hits - false_alarms - missed
 
 
-def _f1(hits: int, false_alarms: int, missed: int) -> float:
-    """F1 of one class: 2 TP / (2 TP + FP + FN)."""
-    return 2 * hits / (2 * hits + false_alarms + missed)
+def _f1_of_both(y: LabelArray, called: LabelArray) -> tuple[float, float]:
+    """F1 of the positive and of the negative class, 2 TP / (2 TP + FP + FN); NaN of a class without a clip."""
+    hits, false_alarms, missed, rejected = _counts(y, called)
+    wrong = false_alarms + missed
+    of_positive = 2 * hits / (2 * hits + wrong) if hits + missed else NAN
+    return of_positive, 2 * rejected / (2 * rejected + wrong) if rejected + false_alarms else NAN
 
 
 def f1_pos(y: LabelArray, called: LabelArray) -> float:
     """F1 of the positive class; NaN without a positive clip, where no model could have any but 0."""
-    hits, false_alarms, missed, _ = _counts(y, called)
-    return _f1(hits, false_alarms, missed) if hits + missed else NAN
+    return _f1_of_both(y, called)[0]
 
 
 def f1_macro(y: LabelArray, called: LabelArray) -> float:
     """Mean of the two classes' F1; NaN with one class only."""
-    hits, false_alarms, missed, rejected = _counts(y, called)
-    if not hits + missed or not rejected + false_alarms:
-        return NAN
-    return (_f1(hits, false_alarms, missed) + _f1(rejected, missed, false_alarms)) / 2
+    return sum(_f1_of_both(y, called)) / 2
 
 
 def f1_weighted(y: LabelArray, called: LabelArray) -> float:
     """Mean of the two classes' F1 weighted by their clips; NaN with one class only."""
-    hits, false_alarms, missed, rejected = _counts(y, called)
-    positives, negatives = hits + missed, rejected + false_alarms
-    if not positives or not negatives:
-        return NAN
-    both = positives * _f1(hits, false_alarms, missed) + negatives * _f1(rejected, missed, false_alarms)
-    return both / (positives + negatives)
+    of_positive, of_negative = _f1_of_both(y, called)
+    positives = int(np.count_nonzero(y))
+    return (positives * of_positive + (len(y) - positives) * of_negative) / max(len(y), 1)
 
 
 def balanced_accuracy(y: LabelArray, called: LabelArray) -> float:
@@ -291,40 +287,21 @@ class Metric:
         return self(y, score, called)
 
 
+def _of_calls(name: str, title: str, point: Callable[[LabelArray, LabelArray], float], **how: Any) -> Metric:
+    return Metric(name, title, "called", point, best_constant(point), **how)
+
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("average_precision", "AP", "score", average_precision, random_ranking, by_movie=1),
-        Metric("f1_pos", "F1 (positive)", "called", f1_pos, best_constant(f1_pos), by_movie=3),
+        _of_calls("f1_pos", "F1 (positive)", f1_pos, by_movie=3),
         # Thresholds of different folds move together, and with them how many clips are called at all: an
         # interval from how movies differ covers .70 to .95 of what the method gives on average.
-        Metric(
-            "f1_weighted",
-            "F1 (weighted)",
-            "called",
-            f1_weighted,
-            best_constant(f1_weighted),
-            method_interval=False,
-            by_movie=0,
-        ),
-        Metric(
-            "f1_macro",
-            "F1 (macro)",
-            "called",
-            f1_macro,
-            best_constant(f1_macro),
-            method_interval=False,
-            shown=False,
-            by_movie=0,
-        ),
-        Metric(
-            "balanced_accuracy",
-            "balanced accuracy",
-            "called",
-            balanced_accuracy,
-            fixed(0.5),
-            method_interval=False,
-            by_movie=4,
+        _of_calls("f1_weighted", "F1 (weighted)", f1_weighted, method_interval=False, by_movie=0),
+        _of_calls("f1_macro", "F1 (macro)", f1_macro, method_interval=False, shown=False, by_movie=0),
+        _of_calls(
+            "balanced_accuracy", "balanced accuracy", balanced_accuracy, method_interval=False, by_movie=4
         ),
         Metric("auc", "AUC", "score", auc, fixed(0.5), by_movie=2, answers=True),
     )
