@@ -348,7 +348,7 @@ def builtin_codebook(name: str) -> Codebook:
     ('EN', 'HN', 'NS', 'S')
     """
     if name not in BUILTIN:
-        hint = suggestion(name, {known: known for known in BUILTIN})
+        hint = suggestion(name, BUILTIN)
         raise ManifestError(f"unknown codebook {name!r}{hint}")
     return Codebook(**parts_of(_packaged(f"{name}.codebook.toml")))
 
@@ -370,7 +370,7 @@ def find_codebook(name_or_path: str) -> Codebook:
         return builtin_codebook(name_or_path)
     path = Path(name_or_path)
     if not path.is_file() and path.suffix != ".toml":
-        hint = suggestion(name_or_path, {known: known for known in BUILTIN})
+        hint = suggestion(name_or_path, BUILTIN)
         raise ManifestError(f"{name_or_path}: neither a file nor a built-in codebook{hint}")
     return load_codebook(path)
 
@@ -434,7 +434,7 @@ def _check(codebook: Codebook) -> None:
     check_once([task.name for task in codebook.tasks], "tasks")
     for policy in codebook.policies:
         if policy not in POLICIES:
-            near = suggestion(policy, {name: name for name in POLICIES})
+            near = suggestion(policy, POLICIES)
             raise ManifestError(f"policies: unknown label policy {policy!r}{near}")
     check_once(codebook.policies, "policies")
     for scale in codebook.scales:

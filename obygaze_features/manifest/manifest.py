@@ -320,7 +320,7 @@ def _codebook_of(table: Table) -> Codebook:
         return default_codebook()
     if named in BUILTIN:
         return builtin_codebook(named)
-    near = suggestion(named, {known: known for known in BUILTIN})
+    near = suggestion(named, BUILTIN)
     raise ManifestError(
         f"{table.path}: there is no {beside.name} beside it, and {named!r} is no built-in codebook{near}",
         CODEBOOK_COLUMN,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
+from obygaze_features.manifest.spans.names import suggestion
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank, RandomDirections, ShuffledConcepts, crossfit
 from obygaze_models.concepts.cav_fitting import Floats
@@ -235,11 +235,7 @@ class ConceptBottleneck(LogitClassifier):
         values = self._values(features).copy()
         for concept, quantile in quantiles.items():
             if concept not in self.concepts_:
-                near = get_close_matches(concept, self.concepts_, n=1)
-                hint = (
-                    f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(self.concepts_)}"
-                )
-                raise ConceptError(f"unknown concept {concept!r}: {hint}")
+                raise ConceptError(f"unknown concept {concept!r}{suggestion(concept, self.concepts_)}")
             if not 0 <= quantile <= 1:
                 raise ConceptError(f"concept {concept}: a quantile is between 0 and 1, found {quantile}")
             column = self.concepts_.index(concept)

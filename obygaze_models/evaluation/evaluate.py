@@ -124,8 +124,7 @@ def evaluate(
                 f"{min(turned)!r} is on one side of {train.name}, which is trained, and on the other of "
                 f"{wanted.name}, which is tested: the test would be upside down"
             )
-    asked_for = (models,) if isinstance(models, str) else models
-    specs = models_for(train.kind, asked_for, imbalance=imbalance)
+    specs = models_for(train.kind, (models,) if isinstance(models, str) else models, imbalance=imbalance)
     asked = asked_of(data, train, tests, experts)
     learnt, tests, test_codes = asked.any_learnt, asked.tests, asked.test_codes
     test_codes, kept_out = (test_codes, 0) if test_seen_scores else _without_seen_scores(data, test_codes)
@@ -142,8 +141,9 @@ def evaluate(
     blocks: list[dict[str, Any]] = []
     selection: list[dict[str, Any]] = []
     curves: list[pd.DataFrame] = []
-    thresholds: dict[tuple[str, int], dict[str, float]] = {}
-    zeros: dict[tuple[str, int], dict[str, float]] = {}
+    found: dict[SeededFold, dict[str, dict[str, float]]] = {
+        fold: {"thresholds": {}, "zeros": {}} for fold in folds
+    }
     todo = [
         (fold, spec, asked.learnt[end])
         for fold in folds
@@ -153,10 +153,9 @@ def evaluate(
     for done, (fold, spec, codes) in enumerate(todo):
         X = features[spec.reads, spec.streams]
         model = _fit(spec, fold, data, X, learnt=(train, codes), concepts=concepts[fold.name])
-        thresholds.setdefault((fold.name, fold.seed), {})[spec.name] = model.threshold
+        found[fold]["thresholds"][spec.name] = model.threshold
         if isinstance(model, Fitted) and spec.looks_at_features:
-            zero = model.mean_score(X, fold.split.train, data.movies)
-            zeros.setdefault((fold.name, fold.seed), {})[spec.name] = zero
+            found[fold]["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
         about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed}
         scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
         blocks += [
@@ -194,8 +193,8 @@ def evaluate(
                     name: int((codes[fold.split.test] != NOT_ASKED).sum())
                     for name, codes in test_codes.items()
                 },
-                "thresholds": {**thresholds[fold.name, fold.seed]},
-                "zeros": zeros.get((fold.name, fold.seed), {}),
+                "thresholds": {**found[fold]["thresholds"]},
+                "zeros": found[fold]["zeros"],
                 "concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name])),
             }
             for fold in folds

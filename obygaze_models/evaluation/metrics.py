@@ -42,7 +42,7 @@ def _counts(y: LabelArray, called: LabelArray) -> tuple[int, int, int, int]:
 
 
 def _f1_of_both(y: LabelArray, called: LabelArray) -> tuple[float, float]:
-    """F1 of the positive and of the negative class, 2 TP / (2 TP + FP + FN); NaN of a class without a clip."""
+    """F1 of the positive and the negative class, 2 TP / (2 TP + FP + FN); NaN of a class without a clip."""
     hits, false_alarms, missed, rejected = _counts(y, called)
     wrong = false_alarms + missed
     of_positive = 2 * hits / (2 * hits + wrong) if hits + missed else NAN

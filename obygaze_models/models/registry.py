@@ -5,11 +5,11 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
+from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.plugins import points
 from obygaze_features.schema import Name, expected, fits
 from obygaze_models.errors import ModelError
@@ -218,12 +218,6 @@ def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
             raise ModelError(f"model {name} of {offered[name].value} can't be imported: {error}") from error
         return as_spec(name, offer)
     known = [*builtin, *offered]
-    near = get_close_matches(name, known, n=1)
     if "," in name:
         raise ModelError(f"unknown model {name!r}: give each model a --model of its own")
-    hint = (
-        f"did you mean {near[0]!r}?"
-        if near
-        else f"expected one of {', '.join(known)}, or [NAME=]MODULE:FACTORY"
-    )
-    raise ModelError(f"unknown model {name!r}: {hint}")
+    raise ModelError(f"unknown model {name!r}{suggestion(name, known)}; or give [NAME=]MODULE:FACTORY")

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from obygaze_features.io import NO_LICENCE, file_names, local_path, refuse_existing
+from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
@@ -330,9 +330,7 @@ def _card(data: Dataset, run: Run, estimator: Any, *, model: str, licence: str, 
 def _find(name: str, run: Run, models: Any) -> ModelSpec:
     known = list(run.record["models"])
     if name not in known:
-        near = get_close_matches(name, [*known, BANK], n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join([*known, BANK])}"
-        raise ModelError(f"model {name!r} was not evaluated: {hint}")
+        raise ModelError(f"model {name!r} was not evaluated{suggestion(name, [*known, BANK])}")
     if models is not None and not isinstance(models, Mapping):
         models = {spec.name: spec for spec in models}
     wanted = [name] if models is None else {name: models[name]}
@@ -487,15 +485,11 @@ def concept_metrics(
                 "model": model,
                 "task": f"concept:{concept}",
                 "metric": "average_precision",
-                "movie_mean": _finite(chance + gain.mean),
-                "movie_low": _finite(max(chance + gain.low, 0.0)),
-                "movie_high": _finite(min(chance + gain.high, 1.0)),
-                "movie_chance": _finite(chance),
+                "movie_mean": chance + gain.mean,
+                "movie_low": max(chance + gain.low, 0.0),
+                "movie_high": min(chance + gain.high, 1.0),
+                "movie_chance": chance,
                 "n_movies": len(precisions),
             }
         )
-    return rows
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    return records(pd.DataFrame(rows))

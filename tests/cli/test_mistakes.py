@@ -245,7 +245,7 @@ MISTAKES = f"""
 1 explain in/models/linear.model in/more --clip g0-07
     model linear decides by no concepts
 1 explain in/models/pcbm_lr.model in/more --clip g0-07 --set gun=1
-    unknown concept 'gun': did you mean 'Gun'?
+    unknown concept 'gun' (did you mean 'Gun'?)
 1 explain in/models/pcbm_lr.model in/more --clip g0-07 --set Gun=95
     --set Gun=95: expected CONCEPT=QUANTILE
 1 model card in/more-1.0.0

@@ -19,7 +19,7 @@ def plain(text: str) -> str:
     return composed(" ".join(text.split()).casefold())
 
 
-def suggestion(text: str, known: Mapping[str, str]) -> str:
+def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
     """Propose the nearest name, or else list all.
 
     Parameters
@@ -27,12 +27,13 @@ def suggestion(text: str, known: Mapping[str, str]) -> str:
     text
         What was written.
     known
-        Names by folded spelling.
+        Names, or names by folded spelling.
     """
-    near = get_close_matches(plain(text), list(known), n=1)
+    spelled = known if isinstance(known, Mapping) else {plain(name): name for name in known}
+    near = get_close_matches(plain(text), list(spelled), n=1)
     if near:
-        return f" (did you mean {known[near[0]]!r}?)"
-    return f" (expected one of {', '.join(dict.fromkeys(known.values()))})" if known else ""
+        return f" (did you mean {spelled[near[0]]!r}?)"
+    return f" (expected one of {', '.join(dict.fromkeys(spelled.values()))})" if spelled else ""
 
 
 def is_foreign(place: str) -> bool:
