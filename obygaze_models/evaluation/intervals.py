@@ -161,11 +161,7 @@ def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _around(
-    estimate: float,
-    without: NDArray[np.float64],
-    level: float,
-    bounds: Bounds | None,
-    scale: float = 1.0,
+    estimate: float, without: NDArray[np.float64], level: float, bounds: Bounds | None, scale: float = 1.0
 ) -> tuple[float, float]:
     """Return the interval of an estimate from its leave-one-movie-out values [K]; `scale`s the variance."""
     factor = float(stdtrit(len(without) - 1, (1 + level) / 2)) * scale**0.5

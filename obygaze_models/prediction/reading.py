@@ -103,11 +103,7 @@ def _read_joined(
 
 
 def _usable(
-    store: Store,
-    group: Group,
-    wanted: Wanted,
-    seen: dict[str, str],
-    without: dict[str, list[str]],
+    store: Store, group: Group, wanted: Wanted, seen: dict[str, str], without: dict[str, list[str]]
 ) -> list[int]:
     """List the rows of wanted clips that have features; note the others by reason, and where clips are."""
     rows = []

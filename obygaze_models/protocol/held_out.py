@@ -20,8 +20,6 @@ from obygaze_models.protocol.selection import best_threshold
 
 Floats = NDArray[np.float64]
 
-MAX_STEPS = 100
-
 
 class HeldOut:
     """Scores of clips by models that did not see their movie, and what can be learnt from them.
@@ -86,6 +84,13 @@ class HeldOut:
         )
         return np.asarray((wide - means[cell]).reshape(self.scores.shape))
 
+    def _standard(self) -> tuple[Floats, Floats]:
+        """Divide centred scores [N, M] by their deviations [M]: infinite ones where they are all equal."""
+        z, scores = (each.reshape(len(self.y), -1) for each in (self.centred(), self.scores))
+        spread = np.sqrt(np.mean(z * z, axis=0))
+        spread[spread <= 1e-12 * (1 + np.abs(scores).max(axis=0))] = np.inf
+        return z / spread, spread
+
     def threshold(self) -> float:
         """Find the score [N] from which on to call clips positive, by `best_threshold`.
 
@@ -108,28 +113,13 @@ class HeldOut:
         intercept : float
             With which the mean probability is the share of positives.
         """
-        z, y = self.centred(), self.y.astype(np.float64)
-        spread = np.sqrt(np.mean(z * z, axis=0)) + 1e-12
-        z = z / spread
-
-        def loss(given: Floats) -> tuple[float, Floats]:
-            weights, logits = given[:-1], z @ given[:-1] + given[-1]
-            error = expit(logits) - y
-            value = np.logaddexp(0, logits).sum() - y @ logits + weights @ weights / 2
-            return float(value), np.append(z.T @ error + weights, error.sum())
-
-        n = z.shape[1]
-        found = minimize(
-            loss,
-            np.zeros(n + 1),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0, None)] * n + [(None, None)],
-            options={"ftol": 1e-15, "gtol": 1e-10},
-        ).x[:-1]
-        weights = found / spread if found.any() else (np.arange(n) == np.argmax(z.T @ y)).astype(np.float64)
-        slope, levels = np.ones(1), self.levels @ weights
-        return weights, float(_intercepts(slope, levels, np.ones((1, len(y))), np.array([y.mean()]))[0])
+        z, spread = self._standard()
+        y, every = self.y.astype(np.float64), np.ones(len(self.y))
+        weights = _logistic(z, y, every, penalty=1.0) / spread
+        if not weights.any():
+            weights = (np.arange(z.shape[1]) == np.argmax(z.T @ y)).astype(np.float64)
+        levels = self.levels @ weights
+        return weights, float(_intercepts(np.ones(1), levels, every[None], np.array([y.mean()]))[0])
 
     def sigmoids(self, times: Floats | None = None) -> Floats:
         """Fit p = 1 / (1 + exp(-(slope * level + intercept))) to levels [N], once for each row of `times`.
@@ -156,52 +146,26 @@ class HeldOut:
         targets = np.where(
             y == 1, ((positives + 1) / (positives + 2))[:, None], (1 / (negatives + 2))[:, None]
         )
-        slopes = np.maximum(_slopes(self.centred(), targets, times), 0.0)
+        z, spread = self._standard()
+        slopes = np.concatenate([_logistic(z, *each) / spread for each in zip(targets, times, strict=True)])
         shares = np.sum(times * targets, axis=1) / times.sum(axis=1)
         return np.column_stack([slopes, _intercepts(slopes, self.levels, times, shares)])
 
 
-def _slopes(scores: Floats, targets: Floats, times: Floats) -> Floats:
-    """Fit logistic regressions of targets [B, N] on scores [N], clips counting `times` [B, N]; slopes [B].
+def _logistic(z: Floats, targets: Floats, times: Floats, penalty: float = 0.0) -> Floats:
+    """Fit logistic regression of targets [N] on scores [N, M], clips counting `times` [N]; weights >= 0."""
+    n = z.shape[1]
 
-    By Newton's method with halved steps (Lin, Lin and Weng, Machine Learning 2007).
-    """
-    spread = float(scores.std())
-    if spread <= 1e-12 * (1 + float(np.abs(scores).max())):
-        return np.zeros(len(times))
-    z = scores / spread
-    n, shares = times.sum(axis=1), np.sum(times * targets, axis=1) / times.sum(axis=1)
-    fitted = np.column_stack([np.zeros(len(times)), np.log(shares / (1 - shares))])
+    def loss(given: Floats) -> tuple[float, Floats]:
+        weights, logits = given[:n], z @ given[:n] + given[n]
+        error = times * (expit(logits) - targets)
+        value = times @ (np.logaddexp(0, logits) - targets * logits) + penalty * weights @ weights / 2
+        return float(value), np.append(z.T @ error + penalty * weights, error.sum())
 
-    def loss_of(sigmoids: Floats) -> Floats:
-        """Sum the weighted log losses of each fit [B]."""
-        logits = sigmoids[:, :1] * z + sigmoids[:, 1:]
-        return np.asarray(np.sum(times * (np.logaddexp(0, logits) - targets * logits), axis=1))
-
-    loss = loss_of(fitted)
-    for _ in range(MAX_STEPS):
-        p = expit(fitted[:, :1] * z + fitted[:, 1:])
-        error, curvature = times * (p - targets), times * p * (1 - p)
-        gradient = np.column_stack([error @ z, error.sum(axis=1)])
-        # A very small penalty determines the slope if all scores that count are equal.
-        a, b, c = curvature @ (z * z) + 1e-9, curvature @ z, curvature.sum(axis=1) + 1e-9
-        steps = [c * gradient[:, 0] - b * gradient[:, 1], a * gradient[:, 1] - b * gradient[:, 0]]
-        step = np.column_stack(steps) / (a * c - b * b)[:, None]
-        going = np.abs(gradient).max(axis=1) > 1e-9 * n
-        if not going.any():
-            break
-        length = going.astype(np.float64)
-        for _ in range(30):
-            tried = fitted - length[:, None] * step
-            new = loss_of(tried)
-            worse = going & ~(new <= loss)
-            if not worse.any():
-                break
-            length = np.where(worse, length / 2, length)
-        if not (going & ~worse).any():
-            break  # no further decrease within rounding
-        fitted, loss = np.where(worse[:, None], fitted, tried), np.where(worse, loss, new)
-    return np.asarray(fitted[:, 0] / spread)
+    bounds = [(0, None)] * n + [(None, None)]
+    options = {"ftol": 1e-15, "gtol": 1e-10}
+    found = minimize(loss, np.zeros(n + 1), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(found.x[:n])
 
 
 def _intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:

@@ -325,11 +325,7 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
 
 
 def choose_targets(
-    codebook: Codebook,
-    task: str | None,
-    test: str | None,
-    *,
-    sides: Sides = ((), ()),
+    codebook: Codebook, task: str | None, test: str | None, *, sides: Sides = ((), ())
 ) -> tuple[Target, Target]:
     """Choose what is trained on and tested on, by name or by levels.
 
