@@ -162,9 +162,11 @@ def _logistic(z: Floats, targets: Floats, times: Floats, penalty: float = 0.0) -
         value = times @ (np.logaddexp(0, logits) - targets * logits) + penalty * weights @ weights / 2
         return float(value), np.append(z.T @ error + penalty * weights, error.sum())
 
-    bounds = [(0, None)] * n + [(None, None)]
-    options = {"ftol": 1e-15, "gtol": 1e-10}
-    found = minimize(loss, np.zeros(n + 1), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    least: list[tuple[float | None, None]] = [*[(0.0, None)] * n, (None, None)]
+    zero = np.zeros(n + 1)
+    found = minimize(
+        loss, zero, jac=True, method="L-BFGS-B", bounds=least, options={"ftol": 1e-15, "gtol": 1e-10}
+    )
     return np.asarray(found.x[:n])
 
 
