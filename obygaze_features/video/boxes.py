@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import Final
 
 from obygaze_features.door import open_regular
 
@@ -17,6 +18,12 @@ TRANSPORT_BYTES = 1 << 20
 """Bytes of a transport stream that are searched for encrypted packets."""
 
 ONCE = (b"ftyp", b"moov")
+
+BLOCK_HEAD: Final = 4
+"""Bytes of a block of Matroska before its picture: track, time, flags (RFC 9559, 10.1)."""
+
+MOST_HEAD: Final = 80
+"""Bytes by which a file is known as Matroska."""
 
 
 def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> int:
@@ -43,6 +50,17 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
         last = sorted(ends)[-2 if "ivf" in formats else -1 :]
         found = SECOND_FILE.search(data, last[0]) if last else None
         return found.start() if found else 0
+
+
+def cut_blocks(path: Path, blocks: Iterable[tuple[int, int]]) -> list[bool]:
+    """Return of blocks of Matroska, by where each begins and its bytes, whether a second file begins in it.
+
+    The first file was cut there, and what follows is read as the rest of its last picture.
+    """
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        ends = [(start, start + BLOCK_HEAD + size) for start, size in blocks]
+        found = [SECOND_FILE.search(data, start, end + MOST_HEAD) for start, end in ends]
+    return [match is not None and match.start() < end for match, (_, end) in zip(found, ends, strict=True)]
 
 
 def scrambled(path: Path) -> bool:

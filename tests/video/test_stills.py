@@ -107,6 +107,12 @@ def test_pixels_of_every_kind_become_rgb(drawing, tmp_path, make, name, expected
     assert [one.startswith(note) for one in frames.notes] == ([True] if note else [])
 
 
+def test_a_jpeg_of_printing_colours_is_not_inverted(drawing, tmp_path):
+    frames = one(kept(drawing.convert("CMYK"), tmp_path / "print.jpg", quality=95))
+    assert difference(frames.images[0], drawing) <= 8
+    assert [note.startswith("CMYK") for note in frames.notes] == [True]
+
+
 def test_transparency_is_laid_over_white_and_an_opaque_alpha_changes_nothing(drawing, tmp_path):
     alpha = np.full((40, 60), 255, np.uint8)
     opaque = Image.fromarray(np.dstack([np.asarray(drawing), alpha]))

@@ -175,6 +175,27 @@ def test_a_second_file_that_ffmpeg_does_not_read_is_said(tmp_path, kind):
     assert probe(parts[0]).damage == ""
 
 
+@pytest.mark.parametrize("packet", [11, 17])
+@pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "vp8.webm", "vp9.webm"])
+def test_a_picture_that_was_cut_through_before_films_were_joined_is_left_out_and_said(
+    halves, tmp_path, kind, packet
+):
+    first, second = halves[kind]
+    with av.open(str(first)) as film:
+        packets = [
+            (bytes(each), round(25 * each.pts * each.time_base)) for each in film.demux(video=0) if each.size
+        ]
+    content, _ = packets[packet]
+    cut = first.read_bytes()
+    cut = cut[: cut.index(content) + len(content) // 2]
+    path = tmp_path / f"cut-{kind}"
+    path.write_bytes(cut + second.read_bytes())
+    frames = read_frames(path, at(range(probe(path).frames)))
+    assert numbers_of(frames.images) == [*sorted(number for _, number in packets[:packet]), *BOTH[24:]]
+    assert (np.diff(frames.time_s) > 0).all()
+    assert any("1 picture cut through" in note for note in frames.notes)
+
+
 def test_what_a_fragmented_mp4_loses_where_it_was_joined_is_said(halves, tmp_path):
     film = joined(tmp_path / "ab.mp4", halves["fragments.mp4"])
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
