@@ -158,13 +158,15 @@ def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, together, t
     save_joint(joint, joint.linear(penalty=1.0), tmp_path / "round-0.model")
     for number in range(12):
         at = om.load_model(tmp_path / f"round-{number}.model")
-        step = newton_step(join([gram(data, TASK, least=10, at=at) for data in labs.values()]), C=0.5)
-        save_joint(joint, step.planes, tmp_path / f"round-{number + 1}.model")
+        losses = join([gram(data, TASK, least=10, at=at) for data in labs.values()])
+        step = newton_step(losses, C=0.5)
+        save_joint(losses, step.planes, tmp_path / f"round-{number + 1}.model")
         if step.is_last:
             break
     assert number < 10
     close(step.planes.weights[0], expected.coef_[0])
     assert step.planes.penalties == [2.0]
+    assert om.load_model(tmp_path / f"round-{number + 1}.model").card.threshold == 0.0
     close(step.planes.decision_function(X)[:, 0], expected.decision_function(Z))
 
 
@@ -188,6 +190,7 @@ def test_a_kept_joint_model_scores_clips_as_it_is(joint, labs, together, tmp_pat
         model = om.load_model(tmp_path / "joint.model")
         scores = planes.distances(X) if concept else planes.decision_function(X)
         close(model.logits(X), scores[:, 0])
+        assert model.card.threshold == (0.0 if concept else 0.5)
         assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
         assert (model.calibration, model.out_of_distribution) == (None, None)
         assert model.card.n_positives == (present[:, 0] if concept else y).sum()

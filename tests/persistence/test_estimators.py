@@ -1,12 +1,14 @@
 """Every kind of estimator in a file: the zoo's, a lab's own, scikit-learn's parts; and files on servers."""
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
@@ -15,7 +17,7 @@ from sklearn.svm import SVC
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.linear import ClippedScaler
-from obygaze_models.persistence.concept_estimators import _check_tree
+from obygaze_models.persistence.concept_estimators import StoredTree, _check_tree
 from obygaze_models.persistence.model_file import OWN_CLASSES, construct, pack, read_model
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model, save_model
@@ -163,6 +165,32 @@ def test_a_table_that_is_no_tree_is_refused(nodes):
     _check_tree(np.array([[0, 0.5, 1, 2, 6, 8], LEAF, LEAF], dtype=float), 3)
     with pytest.raises(ModelError):
         _check_tree(np.array(nodes, dtype=float), 3)
+
+
+def test_a_stored_tree_leads_each_row_to_the_leaf_that_its_nodes_say():
+    table = np.array([[1, 0.5, 1, 2, 8, 8], [-1, 0, -1, -1, 8, 0], [-1, 0, -1, -1, 0, 8]], dtype=float)
+    _check_tree(table, 2)  # also of leaves with one class alone
+    leaves = StoredTree(table).apply(np.array([[9.0, 0.5], [0.0, 0.6]]))
+    assert leaves.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "arrays"),
+    [
+        ("linear", {"limit": -1.0}, {}),
+        ("bank", {"directions": "other"}, {}),
+        ("bank", {"clip": -1.0}, {"feature_mean": np.zeros(8), "feature_scale": np.ones(8)}),
+        ("cav", {"clip": 5.0}, {"feature_mean": np.zeros(1), "feature_scale": np.ones(8)}),
+        ("cav", {"clip": 5.0}, {}),
+        ("mlp", {}, {"mean": np.zeros(8)}),  # float64 beside float32
+    ],
+)
+def test_parameters_and_arrays_that_no_estimator_has_are_refused(name, parameters, arrays):
+    file = read_model(FROZEN / f"protocol_3_{name}.model")
+    card = structs.replace(file.card, parameters={**file.card.parameters, **parameters})
+    construct(file)
+    with pytest.raises(ModelError):
+        construct(replace(file, card=card, arrays={**file.arrays, **arrays}))
 
 
 DATA = TREE.read_bytes()

@@ -14,8 +14,16 @@ from obygaze_features.store import objects
 from obygaze_features.store.files_obstore import ObstoreFiles
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence import sharing
+from obygaze_models.persistence.model_file import audit
 from obygaze_models.persistence.sharing import describe_model, pull_model, push_model, verify_models
-from obygaze_models.persistence.zoo_list import LIST, default_zoo, find_entry, read_zoo
+from obygaze_models.persistence.zoo_list import (
+    LIST,
+    default_zoo,
+    entry_of,
+    find_entry,
+    read_zoo,
+    write_list,
+)
 from tests.exchange.conftest import bucket, s3_endpoint  # noqa: F401 - fixtures
 from tests.exchange.test_hub import COMMIT, HubHandler
 from tests.persistence.model_files import edited
@@ -139,6 +147,25 @@ def test_a_version_is_never_replaced_and_pushing_it_again_changes_nothing(kept, 
         push_model(paths["mlp"], zoo, "lab-linear", "1.0.0")
     push_model(paths["linear"], zoo, "lab-linear", "1.0.0", notes="**Length alone does as well.**")
     assert {path.name: path.read_bytes() for path in zoo.iterdir()} == before
+
+
+def test_pulling_again_keeps_the_file_and_another_of_its_name_is_refused(zoo, tmp_path):
+    path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
+    assert pull_model("lab-linear", tmp_path / "copies", zoo=zoo) == path
+    path.write_bytes(b"mine")
+    with pytest.raises(ModelError):
+        pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
+    assert path.read_bytes() == b"mine"
+
+
+def test_a_listed_model_that_cannot_be_made_is_found(zoo):
+    data = edited(licence="MIT", parameters={})
+    entry = entry_of(audit("x", data).card, data, "lab-none", "1.0.0", sha256_of(b""))
+    (zoo / entry.file).write_bytes(data)
+    (zoo / entry.page).write_bytes(b"")
+    (zoo / LIST).write_bytes(write_list([entry]))
+    (found,) = verify_models(zoo)
+    assert "n_epochs" in found.problem
 
 
 def test_a_list_that_lies_about_a_card_is_found(zoo):
