@@ -67,7 +67,9 @@ class Cuts:
         return f"torn: {sorted(name for name in found if found[name] != self.truth.get(name))[:3]}"
 
     def _lost(self, cut: Cut) -> str:
-        """Say what a stage lost of what was promised before a power cut."""
+        """Say what a stage lost of what was promised before a power cut; `unlike` sees it of other works."""
+        if "made" not in self.log.marks:
+            return ""
         promised = [text for text, moment in self.log.marks.items() if moment <= cut.moment]
         promised = [text for text in promised if text == "made" or text.startswith("had ")]
         files = cut.disk.files(STAGE) or {}

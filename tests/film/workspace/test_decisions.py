@@ -445,6 +445,14 @@ def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful
     assert np.median(widths) < 0.7
 
 
+def test_a_share_that_was_refuted_at_any_time_stays_refuted():
+    """Planted: 30 windows of one kind, then 15 of the other; the last bet alone would let .7 in again."""
+    seconds, y = np.full(45, 8.0), np.repeat([1.0, 0.0], [30, 15])
+    cells = Cells(np.zeros((45, 2)), seconds, seconds, np.full(45, 0.5))
+    (early, _), (late, high) = (anytime_interval(cells, np.arange(n), y[:n]) for n in (30, 45))
+    assert 0.7 < early <= late < high
+
+
 def test_a_wrong_model_costs_little_width_at_any_time():
     rng = np.random.default_rng(0)
     y, seconds = (rng.random(150) < 0.3).astype(float), np.full(150, 8.0)
