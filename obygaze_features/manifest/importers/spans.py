@@ -4,7 +4,6 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
@@ -16,12 +15,11 @@ from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, movie_of, name_of
 from obygaze_features.manifest.importers.imported import Imported, slug, unique_id
-from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, MODEL, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
-from obygaze_features.manifest.spans.names import is_foreign, path_of, plain, refuse_twins
+from obygaze_features.manifest.spans.names import is_foreign, nearest, path_of, plain, refuse_twins
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
 from obygaze_features.manifest.spans.tables import media_name
 from obygaze_features.manifest.text_tables import (
@@ -145,7 +143,6 @@ class _Made:
         self._clips: list[tuple[Clip, Account, str]] = []
         self._ids: set[str] = set()
         self._judged: dict[tuple[object, ...], int] = {}
-        self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
         self._accounts: list[Account] = []
         self._notices: list[str] = []
         self._missing: dict[str, str] = {}
@@ -166,7 +163,6 @@ class _Made:
         again = 0
         for row in table.timed(problems, rate=given.rate):
             account.seen += 1
-            self._decisions += [(given.path, row.line, row.cells)] if judged else []
             cells = {
                 name: composed(cell.strip()) if name in FIELDS else cell for name, cell in row.cells.items()
             }
@@ -442,7 +438,6 @@ class _Made:
                 f"{counted(seen, 'judgement')} made with the score in sight: "
                 "`obygaze evaluate` keeps them out of test folds"
             )
-        notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
         if self._missing:
             shown = ", ".join([*self._missing.values()][:3]) + (", ..." if len(self._missing) > 3 else "")
             are = "video is" if len(self._missing) == 1 else "videos are"
@@ -525,11 +520,10 @@ def _almost_named(columns: Sequence[str]) -> list[str]:
     """Say which columns look like one that is read, and is not there: their cells give no label."""
     lacking = [name for name in FIELDS if name not in columns]
     others = [name for name in columns if name not in FIELDS]
-    near = {name: get_close_matches(plain(name), lacking, n=1) for name in others}
     return [
-        f"column {name!r} is not read: did you mean {found[0]!r}? Rename it in the table"
-        for name, found in near.items()
-        if found
+        f"column {name!r} is not read: did you mean {near!r}? Rename it in the table"
+        for name in others
+        if (near := nearest(name, lacking))
     ]
 
 

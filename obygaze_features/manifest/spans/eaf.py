@@ -73,6 +73,7 @@ def _chosen(given: Given, wanted: Mapping[str, str], ids: Sequence[str]) -> dict
     roles = {tier_key(name): role for name, role in wanted.items()}
     chosen: dict[str, str] = {}
     spelled: dict[str, str] = {}
+    found: set[str] = set()
     for name in ids:
         key = next((key for key in (tier_key(name), tier_key(name.partition("@")[0])) if key in roles), None)
         if key is None:
@@ -85,24 +86,17 @@ def _chosen(given: Given, wanted: Mapping[str, str], ids: Sequence[str]) -> dict
                 f"tiers {twin!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
             )
         chosen[name] = roles[key]
-    found = {tier_key(name) for name in chosen} | {tier_key(name.partition("@")[0]) for name in chosen}
-    others = [name for name in ids if name not in chosen]
-    for name in wanted:
-        if tier_key(name) in found:
-            continue
-        near = get_close_matches(tier_key(name), [tier_key(other) for other in others], n=1, cutoff=0.75)
-        hint = [
-            f"tier {other!r} is not read: did you mean {name!r}?"
-            for other in others
-            if tier_key(other) in near
-        ]
+        found.add(key)
+    others = {tier_key(name): name for name in ids if name not in chosen}
+    for name in (name for name in wanted if tier_key(name) not in found):
+        near = get_close_matches(tier_key(name), others, n=1, cutoff=0.75)
         if given.tiers and dict(wanted) != DECIDED and not near:
             raise given.error(f"no tier {name!r}: there are {', '.join(map(repr, ids))}")
-        given.account.notes += hint
-    if others:
-        names = ", ".join(others[:4]) + (", ..." if len(others) > 4 else "")
+        given.account.notes += [f"tier {others[key]!r} is not read: did you mean {name!r}?" for key in near]
+    if left := [name for name in ids if name not in chosen]:
+        names = ", ".join(left[:4]) + ", ..." * (len(left) > 4)
         given.account.notes.append(
-            f"left out {len(others)} tier{'s' * (len(others) > 1)} that --tier does not name ({names})"
+            f"left out {len(left)} tier{'s' * (len(left) > 1)} that --tier does not name ({names})"
         )
     return chosen
 
@@ -139,30 +133,22 @@ class _Slots:
         self._origin = int(origin or 0)
         if self._origin:
             given.account.notes.append(f"times moved by the media's offset (TIME_ORIGIN), {self._origin} ms")
-        self._slots: dict[str, float] = {}
-        self._wrong: dict[str, str] = {}
+        self._slots: dict[str, int | str] = {}  # a text where it is no time, empty where there is none
         for node in root.findall("TIME_ORDER/TIME_SLOT"):
             name, value = node.get("TIME_SLOT_ID", ""), node.get("TIME_VALUE", "").strip()
-            if name in self._slots or name in self._wrong:
+            if name in self._slots:
                 raise given.error(f"time slot {name!r} is there twice: which is right cannot be known")
-            if re.fullmatch("[0-9]{1,15}", value):
-                self._slots[name] = int(value)
-            else:
-                self._wrong[name] = value
-        self._nodes = {
-            node.get("ANNOTATION_ID", ""): (node, tier)
-            for tier in tiers
-            for node in tier.findall("ANNOTATION/*")
-        }
-        n = sum(len(tier.findall("ANNOTATION/*")) for tier in tiers)
-        if len(self._nodes) < n:
-            raise given.error(f"{n} annotations have {len(self._nodes)} ids: each needs its own")
+            self._slots[name] = int(value) if re.fullmatch("[0-9]{1,15}", value) else value
+        every = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
+        self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in every}
+        if len(self._nodes) < len(every):
+            raise given.error(f"{len(every)} annotations have {len(self._nodes)} ids: each needs its own")
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
-        if not all(self._wrong.values()):
-            self._spread(tiers)
+        self._spread(tiers)
 
     def _spread(self, tiers: list[Element]) -> None:
         """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even."""
+        slots = self._slots
         chains = [
             {
                 node.get("TIME_SLOT_REF1", ""): node.get("TIME_SLOT_REF2", "")
@@ -170,27 +156,20 @@ class _Slots:
             }
             for tier in tiers
         ]
-        known = -1
-        while known < len(self._slots):  # a subdivision of a subdivision needs another round
-            known = len(self._slots)
+        known, before = sum(isinstance(time, int) for time in slots.values()), -1
+        while before < known < len(slots):  # a subdivision of a subdivision needs another round
+            before = known
             for after in chains:
-                for first in [slot for slot in after if slot in self._slots]:
-                    inner, seen = [], set[str]()
-                    last = after[first]
-                    while (
-                        last in self._wrong and not self._wrong[last] and last in after and last not in seen
-                    ):
-                        seen.add(last)
-                        inner.append(last)
+                for first, start in [(slot, slots[slot]) for slot in after if slot in slots]:
+                    last, inner = after[first], dict[str, None]()
+                    while slots.get(last) == "" and last in after and last not in inner:
+                        inner[last] = None
                         last = after[last]
-                    if inner and last in self._slots:
-                        start, step = (
-                            self._slots[first],
-                            (self._slots[last] - self._slots[first]) / (len(inner) + 1),
-                        )
-                        for n, slot in enumerate(inner, start=1):
-                            self._slots[slot] = round(start + n * step)
-                            del self._wrong[slot]
+                    end = slots.get(last)
+                    if isinstance(start, int) and isinstance(end, int):
+                        step = (end - start) / (len(inner) + 1)
+                        slots |= {slot: round(start + n * step) for n, slot in enumerate(inner, start=1)}
+                        known += len(inner)
 
     def _aligned(self, node: Element, tier: Element) -> tuple[Element, Element, tuple[str, ...]]:
         """Follow references to the annotation with times; return it, its tier and the ids on the way."""
@@ -210,11 +189,11 @@ class _Slots:
         return start, end, above
 
     def _time(self, node: Element, tier: Element, slot: str) -> int:
-        if slot not in self._slots:
-            value = self._wrong.get(slot, "")
-            why = f"the time {value!r} is no whole number of milliseconds" if value else "it has no time"
+        time = self._slots.get(slot, "")
+        if isinstance(time, str):
+            why = f"the time {time!r} is no whole number of milliseconds" if time else "it has no time"
             raise self._error(node, tier, f"{why} (time slot {slot!r}): save it in ELAN")
-        return round(self._slots[slot]) + self._origin
+        return time + self._origin
 
     def _error(self, node: Element, tier: Element, why: str) -> ManifestError:
         place = f"tier {tier.get('TIER_ID', '')!r}, annotation {node.get('ANNOTATION_ID', '')!r}"

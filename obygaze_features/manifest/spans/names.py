@@ -19,20 +19,20 @@ def plain(text: str) -> str:
     return composed(" ".join(text.split()).casefold())
 
 
-def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """Propose the nearest name, or else list all.
+def nearest(text: str, names: Iterable[str]) -> str:
+    """Find the name that is nearest to a text, an IMDb id by its number; "" if none is near."""
+    known = {plain(name): name for name in names}
+    written = imdb_id(text)
+    same = [name for name in known.values() if written and imdb_id(name) == written]
+    near = get_close_matches(plain(text), known, n=1)
+    return (same + [known[name] for name in near] + [""])[0]
 
-    Parameters
-    ----------
-    text
-        What was written.
-    known
-        Names, or names by folded spelling.
-    """
+
+def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
+    """Propose the nearest name, or else list all; `known` are names, or names by folded spelling."""
     spelled = known if isinstance(known, Mapping) else {plain(name): name for name in known}
-    near = get_close_matches(plain(text), list(spelled), n=1)
-    if near:
-        return f" (did you mean {spelled[near[0]]!r}?)"
+    if near := nearest(text, spelled):
+        return f" (did you mean {spelled[near]!r}?)"
     return f" (expected one of {', '.join(dict.fromkeys(spelled.values()))})" if spelled else ""
 
 
@@ -126,8 +126,5 @@ def refuse_twins(what: str, names: Mapping[str, tuple[object, str]]) -> None:
 
 def name_hint(text: str, names: Iterable[str]) -> str:
     """Propose the nearest of some names, if one is near; an IMDb id by its number."""
-    known = tuple(names)
-    near = [name for name in known if imdb_id(text) and imdb_id(name) == imdb_id(text)]
-    near = near or get_close_matches(plain(text), [plain(name) for name in known], n=1)
-    same = [name for name in known if near and plain(name) == plain(near[0])]
-    return f" (did you mean {same[0]!r}?)" if same else ""
+    near = nearest(text, names)
+    return f" (did you mean {near!r}?)" if near else ""

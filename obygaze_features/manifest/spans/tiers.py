@@ -109,25 +109,19 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
         for n, part in apart(spans)
     ]
     whole = max([end_s, *(span.end_s for _, part in parts for span in part)])
-    head = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {_time(whole)}"]
-    lines = [*head, "tiers? <exists>", f"size = {len(parts)}", "item []:"]
+    end = _time(whole)
+    lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {end}"]
+    lines += ["tiers? <exists>", f"size = {len(parts)}", "item []:"]
     for tier, (name, part) in enumerate(parts, start=1):
         filled = _filled(part, whole)
+        lines += [f"    item [{tier}]:", '        class = "IntervalTier"', f"        name = {_quoted(name)}"]
         lines += [
-            f"    item [{tier}]:",
-            '        class = "IntervalTier"',
-            f"        name = {_quoted(name)}",
-        ]
-        lines += [
-            "        xmin = 0",
-            f"        xmax = {_time(whole)}",
-            f"        intervals: size = {len(filled)}",
+            f"        {line}" for line in ("xmin = 0", f"xmax = {end}", f"intervals: size = {len(filled)}")
         ]
         for place, span in enumerate(filled, start=1):
+            edges = f"xmin = {_time(span.start_s)}", f"xmax = {_time(span.end_s)}"
             lines.append(f"        intervals [{place}]:")
-            times = (("xmin", span.start_s), ("xmax", span.end_s))
-            lines += [f"            {edge} = {_time(value)}" for edge, value in times]
-            lines.append(f"            text = {_quoted(span.text)}")
+            lines += [f"            {line}" for line in (*edges, f"text = {_quoted(span.text)}")]
     return "\n".join(lines) + "\n"
 
 
