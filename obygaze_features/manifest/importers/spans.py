@@ -245,6 +245,10 @@ class _Made:
     def _completed(self, given: Given, line: int, cells: dict[str, str], problems: Problems) -> Row | None:
         """Fill in the id and movie where the row has none, and where the video lies from the manifest."""
         written = cells.get("video", "")
+        if path_of(cells.get("movie", "")).suffix.lower() in VIDEO_SUFFIXES:  # of a file, as in other tools
+            cells["movie"] = (
+                problems.attempt(line, "movie", self._movie, given, RawSpan("", cells=cells)) or ""
+            )
         if "video" in cells and not written and not cells.get("movie"):
             problems.add(line, "is empty", "video")
             return None

@@ -143,6 +143,7 @@ TABLES = {
         "\ufeffvideo\tstart_s\tend_s\tlevel\r\na.mp4\t1,5\t2,5\tS\r\n".encode("utf-16-le"),
         (1.5, 2.5),
     ),
+    "a file as movie": ("movie,start_s,end_s,level\nC:\\films\\a.mp4,1.5,2.5,S\n", (1.5, 2.5)),
     "ids like numbers": ("video,start_s,end_s,level,clip_id\na.mp4,1.5,2.5,S,NA\n", (1.5, 2.5)),
 }
 
@@ -185,8 +186,9 @@ def test_paths_of_every_system_name_their_films(read, films, written):
 
 def test_two_films_of_one_name_are_refused(read):
     rows = "C:\\one\\film.mp4,1,2,S\nC:\\two\\film.mp4,1,2,S\n"
-    with pytest.raises(ManifestError, match="line 3, column video"):
-        read("video,start_s,end_s,level\n" + rows, "spans.csv")
+    for column in ("video", "movie"):
+        with pytest.raises(ManifestError, match=f"line 3, column {column}"):
+            read(f"{column},start_s,end_s,level\n" + rows, "spans.csv")
 
 
 def test_accents_of_labels_and_annotators_have_one_form(read, films, tmp_path):
