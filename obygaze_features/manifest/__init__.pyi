@@ -36,6 +36,7 @@ from .importers import import_folder as import_folder
 from .importers import import_images as import_images
 from .importers import import_spans as import_spans
 from .importers import read_parts as read_parts
+from .importers import repeated_concepts as repeated_concepts
 from .importers import shots_bytes as shots_bytes
 from .importers import shots_file as shots_file
 from .importers import slug as slug

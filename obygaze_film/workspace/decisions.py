@@ -26,6 +26,7 @@ from obygaze_features.manifest import (
     clip_of,
     counted,
     read_table,
+    repeated_concepts,
 )
 from obygaze_features.manifest import Row as TableRow
 from obygaze_film.errors import FilmError
@@ -264,6 +265,8 @@ class Decisions:
         problems.refuse()
         if new := self.ledger.add_table(digest, kind, said):
             self._say(f"{path}: edited elsewhere (SHA-256 {digest[:16]}): {counted(new, 'decision')} came in")
+            for notice in repeated_concepts((path, row.line, row.cells) for row in rows).values():
+                self._say(f"{path}: {notice}")
         elif any(said):
             self._say(f"{path}: came in before as it is here, and is written anew")
         there = {row.cells.get("clip_id") for row in rows}

@@ -70,3 +70,44 @@ def test_another_codebook_must_be_given(tmp_path):
         import_judgements([path], tmp_path, codebook=builtin_codebook("mediaeval15")).manifest.clips[0].level
         == "violent"
     )
+
+
+def test_concepts_that_may_be_those_of_the_decision_before_are_named_and_stay(tmp_path):
+    """A page once kept ticks when another passage was chosen: such decisions are named in both files."""
+    head = HEAD.replace("judgement\n", "judgement,draw,place,judged_at\n")
+
+    def line(number, concepts, at, *, movie="tt1", seen=1):
+        place = "" if seen else number
+        return (
+            f"x{number},{movie},,{number},{number + 1},S,{concepts},AB,{seen},,,{place},2026-01-0{at}+00:00"
+        )
+
+    judged = file(
+        tmp_path, "judgements.csv",
+        line(1, "Look", "1T10:00:00"),
+        line(2, "Look", "1T10:00:09"),  # 3
+        line(3, "", "1T10:01:00"),
+        line(4, "", "1T10:01:01"),  # no concept could be carried
+        line(5, "Look", "1T10:02:00"),
+        line(6, "Look", "1T10:02:10", seen=0), line(7, "Look", "1T10:02:20"),  # another page between them
+        line(8, "Look", "1T10:02:21", movie="tt2"),  # another film's page
+        line(9, "Look", "2T10:02:20"),  # another day
+        "y,tt1,,20,21,S,Look,AB,1,,,,", "z,tt1,,21,22,S,Look,AB,1,,,,soon",
+        head=head,
+    )  # fmt: skip
+    own = file(
+        tmp_path, "passages.csv", line(30, "Look", "1T10:00:20"), line(31, "Body", "2T10:03:00"), head=head
+    )
+    imported = import_judgements([judged, own], tmp_path)
+    named = [notice for notice in imported.notices if "just before" in notice]
+    assert [(notice.split(": ")[0], notice.rpartition(": ")[2]) for notice in named] == [
+        (str(judged), "line 3"),
+        (str(own), "line 2"),
+    ]
+    assert sum(clip.concepts == ("Look",) for clip in imported.manifest) == 10
+
+
+def test_files_of_no_workspace_are_read_without_such_a_notice(tmp_path):
+    lines = [f"x{number},tt1,,{number},{number + 1},S,Look,AB,1," for number in range(4)]
+    notices = import_judgements([file(tmp_path, "j.csv", *lines)], tmp_path).notices
+    assert len(notices) == 2  # what was read, and that the scores were in sight

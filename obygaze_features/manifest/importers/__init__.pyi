@@ -16,4 +16,5 @@ from .imported import text_list as text_list
 from .imported import unique_id as unique_id
 from .imported import videos_found as videos_found
 from .imported import whole_number as whole_number
+from .repeated import repeated_concepts as repeated_concepts
 from .spans import import_spans as import_spans

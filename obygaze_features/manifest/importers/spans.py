@@ -15,6 +15,7 @@ from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, movie_of, name_of
 from obygaze_features.manifest.importers.imported import Imported, slug, unique_id
+from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, MODEL, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
@@ -143,6 +144,7 @@ class _Made:
         self._clips: list[tuple[Clip, Account, str]] = []
         self._ids: set[str] = set()
         self._judged: dict[tuple[object, ...], int] = {}
+        self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
         self._accounts: list[Account] = []
         self._notices: list[str] = []
         self._missing: dict[str, str] = {}
@@ -163,6 +165,7 @@ class _Made:
         again = 0
         for row in table.timed(problems, rate=given.rate):
             account.seen += 1
+            self._decisions += [(given.path, row.line, row.cells)] if judged else []
             cells = {
                 name: composed(cell.strip()) if name in FIELDS else cell for name, cell in row.cells.items()
             }
@@ -442,6 +445,7 @@ class _Made:
                 f"{counted(seen, 'judgement')} made with the score in sight: "
                 "`obygaze evaluate` keeps them out of test folds"
             )
+        notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
         if self._missing:
             shown = ", ".join([*self._missing.values()][:3]) + (", ..." if len(self._missing) > 3 else "")
             are = "video is" if len(self._missing) == 1 else "videos are"

@@ -1,0 +1,51 @@
+"""Name judgements that may have the concepts of the one before them."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+from obygaze_features.manifest.text_tables import SEEN_SCORE, counted
+
+SITTING = timedelta(hours=4)
+"""Decisions this far apart, or less, may have been made on a page that stayed open between them."""
+
+
+def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) -> dict[Path, str]:
+    """Find decisions whose concepts are those of the decision just before them, in the same sitting.
+
+    The page of `film open` once kept concepts ticked when another passage was chosen, so that such a decision
+    may have concepts that nobody saw. Which of them do is known to who judged alone: none is left out.
+
+    Parameters
+    ----------
+    decisions : iterable of (path, line, cells)
+        Of judgements and passages made in the workspace; `judged_at` tells their order.
+
+    Returns
+    -------
+    dict
+        Path of a file -> what to say of its lines.
+    """
+    of_film: dict[str, list[tuple[datetime, Path, int, Mapping[str, str]]]] = {}
+    for path, line, cells in decisions:
+        with suppress(ValueError):  # filled in elsewhere: no page that could keep a tick
+            made = datetime.fromisoformat(cells.get("judged_at", ""))
+            made = made if made.tzinfo else made.replace(tzinfo=UTC)
+            of_film.setdefault(cells.get("movie", ""), []).append((made, path, line, cells))
+    lines: dict[Path, list[int]] = {}
+    for decided in of_film.values():
+        for (earlier, *_, before), (later, path, line, cells) in pairwise(
+            sorted(decided, key=lambda one: one[0])
+        ):
+            seen = before.get(SEEN_SCORE) == cells.get(SEEN_SCORE) == "1"  # blind judging cleared the ticks
+            alike = cells.get("concepts") and cells.get("concepts") == before.get("concepts")
+            if seen and alike and later - earlier <= SITTING:
+                lines.setdefault(path, []).append(line)
+    return {
+        path: f"{counted(len(found), 'decision has', 'decisions have')} the concepts of the one just before, "
+        "which an earlier version of the page kept ticked; look at them again: "
+        f"line{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}"
+        for path, found in lines.items()
+    }
