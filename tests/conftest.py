@@ -3,9 +3,11 @@
 import gc
 import importlib
 import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import obygaze_features as of
+import obygaze_models as om
 from obygaze_features.manifest import Codebook, Manifest, builtin_codebook
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import Dataset
@@ -85,6 +89,39 @@ def obygaze12(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Ma
 def segments(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Manifest:
     """MObyGaze's free segments of two annotators."""
     return import_mobygaze(shared_data / "mobygaze", tmp_path_factory.mktemp("manifest")).manifest
+
+
+@pytest.fixture(scope="session")
+def toy_films(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples' films.csv and more.csv, stores of both, kept models and a video of 16 frames."""
+    from obygaze.demo_corpus import write_video
+    from obygaze_models.models import attention, linear
+
+    folder = tmp_path_factory.mktemp("toy")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parents[1] / "examples"))
+        from toy_films import write_toy_films
+
+    write_toy_films(folder)
+    write_toy_films(folder, "more", first=6)
+    for name in ("videos", "copies", "shared"):
+        (folder / name).mkdir()
+    data = om.load_dataset(of.open_store(folder / "stores" / "films"), of.read_manifest(folder / "films.csv"))
+    briefly = replace(
+        attention.SPECS[0], make=lambda seed: attention.AttentionPooling(max_epochs=2, random_state=seed)
+    )
+    specs = [*linear.SPECS, briefly]
+    run = om.evaluate(data, specs, task="hn_s", test="enhn_s")
+    om.save_models(run, data, ["linear", "attention"], folder / "kept", models=specs, licence="MIT")
+    frames = (np.full((48, 64, 3), 5 * place, np.uint8) for place in range(16))
+    write_video(folder / "videos" / "clip.mp4", frames, 8)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def prepared(toy_films: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of it to work in."""
+    return shutil.copytree(toy_films, tmp_path_factory.mktemp("doctests"), dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="session")

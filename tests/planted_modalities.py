@@ -5,20 +5,19 @@ import numpy as np
 import obygaze_features as of
 from obygaze_features.store.testing import seal_arrays
 
-FILMS = [f"f{k}" for k in range(6)]
 PER_FILM = 40
 WIDTHS = {"seen": 6, "heard": 4, "noise": 5}
 
 
-def planted(folder, weights=(1.6, 1.6)):
+def planted(folder, weights=(1.6, 1.6), n_films=6):
     """Clips whose level stands partly in what is seen and partly in what is heard; a third modality is noise.
 
     What is heard is kept in another order, and lacks a fifth of the clips.
     """
     generator = np.random.default_rng(0)
-    n = len(FILMS) * PER_FILM
+    n = n_films * PER_FILM
     y = generator.random(n) < 0.4
-    names = [(film, k) for film in FILMS for k in range(PER_FILM)]
+    names = [(f"f{film}", k) for film in range(n_films) for k in range(PER_FILM)]
     clips = [
         of.Clip(f"{film}-{k:02}", film, f"{film}.mp4", level="S" if marked else "EN")
         for (film, k), marked in zip(names, y, strict=True)

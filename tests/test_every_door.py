@@ -20,7 +20,6 @@ from tests.cli.table import prepared as standing_in
 from tests.cli.table import rows
 from tests.cli.test_commands import COMMANDS, LINES
 from tests.command import obygaze
-from tests.test_docstrings import prepared  # noqa: F401 - a fixture
 from tests.test_door import ENDLESS, POSIX, SMALL
 from tests.test_paths import CALLS, JUDGED, scored, taking_paths
 
@@ -94,7 +93,7 @@ MADE_ONCE = (
 
 
 @pytest.fixture(scope="module")
-def home(prepared):  # noqa: F811
+def home(prepared):
     """The folder of the examples, in which everything was called once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(prepared))

@@ -10,7 +10,6 @@ import pytest
 import obygaze_features as of
 import obygaze_film
 import obygaze_models as om
-from tests.test_docstrings import prepared  # noqa: F401 - a fixture
 
 STORE, MANIFEST = "~/stores/films", "~/films.csv"
 JUDGED = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\na,film0,,0,5,S,,AB,1\n"
@@ -102,7 +101,7 @@ def test_every_path_may_be_given_as_text():
     assert taking_paths().keys() <= CALLS.keys()
 
 
-def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypatch):  # noqa: F811
+def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(prepared))
     monkeypatch.setenv("USERPROFILE", str(prepared))
     monkeypatch.chdir(tmp_path)
@@ -144,7 +143,7 @@ def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypat
     assert made <= {path.name for path in (prepared / "out").iterdir()}
 
 
-def test_one_store_stands_for_a_list_of_one(prepared):  # noqa: F811
+def test_one_store_stands_for_a_list_of_one(prepared):
     store = of.open_store(prepared / "stores" / "more")
     model = om.load_model(prepared / "kept" / "attention.model")
     assert om.predict(model, store).table.equals(om.predict(model, [store]).table)

@@ -2,7 +2,6 @@
 
 import doctest
 import inspect
-import os
 import re
 from functools import cached_property
 from pathlib import Path
@@ -21,17 +20,20 @@ def blocks(page):
     )
 
 
-@pytest.fixture(scope="module")
-def notebook(tmp_path_factory):
-    """Make a folder with films.csv and stores/films-1.0.0, and what runs code in it."""
-    folder = tmp_path_factory.mktemp("pages")
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'examples'}", "MPLBACKEND": "Agg"}
+@pytest.fixture
+def notebook(tmp_path, monkeypatch, capsys):
+    """Stand in a folder with films.csv and stores/films-1.0.0; gives what runs code there."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+    from toy_films import write_toy_films
+
+    write_toy_films(Path(), backbone="xclip")
 
     def run(code):
-        done = python("-W", "error", "-c", code, cwd=folder, env=environment)
-        return done.stdout
+        exec(code, {"__name__": "__main__"})  # noqa: S102 - our own pages
+        return capsys.readouterr().out
 
-    run("from pathlib import Path; import toy_films; toy_films.write_toy_films(Path(), backbone='xclip')")
     return run
 
 

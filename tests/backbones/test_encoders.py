@@ -1,5 +1,6 @@
 """Networks by their `model_type`: each gives what its own class gives on its own processor's pixels."""
 
+import functools
 import json
 import shutil
 
@@ -144,6 +145,7 @@ def theirs(kind, frame):
     return (pixels - mean) / std
 
 
+@functools.cache
 def backbone_of(kind, folder, **options):
     return load_backbone(
         "image" if kind in IMAGES else "video", 4, weights=str(folder), compute=cpu(), **options

@@ -77,14 +77,18 @@ def test_a_manifest_of_an_own_codebook_is_two_files_so_none_is_written(piped, tm
         ("folds in/none.csv --task", "", set()),
     ],
 )
-def test_values_are_completed_in_every_shell(piped, tmp_path, shell, line, begun, named):
+def test_values_are_completed_in_every_shell(tmp_path, monkeypatch, capfd, shell, line, begun, named):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "films.csv").write_text(f"{HEADER}\na,m,,0,1,S,,\n", encoding="utf-8")
     words = f"obygaze {line} "
     place = begun if shell == "fish" else str(len(words.split()))
-    typed = {"COMP_WORDS": words if shell == "fish" else words + begun, "COMP_CWORD": place}
-    code, out, err = piped("", _OBYGAZE_COMPLETE=f"{shell}_complete", **typed)
+    monkeypatch.setenv("_OBYGAZE_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", words if shell == "fish" else words + begun)
+    monkeypatch.setenv("COMP_CWORD", place)
+    assert obygaze() == 0
+    out, err = capfd.readouterr()
     plain = {"bash": r"plain,(\S+)", "fish": r"plain,(\S+)", "zsh": r"plain\n(\S+)"}
-    assert (code, set(re.findall(plain[shell], out)), err) == (0, named, "")
+    assert (set(re.findall(plain[shell], out)), err) == (named, "")
 
 
 @pytest.mark.parametrize("line", ["extract --backbone ", "codebook show ", "evaluate --model "])

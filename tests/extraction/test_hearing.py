@@ -37,6 +37,12 @@ def extract(manifest, out, backbones, **settings):
     return of.extract(manifest, out, backbones, n_frames=4, licence="CC0-1.0", **{"workers": 1, **settings})
 
 
+@pytest.fixture(scope="module")
+def both(manifest, tmp_path_factory):
+    """The store of what is seen and heard."""
+    return extract(manifest, tmp_path_factory.mktemp("both") / "both", BOTH)
+
+
 def clip_of(store, clip_id):
     return next(clip for clip in store.clips if clip.clip_id == clip_id)
 
@@ -45,34 +51,31 @@ def statuses(store):
     return {clip.clip_id: (clip.status, clip.absent.get("sound", "")) for clip in store.clips}
 
 
-def test_a_clip_without_sound_is_absent_where_others_have_it(manifest, tmp_path):
-    store = extract(manifest, tmp_path / "both", BOTH)
-    found = statuses(store)
+def test_a_clip_without_sound_is_absent_where_others_have_it(both):
+    found = statuses(both)
     assert found["full-1"] == ("ok", "")
     assert found["silent-1"] == ("ok", "no sound track")
     assert found["short-2"] == ("ok", "no sound between 8 and 12 s")
     assert found["short-1"][0] == "partial"
-    assert "no sound for" in clip_of(store, "short-1").reason
+    assert "no sound for" in clip_of(both, "short-1").reason
     assert found["none-0"][0] == "failed"
     with pytest.raises(StoreError, match="clip silent-1 is absent: no sound track"):
-        store["sound"].read("silent-1", "frames")
-    assert store.attributes["spec_version"] == "1.2"
-    assert of.verify(store, "full").ok
+        both["sound"].read("silent-1", "frames")
+    assert both.attributes["spec_version"] == "1.2"
+    assert of.verify(both, "full").ok
 
 
-def test_alone_a_clip_without_sound_has_failed(manifest, tmp_path):
+def test_alone_a_clip_without_sound_has_failed(manifest, both, tmp_path):
     store = extract(manifest, tmp_path / "heard", ["sound"])
     assert clip_of(store, "silent-1").status == "failed"
     assert clip_of(store, "silent-1").reason == "no sound track"
-    both = extract(manifest, tmp_path / "both", BOTH)
     for clip_id in ("full-0", "full-2", "short-0", "short-1"):
         alone, beside = (some["sound"].read(clip_id, "frames") for some in (store, both))
         assert np.array_equal(alone, beside)
 
 
-def test_pictures_do_not_depend_on_what_is_heard(manifest, tmp_path):
+def test_pictures_do_not_depend_on_what_is_heard(manifest, both, tmp_path):
     seen = extract(manifest, tmp_path / "seen", ["descriptors"])
-    both = extract(manifest, tmp_path / "both", BOTH)
     for clip_id in ("full-0", "short-1", "silent-2"):
         alone, beside = (some["descriptors"].read(clip_id, "frames") for some in (seen, both))
         assert np.array_equal(alone, beside)

@@ -30,10 +30,10 @@ def store_of(folder, X, movies, *, name="films", n_frames=N_FRAMES):
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """Attention and a bottleneck trained on four films of the five, and the fifth."""
+    """Attention and a bottleneck trained on three films of the four, and the fourth."""
     folder = tmp_path_factory.mktemp("frames")
-    X, y, movies, event = planted_frames(5, 40, N_FRAMES, 12, n_event=2, size=7.0)
-    codebook, inside = builtin_codebook("obygaze12"), movies < 4
+    X, y, movies, event = planted_frames(4, 30, N_FRAMES, 12, n_event=2, size=7.0)
+    codebook, inside = builtin_codebook("obygaze12"), movies < 3
     store, ids = store_of(folder, X[inside], movies[inside])
     # A concept that is there where the event is: its plane is not what is tested here.
     clips = tuple(

@@ -13,13 +13,13 @@ from obygaze_models.prediction.explain import explain, lines
 from obygaze_models.prediction.saved_model import save_model
 from tests.planted_modalities import planted
 
-LACKING = 48
+LACKING = 32
 """Clips of the corpus that are not heard."""
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    return planted(tmp_path_factory.mktemp("modalities"))
+    return planted(tmp_path_factory.mktemp("modalities"), n_films=4)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_one_store_of_both_gives_the_same_as_two_and_as_pieces(corpus, kept, tmp
     }
     whole = of.open_store(seal_arrays(tmp_path / "both", movie_of, arrays))
     pieces = []
-    for number, movies in enumerate((("f0", "f1"), ("f2", "f3", "f4", "f5"))):
+    for number, movies in enumerate((("f0",), ("f1", "f2", "f3"))):
         own = [place for place, movie in enumerate(movie_of.values()) if movie in movies]
         ids = list(movie_of)
         piece = {name: {"pooled": array["pooled"][own]} for name, array in arrays.items()}

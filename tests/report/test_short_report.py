@@ -70,7 +70,7 @@ def test_levels_are_answered_by_their_error_and_seen_movies_are_said_to_be_seen(
 
 
 def test_films_of_one_clip_are_not_compared_within_films_and_no_number_is_undefined():
-    data = planted(direction=3.0, n_movies=60)
+    data = planted(direction=3.0, n_movies=24)
     run = evaluate(data.take(np.unique(data.movies, return_index=True)[1]), ["linear"], task="enhn_s")
     for report in (short_report(run), run_report(run)):
         text = plain(report)

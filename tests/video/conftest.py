@@ -127,8 +127,25 @@ def _other_codecs() -> dict[str, dict[str, Any]]:
     }
 
 
+class Films(dict[str, Path]):
+    """Films by name, each encoded when it is first asked for."""
+
+    def __init__(self, folder: Path, how: dict[str, dict[str, Any]]) -> None:
+        self.folder, self.how = folder, how
+
+    def __missing__(self, name: str) -> Path:
+        """Encode a film."""
+        path = self.folder / name
+        if name == "packed.avi":
+            remux(self["asp.avi"], path, pack)
+        else:
+            encode(path, map(draw, range(100)), **self.how[name])
+        self[name] = path
+        return path
+
+
 @pytest.fixture(scope="session")
-def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def films(tmp_path_factory: pytest.TempPathFactory) -> Films:
     """One small film of each kind; 100 numbered pictures each."""
     folder = tmp_path_factory.mktemp("films")
     x264 = {"preset": "veryfast", "crf": "18"}
@@ -163,9 +180,7 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "raw.h264": {"options": gop},
     }
     made |= _other_codecs()
-    paths = {name: encode(folder / name, map(draw, range(100)), **how) for name, how in made.items()}
-    paths["packed.avi"] = remux(paths["asp.avi"], folder / "packed.avi", pack)
-    return paths
+    return Films(folder, made)
 
 
 @pytest.fixture(scope="session")
