@@ -109,8 +109,9 @@ def test_a_modality_of_too_few_films_is_said(corpus, n_films):
     data = load(corpus, "seen", "heard")
     X = data.X.copy()
     X[~np.isin(data.movies, np.unique(data.movies)[:n_films]), 6:] = np.nan
+    few = replace(data, X=X)
     with pytest.raises(ObygazeError, match="modalit"):
-        evaluated(replace(data, X=X), "late")
+        om.evaluate(few, om.fused(["linear"], few, "late"), "en_s")
 
 
 def test_concatenation_weakens_the_penalty_of_the_modality_that_matters(tmp_path):
