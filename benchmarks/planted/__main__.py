@@ -5,12 +5,14 @@ import sys
 
 from benchmarks.measure import cpu_s
 from benchmarks.planted import __doc__ as doc
-from benchmarks.planted import calibrations, films, frames, nulls, rates, scores, sums
+from benchmarks.planted import calibrations, films, frames, nulls, rates, scores, staging, sums
 from benchmarks.planted.row import ROOT, Row, run, written
 from obygaze_models.blas import one_blas_thread
 
 ROWS: dict[str, Row] = {
-    row.name: row for room in (calibrations, films, rates, scores, nulls, frames, sums) for row in room.ROWS
+    row.name: row
+    for room in (calibrations, films, rates, scores, nulls, frames, sums, staging)
+    for row in room.ROWS
 }
 
 

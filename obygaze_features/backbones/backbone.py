@@ -80,6 +80,8 @@ class Backbone:
         The sound that it takes in place of frames. `prepare` then turns the sound of a whole clip, float32
         `[F, L]` (or `[F, L, D]` of what is measured), one row a sampled frame with NaN after its end, into
         what `encode` takes.
+    pair_gap_s
+        Seconds between two frames, if frames are taken in pairs; 0 if they are spread as the job says.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class Backbone:
     libraries: tuple[str, ...] = ()
     encode_in_worker: bool = False
     hears: Hearing | None = None
+    pair_gap_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from obygaze_features.plugins import points
 
 # name -> module:function, imported on demand, since networks need large libraries.
 BACKBONES = {
+    "camera": "obygaze_features.backbones.camera:camera",
     "clip": "obygaze_features.backbones.encoders:clip",
     "descriptors": "obygaze_features.backbones.descriptors:descriptors",
     "efficientnet-lite0": "obygaze_features.backbones.efficientnet:efficientnet_lite0",

@@ -30,6 +30,7 @@ PITCH_WINDOW, PITCH_FFT = 768, 1024
 """Samples of an autocorrelation, 48 ms: three periods of 75 Hz; and its Fourier transform's."""
 LAGS = slice(RATE // 500, RATE // 75 + 1)
 VOICED, SILENT_LUFS = 0.45, -60.0
+BLOCKS_A_SECOND, GATE_LUFS = 10, -70.0
 FLOOR = 1e-10
 """Power under which all is silence: -100 dB of full scale."""
 
@@ -106,6 +107,27 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     voiced = (periodic > VOICED) & (_lufs(mean_squares) > SILENT_LUFS)
     columns = [bands, *(x[:, None] for x in (mean_squares, rises, flatness, periodic, voiced))]
     return np.concatenate(columns, axis=1).astype(np.float32)
+
+
+def weighted_squares(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Measure the mean square of the K-weighted samples `[N]` every tenth of a second: `[N // 1600, 1]`."""
+    hop = RATE // BLOCKS_A_SECOND
+    n_blocks = len(samples) // hop
+    weighted = np.square(signal.sosfilt(k_weighting(RATE), samples[: n_blocks * hop].astype(np.float64)))
+    return np.asarray(weighted.reshape(n_blocks, hop).mean(axis=1, keepdims=True), np.float32)
+
+
+def gated_loudness(mean_squares: NDArray[Any]) -> float:
+    """Compute loudness in LUFS from `weighted_squares` `[L]`, of one channel (ITU-R BS.1770-4, EBU R 128).
+
+    Blocks of .4 s, a tenth apart, count where they are above `GATE_LUFS`, and no more than 10 LU below the
+    mean of these. Where none is, the gate itself is given.
+    """
+    blocks = np.lib.stride_tricks.sliding_window_view(mean_squares, min(4, len(mean_squares))).mean(axis=1)
+    heard = blocks[_lufs(blocks) > GATE_LUFS]
+    if not len(heard):
+        return GATE_LUFS
+    return float(_lufs(heard[_lufs(heard) > _lufs(heard.mean()) - 10].mean()))
 
 
 def harmonicity(samples: NDArray[np.float32], n_steps: int) -> NDArray[np.float64]:

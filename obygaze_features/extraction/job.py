@@ -16,6 +16,7 @@ from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
 from obygaze_features.video import Sampling, is_still, keyframes, uniform
+from obygaze_features.video.sampling import pairs
 
 POLICIES = {"uniform": uniform, "keyframes": keyframes}
 
@@ -93,6 +94,8 @@ class Job:
 
     def sampling(self, backbone: Backbone) -> Sampling:
         """Return the sampling of frames for a backbone."""
+        if backbone.pair_gap_s:
+            return pairs(backbone.n_frames, backbone.pair_gap_s)
         return POLICIES[self.policy](backbone.n_frames)
 
     def planned_clips(self) -> list[PlannedClip]:

@@ -21,24 +21,27 @@ LONGEST_HOLE_S, LARGEST_HOLE = 1.0, 0.1
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """A named rule to choose frames, made by `uniform`, `fps`, `keyframes` or `at`.
+    """A named rule to choose frames, made by `uniform`, `fps`, `keyframes`, `pairs` or `at`.
 
     Parameters
     ----------
     policy
         Name of the rule.
     n
-        Number of frames, for ``uniform`` and ``keyframes``.
+        Number of frames, for ``uniform``, ``keyframes`` and ``pairs``.
     rate
         Frames per second, for ``fps``.
     indices
         Frame numbers, for ``indices``.
+    gap_s
+        Seconds between the frames of a pair, for ``pairs``.
     """
 
-    policy: Literal["uniform", "fps", "keyframes", "indices"]
+    policy: Literal["uniform", "fps", "keyframes", "indices", "pairs"]
     n: int | None = None
     rate: float | None = None
     indices: tuple[int, ...] | None = None
+    gap_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.policy in ("uniform", "keyframes") and (self.n is None or self.n < 1):
@@ -52,7 +55,7 @@ class Sampling:
 
     def record(self) -> dict[str, object]:
         """Return the rule and its parameters as plain JSON."""
-        fields = {"policy": self.policy, "n": self.n, "rate": self.rate}
+        fields = {"policy": self.policy, "n": self.n, "rate": self.rate, "gap_s": self.gap_s}
         record: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
         if self.indices is not None:
             record["indices"] = list(self.indices)
@@ -79,6 +82,11 @@ def keyframes(n: int) -> Sampling:
 def fps(rate: float) -> Sampling:
     """Take the frame nearest to every 1 / rate seconds, from the first frame on."""
     return Sampling("fps", rate=float(rate))
+
+
+def pairs(n: int, gap_s: float) -> Sampling:
+    """Take n / 2 pairs of frames, evenly spread; the frames of a pair are about `gap_s` seconds apart."""
+    return Sampling("pairs", n=n, gap_s=gap_s)
 
 
 def at(indices: Iterable[int]) -> Sampling:
@@ -216,6 +224,12 @@ def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
     if sampling.policy == "fps":
         times = regular_times(frames.time_s, sampling.rate or 0.0)
         return frames.index[nearest(frames.time_s, times)]
+    if sampling.policy == "pairs":
+        n_pairs, gap_s = (sampling.n or 0) // 2, sampling.gap_s or 0.0
+        span_s = max(float(frames.time_s[-1] - frames.time_s[0]) - gap_s, 0.0)
+        first = nearest(frames.time_s, frames.time_s[0] + (np.arange(n_pairs) + 0.5) / n_pairs * span_s)
+        second = nearest(frames.time_s, frames.time_s[first] + gap_s)
+        return frames.index[np.stack([first, second], axis=1).ravel()]
     if frames.key is None or not frames.key.any():
         raise VideoError("there is no key frame here to sample")
     times = frames.time_s[uniform_positions(len(frames), sampling.n or 0)]

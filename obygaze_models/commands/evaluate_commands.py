@@ -7,7 +7,7 @@ import click
 
 import obygaze_features as of
 import obygaze_models as om
-from obygaze_features.io import NO_LICENCE, refuse_existing
+from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
 from obygaze_features.options import PATH, GroupedCommand, Output, output
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
@@ -28,7 +28,7 @@ MOST_NAMED = 5
 
 GROUPS = {
     "Options that most people need": "task test model negative positive out save seed html json",
-    "What is read": "backbone fuse features pool reduce policy texts",
+    "What is read": "backbone fuse features pool reduce policy texts variables",
     "How models are trained and tested": "experts seeds seen test-seen-scores imbalance",
 }
 
@@ -78,6 +78,12 @@ GROUPS = {
     help="Reduce tokens for models that read frames or tokens: mean (over the patches of a frame or "
     "tubelet), top:K (by norm), project:SIZE:SEED (random projection), mean+project:SIZE:SEED. "
     "The result is kept beside STORE.",
+)
+@click.option(
+    "--variables",
+    type=PATH,
+    metavar="CSV",
+    help="Numbers of each clip, as of 'obygaze film variables': a baseline, staging, reads them alone.",
 )
 @POLICY_OPTION
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
@@ -140,6 +146,7 @@ def evaluate(
     texts: Path | None,
     pool: "Pool | None",
     policy: str,
+    variables: Path | None,
     save: tuple[str, ...],
     licence: str | None,
     output: Output,
@@ -206,6 +213,7 @@ def evaluate(
     if fuse is not None:
         specs = om.fused_by_concepts(data) if fuse == "concepts" else om.fused(specs, data, fuse)
         notices += [f"{each.name}: {each.missing} clips lack it" for each in data.modalities if each.missing]
+    data, account, measured = _with_variables(data, variables)
     if pool and data.features == "pooled":
         raise click.UsageError(
             "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
@@ -219,7 +227,7 @@ def evaluate(
             specs if fuse or texts is not None else models or None,
             train,
             tested,
-            origin={"manifest_sha256": clips.digest(), "label_policy": policy},
+            origin={"manifest_sha256": clips.digest(), "label_policy": policy, **measured},
             progress=progress,
             **chosen,
         )
@@ -227,16 +235,27 @@ def evaluate(
     # Before anything is written: a full disk takes no result away.
     click.echo(to_json(run) if output.as_json else plain(short_report(run)), nl=False)
     write_page(report, output.html, force=output.force)
-    notices += [*excluded_summary(run.record["excluded"]), *_same_pictures(source, data)]
+    notices += [*account, *excluded_summary(run.record["excluded"]), *_same_pictures(source, data)]
     if output.out is not None:
         files = {"report.md": markdown(report), "report.tex": latex(report)}
         with new_run(run, output.out, files, force=output.force) as unnamed:
             kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
-        whole = f"of all {len(set(data.movies))} movies kept in"
-        notices += [f"{name} {whole} {output.out / file.name}" for name, file in kept.items()]
+        notices += [
+            f"{name} of all {len(set(data.movies))} movies kept in {output.out / file.name}"
+            for name, file in kept.items()
+        ]
         notices += _of_saved({name: output.out / file.name for name, file in kept.items()})
     where = f"kept in {output.out}; all tables: report.md" if output.out else "not kept: give --out FOLDER"
     click.echo("\n".join([*notices, f"run {where}"]), err=True)
+
+
+def _with_variables(data: "Dataset", path: Path | None) -> "tuple[Dataset, Sequence[str], Mapping[str, str]]":
+    """Add the variables of a table, if there is one, with what is said of it and what is recorded."""
+    from obygaze_models.dataset import with_variables
+
+    if path is None:
+        return data, (), {}
+    return *with_variables(data, path), {"variables_sha256": file_sha256(path)}
 
 
 def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[str]":

@@ -13,6 +13,7 @@ from obygaze_models.dataset.features import (
     unusable,
 )
 from obygaze_models.dataset.loading import join_modalities, load_dataset, load_datasets
+from obygaze_models.dataset.variables import with_variables
 
 __all__ = [
     "Dataset",
@@ -31,4 +32,5 @@ __all__ = [
     "read_array",
     "read_features",
     "unusable",
+    "with_variables",
 ]

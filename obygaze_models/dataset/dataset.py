@@ -19,8 +19,8 @@ from obygaze_models.reduction import ReducedTokens
 if TYPE_CHECKING:
     import pandas as pd
 
-Reads = Literal[Features, "seconds"]
-"""What a model reads of each clip: features, or its length alone."""
+Reads = Literal[Features, "seconds", "variables"]
+"""What a model reads of each clip: features, its length alone, or variables of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,8 @@ class Dataset:
         Of several stores or backbones, which share X; else empty.
     seconds : ndarray of float64, shape [N], optional
         The clips' lengths, where the store tells them all.
+    variables : ndarray of float64, shape [N, V], optional
+        Numbers of a table (`with_variables`); NaN where a clip has none.
     bags : ndarray of float32, shape [N, F, D], optional
         Windows of each clip, which models of frames read (`load_bags`); NaN where it has fewer.
 
@@ -128,6 +130,7 @@ class Dataset:
     modalities: tuple[Modality, ...] = ()
     seconds: NDArray[np.float64] | None = None
     bags: NDArray[np.float32] | None = None
+    variables: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -190,7 +193,9 @@ class Dataset:
         """Keep some clips."""
         seconds = None if self.seconds is None else self.seconds[rows]
         bags = None if self.bags is None else self.bags[rows]
-        return replace(self, X=self.X[rows], labels=self.labels.take(rows), seconds=seconds, bags=bags)
+        variables = None if self.variables is None else self.variables[rows]
+        labels = self.labels.take(rows)
+        return replace(self, X=self.X[rows], labels=labels, seconds=seconds, bags=bags, variables=variables)
 
     def read(self, what: Reads, *, stream: bool = False) -> Any:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
@@ -212,6 +217,8 @@ class Dataset:
             if self.seconds is None:
                 raise DatasetError("the store does not tell how long its clips are")
             return np.log(self.seconds)[:, None]
+        if what == "variables":
+            return self.variables
         if self.reduction is not None:
             return self.reduction.read(self._stored_rows(self.reduction.group))
         if self.bags is not None and what == "frames":

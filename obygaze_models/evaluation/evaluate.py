@@ -132,7 +132,7 @@ def evaluate(
     folds = list(_folds(data, learnt, test_codes, range(seed, seed + n_seeds), seen=seen))
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, left_out = _with_concepts(specs, concepts, explicit=models is not None)
-    trained = list(variants(specs, asked, data.seconds))
+    trained = list(variants(specs, asked, data))
     specs = [spec for _, spec in trained]
     features = {
         (reads, stream): data.read(reads, stream=stream)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ProtocolError
-from obygaze_models.models.linear import linear_probe
-from obygaze_models.models.names import LENGTH
+from obygaze_models.models.linear import PENALTIES, linear_probe, variables_probe
+from obygaze_models.models.names import LENGTH, STAGING
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import NOT_ASKED, Target
 
@@ -114,18 +114,19 @@ def _add_test(asked: Asked, test: Target, codes: dict[str, Codes]) -> None:
     asked.test_codes[target.name] = np.where(alike, share, NOT_ASKED).astype(np.int64)
 
 
-def variants(
-    specs: Sequence[ModelSpec], asked: Asked, seconds: NDArray[np.float64] | None
-) -> Iterator[tuple[str, ModelSpec]]:
+def variants(specs: Sequence[ModelSpec], asked: Asked, data: Dataset) -> Iterator[tuple[str, ModelSpec]]:
     """Yield each model for every set of labels it is trained on, with the end of its name.
 
     Where annotators drew the clips their length tells the label, so it stands beside the models as a
-    baseline, unless all clips are about as long.
+    baseline, unless all clips are about as long. Variables of a table stand beside them where there are any.
     """
-    every = list(specs)
+    every, seconds = list(specs), data.seconds
     if asked.by_annotator and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
         title = "length of the clip alone"
         every.append(ModelSpec(LENGTH, title, lambda _seed: linear_probe(), reads="seconds"))
+    if data.variables is not None:
+        title = "variables of staging alone"
+        every.append(ModelSpec(STAGING, title, lambda _seed: variables_probe(), PENALTIES, reads="variables"))
     for spec in every:
         for end in asked.learnt if spec.looks_at_features else list(asked.learnt)[:1]:
             named = end if spec.looks_at_features else ""

@@ -282,6 +282,8 @@ class RunRecord(Struct, kw_only=True):
     """How the tokens were reduced that models of frames and tokens read."""
     manifest_sha256: Hex64 | UnsetType = UNSET
     label_policy: Text | UnsetType = UNSET
+    variables_sha256: Hex64 | UnsetType = UNSET
+    """Of the table that the baseline `staging` reads."""
 
 
 class RunDocument(Struct, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -237,6 +238,11 @@ def linear_probe(C: float = 0.01) -> Pipeline:
     0.01
     """
     return make_pipeline(ClippedScaler(), RidgeLogistic(C=C))
+
+
+def variables_probe() -> Pipeline:
+    """Make a linear probe whose absent numbers are the training clips' means, unfitted."""
+    return make_pipeline(SimpleImputer(keep_empty_features=True), *(step for _, step in linear_probe().steps))
 
 
 def make_frames_probe(pool: Literal["mean", "max"]) -> Pipeline:

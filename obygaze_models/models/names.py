@@ -9,6 +9,9 @@ BASELINES = "obygaze_models.models.baselines"
 LENGTH = "length"
 """The baseline that knows a clip's length alone, of clips that annotators drew."""
 
+STAGING = "staging"
+"""The baseline that knows variables of a table alone (`evaluate --variables`), and no feature."""
+
 OTHER = "other_expert"
 """The yardstick of clips that several annotated: what the other annotators called a clip."""
 

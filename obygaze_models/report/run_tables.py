@@ -14,7 +14,7 @@ from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import Predictions, records
 from obygaze_models.evaluation.run import SEEN, Run
 from obygaze_models.models.fusion import ALONE
-from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER
+from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.training import N_TRIAL_EPOCHS
 from obygaze_models.report.blocks import (
@@ -159,7 +159,7 @@ def _answers(run: Run) -> list[str]:
             name: by_movie(table, {metric.name: metric}).set_index("movie")["value"]
             for name, table in tables.items()
         }
-        beside = {*HOMES[BASELINES], LENGTH, OTHER}
+        beside = {*HOMES[BASELINES], LENGTH, STAGING, OTHER}
         models = [name for name in values if name not in beside and not _is_control(name)]
         # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
         baselines = [name for name in values if name in beside - {OTHER} and not name.startswith("random_")]

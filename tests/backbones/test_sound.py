@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.sound_measures import FEATURES, RATE, encode, k_weighting, measure, prepare
+from obygaze_features.backbones.sound_measures import (
+    FEATURES,
+    GATE_LUFS,
+    RATE,
+    encode,
+    gated_loudness,
+    k_weighting,
+    measure,
+    prepare,
+    weighted_squares,
+)
 from tests.video.sounding import tone
 
 
@@ -29,6 +39,21 @@ def test_the_filters_are_those_of_the_recommendation_at_48_khz():
 def test_a_sine_of_997_hz_has_the_loudness_of_the_recommendation(level):
     expected = 20 * np.log10(level) - 3.01  # BS.1770-4, annex 1: -3.01 LKFS at full scale in one channel
     assert described(tone(997, 3.0, level, RATE))["loudness"] == pytest.approx(expected, abs=0.1)
+
+
+def gated(*parts):
+    """Loudness of tones of 997 Hz, (dBFS, seconds) each."""
+    samples = [tone(997, seconds, 10 ** (level / 20), RATE) for level, seconds in parts]
+    return gated_loudness(weighted_squares(np.concatenate(samples))[:, 0])
+
+
+def test_gates_leave_out_what_is_quiet():
+    # EBU Tech 3341, cases 3 and 4, in one channel, where a level is 3.01 LU lower.
+    assert gated((-36, 10), (-23, 60), (-36, 10)) == pytest.approx(-26.0, abs=0.1)
+    assert gated((-72, 10), (-36, 10), (-23, 60), (-36, 10), (-72, 10)) == pytest.approx(-26.0, abs=0.1)
+    assert gated((-26, 20), (-20, 20), (-26, 20)) == pytest.approx(-26.0, abs=0.1)  # case 5
+    assert gated((-90, 3)) == GATE_LUFS
+    assert gated((-23, 0.2)) == pytest.approx(-26.0, abs=0.5)
 
 
 def test_a_tone_is_voiced_and_peaked_and_noise_is_neither():

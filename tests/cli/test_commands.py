@@ -223,6 +223,8 @@ doctor out/store --json
     0 out/run/linear.model out/run/metrics.csv out/run.html | 1 excluded: failed: the file is empty (0 bytes)
 evaluate {CORPUS} --task calm_violent --model mlp --seeds 3 --out out/three
     0 out/three/seeds.csv | by movie, mean of 6
+evaluate {PLANTED} --variables in/variables.csv --out out/staged
+    0 out/staged/run.json | staging by cuts; left out movie, start_s, end_s
 evaluate {CORPUS} --task calm_violent --model mlp --imbalance subsample --out out/mlp --json
     0 | "imbalance": "'subsample'"
 evaluate {PLANTED} --seen --out out/seen
@@ -442,6 +444,8 @@ extract in/drawn.csv out/described --workers 1 --licence CC0-1.0
 evaluate in/drawn.csv out/described --task calm_violent --model linear --save linear --out out/drawn-run
 film run in/drawn/f0.mp4 --model out/drawn-run/linear.model --window 1 --shots none --out in/ran --workers 1
     0,3 in/ran/report.html in/ran/film-run.json | The page:
+film variables in/drawn/f0.mp4 in/drawn/f1.mp4 --windows in/drawn.csv --out out/variables.csv
+    0 out/variables.csv | left out 20 of 40 windows | 20 windows; cuts, black
 film thumbnails in/drawn/f0.mp4 --scored in/ran/scored --out out/thumbnails --json
     0 out/thumbnails | "pictures"
 paper all {RELEASED} --protocol strict --out out/strict

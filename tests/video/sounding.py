@@ -38,6 +38,7 @@ def write_film(
     gap: tuple[float, float] | None = None,
     grey: int = 90,
     pictures: Iterable[NDArray[np.uint8]] | None = None,
+    wide_high: tuple[int, int] = (64, 48),
 ) -> Path:
     """Write a film of `seconds` at 25 frames a second, of one grey, with sound tracks by language.
 
@@ -47,12 +48,12 @@ def write_film(
     ----------
     gap
         Sound between these times, in seconds, is left out; what follows keeps its time stamps.
-    pictures
-        What is seen, in place of the grey.
+    pictures, wide_high
+        What is seen, in place of the grey; width and height.
     """
     with ordinary_priority(), av.open(str(path), "w") as output:
         video = output.add_stream(PICTURES.get(path.suffix, "libx264"), rate=25)
-        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        (video.width, video.height), video.pix_fmt = wide_high, "yuv420p"
         video.codec_context.thread_count = 1
         sounds = []
         for language, samples in tracks.items():
@@ -64,7 +65,7 @@ def write_film(
             round(25 * seconds) + 1
         ):  # alternately, so that readers find both near each other
             if number < round(25 * seconds):
-                plain = np.full((48, 64, 3), grey, np.uint8)
+                plain = np.full((*wide_high[::-1], 3), grey, np.uint8)
                 picture = plain if pictures is None else next(seen)
                 frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
                 frame.pts, frame.time_base = number, Fraction(1, 25)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, fps, keyframes, uniform
-from obygaze_features.video.sampling import FrameTimes, choose, nearest
+from obygaze_features.video.sampling import FrameTimes, choose, nearest, pairs
 
 LENGTHS = st.integers(1, 5000)
 COUNTS = st.integers(1, 200)
@@ -49,6 +49,15 @@ def test_fps_takes_the_nearest_frame_from_the_first_on():
     assert choose(fps(25), frames).tolist() == list(range(50))
     rounded = frame_times(np.round(np.arange(60) / 30, 3))  # Matroska keeps whole milliseconds
     assert choose(fps(30), rounded).tolist() == list(range(60))
+
+
+@pytest.mark.parametrize(("seconds", "rate"), [(8, 24), (0.5, 24), (8, 4), (0.2, 24), (0.04, 25)])
+def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
+    frames = frame_times(np.arange(round(seconds * rate)) / rate)
+    times = frames.time_s[choose(pairs(6, 0.3), frames)].reshape(3, 2)
+    span_s = (len(frames) - 1) / rate
+    assert np.abs(np.diff(times, axis=1) - min(0.3, span_s)).max() <= 0.5 / rate + 1e-9
+    assert np.abs(times[:, 0] - np.array([1, 3, 5]) / 6 * max(span_s - 0.3, 0)).max() <= 0.5 / rate + 1e-9
 
 
 def test_keyframes_are_those_nearest_to_the_uniform_times_the_earlier_of_two():

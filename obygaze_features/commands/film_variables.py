@@ -1,0 +1,163 @@
+"""`obygaze film variables`: measure sound, cuts and camera in windows of films."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import obygaze_features as of
+from obygaze_features import manifest as manifests
+from obygaze_features.errors import ManifestError
+from obygaze_features.io import write_whole
+from obygaze_features.lines import csv_line
+from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
+from obygaze_features.screen import progress_bar
+
+if TYPE_CHECKING:
+    from obygaze_features.extraction.variables import Camera
+
+WINDOW_S = 10.0
+"""Length of windows where none are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A clip of a film, from `start_s` to `end_s`."""
+
+    clip_id: str
+    movie: str
+    start_s: float
+    end_s: float
+
+
+@click.command()
+@click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
+@click.option(
+    "--windows",
+    "source",
+    type=PATH,
+    metavar="CSV|STORE",
+    help="Windows of the films: a manifest with its shots beside it (windows.shots.csv), or a store of them, "
+    "whose group camera is read.  [default: 10 s each]",
+)
+@click.option("--shots", type=PATH, metavar="FILE.csv", help="Table of shots.  [default: found]")
+@click.option("--sound", is_flag=True, help="Measure speech too; needs the extra sound, and CPU time.")
+@output("CSV file to write.", kind=FILE, required=True)
+@prints_result
+def variables(
+    films: tuple[Path, ...], source: Path | None, shots: Path | None, sound: bool, output: Output
+) -> Result:
+    """Measure how films are staged, window by window: sound, cuts and camera; nobody is recognised.
+
+    \b
+    loudness  LUFS of the mixed channels (ITU-R BS.1770, EBU R 128)
+    speech    share of time with speech (Silero VAD), with --sound
+    cuts      cuts a minute
+    black     share of time in black shots
+    camera    how fast the picture moves, in its widths a second, by
+              one to three pairs of frames; needs OpenCV (extra extract)
+    pan, tilt, zoom, roll
+              to the right and up in widths a second, logarithm of the
+              growth a second, degrees clockwise a second
+    inliers   share of the picture's corners that move so
+
+    What cannot be told is an empty cell, and what no window has is no column. A film is decoded once.
+
+    \b
+    Examples:
+      obygaze film variables film.mkv --out variables.csv
+      obygaze film variables films/*.mkv --windows windows.csv --sound \\
+          --out variables.csv
+    """
+    from obygaze_features.extraction.variables import VARIABLES, film_variables
+
+    output.refuse_existing()
+    windows, cameras = _windows(films, source)
+    movies = list(dict.fromkeys(clip.movie for own in windows.values() for clip in own))
+    beside = shots or (source and manifests.shots_file(source))
+    parts = manifests.read_parts(beside, movies) if beside and (shots or beside.is_file()) else None
+    rows: list[dict[str, Any]] = []
+    for path, own in windows.items():
+        with progress_bar(f"variables of {path.name}", "window") as show:
+            found = film_variables(
+                path,
+                [(clip.start_s, clip.end_s) for clip in own],
+                shots=None if parts is None else parts[own[0].movie],
+                camera=None if cameras is None else [cameras.get(clip.clip_id) for clip in own],
+                speech=sound,
+                note=lambda line: click.echo(line, err=True),
+                show=show,
+            )
+        rows += [asdict(clip) | values for clip, values in zip(own, found, strict=True)]
+    columns = [name for name in VARIABLES if any(name in row for row in rows)]
+    lines = [csv_line(["clip_id", "movie", "start_s", "end_s", *columns])]
+    for row in rows:
+        measured = [f"{row[name]:.5g}" if name in row else "" for name in columns]
+        lines.append(
+            csv_line([row["clip_id"], row["movie"], repr(row["start_s"]), repr(row["end_s"]), *measured])
+        )
+    write_whole(output.path, "".join(lines).encode())
+    document = {"file": str(output.path), "windows": len(rows), "columns": columns}
+    return document, f"{output.path}: {len(rows):,} windows; {', '.join(columns)}"
+
+
+def _windows(
+    films: Sequence[Path], source: Path | None
+) -> "tuple[dict[Path, list[Window]], Mapping[str, Camera] | None]":
+    """Find the windows of each film, and what a store has of their camera.
+
+    A film's windows are the clips of its file, or else those of the movie that its file is named after.
+    """
+    ends = {path: (video := of.probe(path)).start_s + video.duration_s for path in films}
+    known = [manifests.Film(path, end_s) for path, end_s in ends.items()]
+    clips, by_file, camera = _clips(known, source)
+    by_movie: dict[str, list[Any]] = {}
+    for clip in clips:
+        by_movie.setdefault(clip.movie, []).append(clip)
+    windows: dict[Path, list[Window]] = {}
+    for film in known:
+        movie = manifests.find_film(film.movie, by_movie)
+        own = by_file.get(film.path.resolve()) or by_movie.get(movie or "", [])
+        if not own:
+            hint = manifests.name_hint(film.movie, by_movie)
+            raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
+        windows[film.path] = [
+            Window(
+                clip.clip_id,
+                clip.movie,
+                clip.start_s or 0.0,
+                film.end_s if clip.end_s is None else clip.end_s,
+            )
+            for clip in own
+        ]
+    taken = {window.clip_id for own in windows.values() for window in own}
+    if len(taken) < sum(map(len, windows.values())):
+        raise ManifestError(f"{source}: two files have the same windows: give one file a film")
+    if len(taken) < len(clips):
+        click.echo(
+            f"left out {len(clips) - len(taken):,} of {len(clips):,} windows, of films not given", err=True
+        )
+    return windows, camera
+
+
+def _clips(
+    films: Sequence[manifests.Film], source: Path | None
+) -> "tuple[Sequence[Any], dict[Path, list[Any]], dict[str, Camera] | None]":
+    """Read windows: all clips, those with a file by file, and what is known of their camera."""
+    if source is None:
+        return manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest.clips, {}, None
+    if source.is_dir():
+        store = of.open_store(source)
+        if "camera" not in store:
+            return store.clips, {}, None
+        group = store["camera"]
+        values = zip(group.clip_ids, group.raw("frames"), group.time_s, group.usable, strict=True)
+        return store.clips, {}, {clip: (motions, time_s) for clip, motions, time_s, there in values if there}
+    manifest = of.read_manifest(source)
+    by_file: dict[Path, list[Any]] = {}
+    for clip in manifest.clips:
+        if (file := manifest.video_path(clip)) is not None:
+            by_file.setdefault(file.resolve(), []).append(clip)
+    return manifest.clips, by_file, None

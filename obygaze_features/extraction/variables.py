@@ -1,0 +1,171 @@
+"""Measure variables of staging in windows of a film: loudness, speech, cuts, black pictures, camera.
+
+They describe pictures and sound, and nobody who is in them. Pictures are decoded once for all of them.
+"""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones.camera import GAP_S, N_PAIRS, camera_values, encode, prepare
+from obygaze_features.backbones.resize import opencv
+from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gated_loudness, weighted_squares
+from obygaze_features.backbones.speech import CHUNK, SPEECH, SpeechDetector
+from obygaze_features.errors import VideoError, install_command
+from obygaze_features.manifest import FilmPart
+from obygaze_features.video import (
+    Frames,
+    Rest,
+    SoundTrack,
+    find_shots,
+    joined_shots,
+    read_stretch,
+    read_windows,
+)
+from obygaze_features.video.sampling import pairs
+
+VARIABLES = (
+    "loudness", "speech", "cuts", "black", "camera", "pan", "tilt", "zoom", "roll", "inliers",
+)  # fmt: skip
+"""LUFS; share of time; a minute; share of time; as of `camera_values`."""
+
+HEARD_S = 30.0
+"""Seconds of sound that are read at a time."""
+
+Span = tuple[float, float]
+Values = dict[str, float]
+Camera = tuple[NDArray[Any], NDArray[np.float64]]
+
+
+def film_variables(
+    path: Path,
+    spans: Sequence[Span],
+    *,
+    shots: Sequence[FilmPart] | None = None,
+    camera: Sequence[Camera | None] | None = None,
+    speech: bool = False,
+    note: Callable[[str], object] = lambda _: None,
+    show: Callable[[int, int], object] = lambda _done, _all: None,
+) -> list[Values]:
+    """Measure windows of a film.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    spans
+        Start and end of each window in seconds.
+    shots
+        The film's shots; by default they are found.
+    camera
+        What the backbone `camera` gave of each window: motions [F, 5] and times [F], None if nothing; by
+        default it is measured, if OpenCV is installed.
+    speech
+        Whether to measure the share of time with speech, which takes some two seconds of a core a minute.
+    note
+        Gets a line about what is absent.
+    show
+        Called now and then with the windows decoded and all.
+
+    Returns
+    -------
+    list of dict
+        Of each window the columns of `VARIABLES` that are known.
+
+    Raises
+    ------
+    VideoError
+        The film cannot be read.
+    """
+    if camera is None and opencv() is None:
+        note(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
+        camera = [None] * len(spans)
+    if camera is None or shots is None:
+        found, parts = _decoded(path, spans, camera is None, shots is None, show)
+        camera, shots = found if camera is None else camera, parts if shots is None else shots
+    moves = [{} if each is None else camera_values(*each) for each in camera]
+    if any(moves) and not all(moves):
+        note(f"{path.name}: no motion of the camera can be told in {moves.count({})} of {len(spans)} windows")
+    rows = [_of_shots(span, shots) | own for span, own in zip(spans, moves, strict=True)]
+    try:
+        track = SoundTrack(path)
+    except VideoError as error:
+        note(f"{path.name}: no columns of sound: {error.reason}")
+        return rows
+    first_s = min(start_s for start_s, _ in spans)
+    spoken = _spoken(track, first_s, max(end_s for _, end_s in spans)) if speech else None
+    for row, (start_s, end_s) in zip(rows, spans, strict=True):
+        squares = _heard(track, start_s, end_s, BLOCKS_A_SECOND, weighted_squares)
+        if squares is not None:
+            row["loudness"] = gated_loudness(squares[:, 0])
+        if squares is not None and spoken is not None:
+            chunks = slice(*(round((second - first_s) * RATE / CHUNK) for second in (start_s, end_s)))
+            row["speech"] = float((spoken[chunks] > SPEECH).mean())
+    return rows
+
+
+def _decoded(
+    path: Path, spans: Sequence[Span], filmed: bool, cut: bool, show: Callable[[int, int], object]
+) -> tuple[list[Camera | None], Sequence[FilmPart]]:
+    """Decode a film once for the motion of its camera and for its shots, either if asked for."""
+    wishes = [(pairs(2 * N_PAIRS, GAP_S), prepare)] if filmed else []
+    found: list[Camera | None] = [None] * len(spans)
+    left, measured = set(range(len(spans)) if filmed else ()), []
+
+    def take(number: int, result: "tuple[Frames[Any], ...] | VideoError") -> None:
+        left.discard(number)
+        if not isinstance(result, VideoError):
+            motions = encode(np.stack(result[0].images)[None])["frames"][0]
+            found[number] = motions, result[0].time_s
+        show(len(spans) - len(left), len(spans))
+
+    for given in read_stretch(path, (-inf, inf), spans if filmed else (), (), wishes) if cut else ():
+        if isinstance(given, Rest):
+            measured.append(given.measured)
+        else:
+            take(*given)
+    again = sorted(left)  # where the film cannot be decoded exactly from its first frame on, or has its shots
+    for number, result in read_windows(path, [spans[number] for number in again], wishes) if again else ():
+        take(again[number], result)
+    shots = (joined_shots(measured) or find_shots(path)) if cut else []
+    return found, [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
+
+
+def _of_shots(span: Span, shots: Sequence[FilmPart]) -> Values:
+    """Count the cuts a minute in a span, and its share of black shots."""
+    start_s, end_s = span
+    cuts = sum(start_s < shot.start_s < end_s for shot in shots[1:])
+    black = sum(
+        max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0)
+        for shot in shots
+        if "black" in shot.flags
+    )
+    return {"cuts": cuts / (end_s - start_s) * 60, "black": black / (end_s - start_s)}
+
+
+def _heard(
+    track: SoundTrack, start_s: float, end_s: float, per_s: int, measure: Any = None
+) -> NDArray[Any] | None:
+    """Read the samples of a span, or what is measured of them; None if it has none."""
+    try:
+        parts, _ = track.parts(start_s, end_s, (), rate=RATE, measure=measure, steps_a_second=per_s)
+    except VideoError:
+        return None
+    found: NDArray[Any] = parts[0]
+    return found
+
+
+def _spoken(track: SoundTrack, start_s: float, end_s: float) -> NDArray[np.float64]:
+    """Give the probability of speech of every chunk of a span."""
+    detector, found = SpeechDetector(), []
+    for first_s in np.arange(start_s, end_s, HEARD_S).tolist():
+        last_s = min(first_s + HEARD_S, end_s)
+        samples = _heard(track, first_s, last_s, RATE)
+        if samples is None:
+            samples = np.zeros(round(last_s * RATE) - round(first_s * RATE), np.float32)
+        found.append(detector(samples, last=last_s == end_s))
+    return np.concatenate(found)

@@ -1,0 +1,66 @@
+"""The backbone `camera`: planted motions are read with sign and unit; what cannot be told is absent."""
+
+import numpy as np
+import pytest
+
+from benchmarks.planted.staging import filmed, leaves
+from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones.camera import camera_values, encode, prepare
+
+STILL = leaves(np.random.default_rng(0))
+BEFORE = filmed(STILL)
+
+
+def read(*pairs, gap_s=0.5):
+    frames = np.stack([prepare(picture) for pair in pairs for picture in pair])
+    times = np.ravel([[2.0 * number, 2.0 * number + gap_s] for number in range(len(pairs))])
+    return camera_values(encode(frames[None])["frames"][0], times)
+
+
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [
+        ({"right": 32}, {"pan": 0.2}),
+        ({"down": -16}, {"tilt": 0.1}),
+        ({"growth": 1.1}, {"zoom": 2 * np.log(1.1)}),
+        ({"turn": np.radians(5)}, {"roll": 10.0}),
+    ],
+)
+def test_a_motion_is_read_in_widths_growth_and_degrees_a_second(moved, expected):
+    values = read((BEFORE, filmed(STILL, **moved)))
+    for name in ("pan", "tilt", "zoom", "roll"):
+        assert values[name] == pytest.approx(
+            expected.get(name, 0.0), rel=0.05, abs=0.01 + 0.2 * (name == "roll")
+        )
+    assert values["inliers"] > 0.5
+    points = np.stack(np.meshgrid(np.linspace(-0.5, 0.5, 101), np.linspace(-9 / 32, 9 / 32, 101)), axis=-1)
+    wide = {"pan": 1, "tilt": 1, "zoom": points, "roll": np.radians(1) * points}
+    ((name, value),) = expected.items()
+    moves = np.broadcast_to(value * wide[name], points.shape) / (1 if name in {"zoom", "roll"} else 2**0.5)
+    assert values["camera"] == pytest.approx(np.sqrt((moves**2).sum(axis=-1).mean()), rel=0.06)
+
+
+def test_a_camera_that_stands_still_does_not_move_and_bars_are_not_the_picture():
+    assert read((BEFORE, BEFORE))["camera"] < 1e-3
+    barred = [np.pad(each, ((40, 40), (0, 0), (0, 0))) for each in (BEFORE, filmed(STILL, down=-16))]
+    assert read(barred)["tilt"] == pytest.approx(0.1, rel=0.05)
+
+
+def test_what_cannot_be_told_is_absent():
+    other = filmed(leaves(np.random.default_rng(1)))
+    grey = np.full_like(BEFORE, 90)
+    assert read((BEFORE, other)) == read((grey, grey)) == read((BEFORE, BEFORE), gap_s=1.2) == {}
+    assert read((BEFORE, other), (BEFORE, BEFORE)) == read((BEFORE, BEFORE))
+
+
+@pytest.mark.parametrize(("asked", "n_frames"), [(32, 6), (5, 4), (1, 2)])
+def test_it_takes_one_to_three_pairs(asked, n_frames):
+    backbone = load_backbone("camera", asked)
+    assert backbone.n_frames == n_frames
+    assert [output.shape for output in backbone.outputs] == [(n_frames, 5)]
+
+
+def test_without_opencv_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("obygaze_features.backbones.camera.opencv", lambda: None)
+    with pytest.raises(Exception, match=r"OpenCV.*obygaze\[extract\]"):
+        load_backbone("camera")

@@ -1,0 +1,91 @@
+"""The baseline `staging` reads a table of variables alone; every column and clip of the table has a fate."""
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.dataset import with_variables
+from obygaze_models.errors import DatasetError
+from obygaze_models.models.names import STAGING
+
+FILMS, PER_FILM = [f"f{k}" for k in range(6)], 20
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Clips whose features know nothing of their level."""
+    folder, rng = tmp_path_factory.mktemp("staging"), np.random.default_rng(0)
+    names = [f"{film}-{k:02}" for film in FILMS for k in range(PER_FILM)]
+    X = rng.normal(size=(len(names), 4)).astype(np.float32)
+    movies = {name: name.partition("-")[0] for name in names}
+    store = of.open_store(seal_arrays(folder / "store", movies, {"b": {"pooled": X}}))
+    levels = np.where(rng.random(len(names)) < 0.5, "S", "EN")
+    clips = [
+        of.Clip(name, movies[name], "", None, None, str(level), (), "a")
+        for name, level in zip(names, levels, strict=True)
+    ]
+    return om.load_dataset(store, of.Manifest(tuple(clips), folder))
+
+
+def table(path, data, *, cuts=lambda positive, n: 5.0 * positive + n % 3, extra="", skip=0):
+    lines = ["clip_id,movie,start_s,end_s,cuts,black" + (",note" if extra else "")]
+    for n, (clip_id, level) in enumerate(zip(data.clip_ids, data.levels, strict=True)):
+        if n >= skip:
+            cell = "" if n % 7 == 0 else f"{cuts(level == 'S', n)}"
+            lines.append(f"{clip_id},{data.movies[n]},0,5,{cell},0" + (f",{extra}" if extra else ""))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data, tmp_path):
+    measured, _ = with_variables(data, table(tmp_path / "v.csv", data))
+    run = om.evaluate(measured, ["linear"], "en_s")
+    auc = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]
+    assert auc[STAGING] > 0.85
+    assert auc["linear"] < 0.7
+    assert "no model is shown to be better" in om.run_report(run).answers[0]
+    assert STAGING not in set(om.evaluate(data, ["linear"], "en_s").metrics["model"])
+
+
+def test_columns_and_clips_are_accounted_for(data, tmp_path):
+    path = table(tmp_path / "v.csv", data, skip=3)
+    path.write_text(path.read_text() + "other,f9,0,5,1,0\n")
+    measured, (account,) = with_variables(data, path)
+    assert measured.variables.shape == (len(data), 1)
+    assert np.isnan(measured.variables[:3]).all()
+    for said in (
+        "by cuts;",
+        "left out movie, start_s, end_s, black",
+        "3 clips of 120 without a row",
+        "1 row of other",
+    ):
+        assert said in account
+    assert measured.take(np.arange(5)).variables.shape == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda text: text.replace("cuts", "level2").replace("5.0", "high", 1),
+            r"column level2: 'high' is no number",
+        ),
+        (lambda text: text.replace(",5.0,", ",nan,", 1), r"column cuts: 'nan' is no number"),
+        (lambda text: text.replace(",5.0,", ",1e999,", 1), r"column cuts: '1e999' is no number"),
+        (lambda text: text + text.splitlines()[1] + "\n", r"f0-00 has a row already"),
+        (lambda text: text.replace("f", "g"), r"no clip of the evaluation"),
+        (
+            lambda text: "\n".join(
+                ",".join([*line.split(",")[:4], "1"]) for line in text.splitlines()
+            ).replace("end_s,1", "end_s,one"),
+            r"no column of numbers that vary",
+        ),
+    ],
+)
+def test_what_is_no_number_of_a_clip_is_refused(data, tmp_path, change, said):
+    path = table(tmp_path / "v.csv", data)
+    path.write_text(change(path.read_text()))
+    with pytest.raises(DatasetError, match=said):
+        with_variables(data, path)
