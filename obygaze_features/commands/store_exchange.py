@@ -113,7 +113,7 @@ SHOWN = 5
     required=True,
     help="npy, pth, hdf5: a folder with a file per clip (.npy and .npz, also in a tar; .pth and .pt; .h5). "
     "pth, hdf5: also one file with a clip per key, group or dataset. table: one file with a row per clip "
-    "(CSV, Parquet, .npy, .npz, HDF5, AnnData .h5ad), or a folder of CSV or Parquet parts.",
+    "(CSV, .xlsx, Parquet, .npy, .npz, HDF5, AnnData .h5ad), or a folder of CSV or Parquet parts.",
 )
 @click.option(
     "--ids",

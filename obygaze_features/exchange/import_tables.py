@@ -41,6 +41,7 @@ from obygaze_features.exchange.import_items import (
     refuse_giants,
 )
 from obygaze_features.file_kinds import NPY, NPZ, PARQUET, TEXT, UTF16, what, why_not
+from obygaze_features.workbook import read_sheet
 
 ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
@@ -66,11 +67,11 @@ def table_items(
 ) -> Iterator[FileContent]:
     """Open a table of features; yield row id -> its features, and texts about the file itself.
 
-    CSV (comma, semicolon or tab) and Parquet have a column of ids and a numeric column per feature; Parquet
-    may have one column of lists instead. `choose_columns` tells which are features. .npz, HDF5 and .npy hold
-    arrays whose first axis is the clip. AnnData (.h5ad) has ids in `obs`. An HDF5 file with a group per clip,
-    as `store export` writes it, is read too. Numbers in a CSV are text and are read as float32; other files
-    keep their data type. HDF5 and Parquet are read in a subprocess.
+    CSV (comma, semicolon or tab), the first sheet of a workbook (.xlsx) and Parquet have a column of ids and
+    a numeric column per feature; Parquet may have one column of lists instead. `choose_columns` tells which
+    are features. .npz, HDF5 and .npy hold arrays whose first axis is the clip. AnnData (.h5ad) has ids in
+    `obs`. An HDF5 file with a group per clip, as `store export` writes it, is read too. Numbers in a CSV are
+    text and are read as float32; other files keep their data type. HDF5 and Parquet are read in a subprocess.
 
     Parameters
     ----------
@@ -91,6 +92,7 @@ def table_items(
     readers: Mapping[str, Callable[..., AbstractContextManager[FileContent]]] = {
         ".csv": _csv,
         ".tsv": _csv,
+        ".xlsx": _xlsx,
         ".parquet": _parquet,
         ".npy": _npy,
         ".npz": _npz,
@@ -178,7 +180,29 @@ def _csv_rows(path: Path) -> tuple[list[list[str]], str]:
 
 @contextmanager
 def _csv(path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]) -> Iterator[FileContent]:
-    lines, delimiter = _csv_rows(path)
+    yield _cells(path, *_csv_rows(path), ids, asked=asked, never=never)
+
+
+@contextmanager
+def _xlsx(
+    path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]
+) -> Iterator[FileContent]:
+    records, others = read_sheet(path, read_bytes(path), StoreError)
+    items, about = _cells(path, [cells for _, cells in records], "", ids, asked=asked, never=never)
+    said = [*filter(None, [about.get("left_out")]), *others]
+    yield items, {"left_out": "; ".join(said)} if said else {}
+
+
+def _cells(
+    path: Path,
+    lines: Sequence[Sequence[str]],
+    delimiter: str,
+    ids: str | None,
+    *,
+    asked: tuple[str, ...],
+    never: frozenset[str],
+) -> FileContent:
+    """Take ids and features of rows of texts, the header first."""
     if not lines:
         raise StoreError(f"{path}: empty; expected a header and a row per clip")
     header, *rows = lines
@@ -209,7 +233,7 @@ def _csv(path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[s
         return "number" if given else "other"
 
     columns = {name: [row[n] for row in rows] for n, name in enumerate(header)}
-    yield _columns(path, header, columns, ids, asked=asked, never=never, kind_of=kind_of, numbers=numbers)
+    return _columns(path, header, columns, ids, asked=asked, never=never, kind_of=kind_of, numbers=numbers)
 
 
 def _columns(

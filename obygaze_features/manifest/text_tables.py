@@ -19,8 +19,8 @@ from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.encodings import marked_encoding
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.manifest.spans.workbook import Records, is_workbook, read_sheet
 from obygaze_features.text import as_written, unsuitable
+from obygaze_features.workbook import Records, is_workbook, read_sheet
 
 FIELDS: tuple[str, ...] = (
     "clip_id",
@@ -197,7 +197,7 @@ def read_table(
     path = local_path(path)
     content = content_of(path)
     if is_workbook(content):
-        records, notes = read_sheet(path, content)
+        records, notes = read_sheet(path, content, ManifestError)
         delimiter = ""
     else:
         (records, delimiter), notes = split_records(path, text_of(path), needed, delimiter), ()

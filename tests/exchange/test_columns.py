@@ -11,6 +11,7 @@ from hypothesis import given
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import choose_columns
 from obygaze_features.exchange.import_tables import table_items
+from tests.manifest.spans.files import sheet
 
 TABLE = Path("a.csv")
 NUMBERS, LISTS, TEXTS = "number", "list", "other"
@@ -124,11 +125,17 @@ def unicode_text(frame, path):
     frame.to_csv(path, index=False, sep="\t", encoding="utf-16")
 
 
+def workbook(frame, path):
+    pytest.importorskip("python_calamine")
+    path.write_bytes(sheet([[*frame.columns], *frame.astype(object).to_numpy().tolist()]))
+
+
 FORMS = {
     "csv": lambda frame, path: frame.to_csv(path, index=False),
     "excel.csv": excel,
     "sep.csv": named,
     "unicode.tsv": unicode_text,
+    "xlsx": workbook,
     "parquet": lambda frame, path: frame.to_parquet(path),
 }
 

@@ -11,8 +11,8 @@ from itertools import takewhile
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import Times, first_of, table, timed
-from obygaze_features.manifest.spans.workbook import Records
 from obygaze_features.manifest.text_tables import Row
+from obygaze_features.workbook import Records
 
 BORIS_EVENT = ("Behavior", "Time")
 BORIS_BOUT = ("Behavior", "Start (s)", "Stop (s)")

@@ -15,8 +15,8 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import CLOCK, instants
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import Times, first_of, table, timed
-from obygaze_features.manifest.spans.workbook import Records
 from obygaze_features.manifest.text_tables import Row
+from obygaze_features.workbook import Records
 
 _TIME = re.compile(r"(Begin|End) Time - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)")
 _TITLE = re.compile(r"(?!.* Time - )(?:[^\t]*$|\"?sep=)", re.IGNORECASE)

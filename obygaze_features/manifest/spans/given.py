@@ -20,8 +20,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.manifest.spans.encodings import decoded, marked_encoding
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.manifest.spans.workbook import Records, is_workbook, read_sheet
 from obygaze_features.manifest.text_tables import DELIMITERS, HEADER_ROWS, content_of, split_records
+from obygaze_features.workbook import Records, is_workbook, read_sheet
 
 HEAD_BYTES = 1 << 16
 """Of a file, by which its kind is told."""
@@ -176,7 +176,7 @@ class Given:
         """Its records, where it is a workbook; what else it holds is noted."""
         if not is_workbook(self.content):
             return None
-        records, notes = read_sheet(self.path, self.content)
+        records, notes = read_sheet(self.path, self.content, ManifestError)
         self.account.notes += notes
         return records
 

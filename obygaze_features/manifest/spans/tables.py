@@ -13,8 +13,8 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.workbook import Records
 from obygaze_features.manifest.text_tables import Row, Table, table_of
+from obygaze_features.workbook import Records
 
 VIAN_SEGMENTS = ("segmentation_name",)
 VIAN_PROJECT = ("START_MS", "END_MS", "SELECTOR_TYPE")

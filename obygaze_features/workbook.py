@@ -7,7 +7,7 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
-from obygaze_features.errors import ManifestError, install_command
+from obygaze_features.errors import ObygazeError, install_command
 
 MOST_CELLS = 20_000_000
 MOST_BYTES = 1 << 28
@@ -22,8 +22,13 @@ def is_workbook(content: bytes) -> bool:
     return content.startswith(b"PK\3\4") and (b"[Content_Types]" in content or b"xl/" in content)
 
 
-def read_sheet(path: Path, content: bytes) -> tuple[Records, tuple[str, ...]]:
+def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple[Records, tuple[str, ...]]:
     """Read the first sheet with cells: values, not formulas; times of day as hh:mm:ss.
+
+    Parameters
+    ----------
+    refusal
+        The error to raise, which names the file.
 
     Returns
     -------
@@ -34,40 +39,38 @@ def read_sheet(path: Path, content: bytes) -> tuple[Records, tuple[str, ...]]:
 
     Raises
     ------
-    ManifestError
+    ObygazeError
         It is no workbook, too large, or python-calamine is not installed.
     """
     try:
         import python_calamine as calamine  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
-        raise ManifestError(
+        raise refusal(
             f"{path}: an Excel workbook; save the sheet as CSV (UTF-8), or install: "
             f"{install_command('obygaze[xlsx]')}"
         ) from None
-    _refuse_large(path, content)
+    _refuse_large(path, content, refusal)
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         sheets = {
             name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in book.sheet_names
         }
     except (calamine.CalamineError, OSError, ValueError) as error:
-        raise ManifestError(f"{path}: an Excel workbook, which cannot be read ({error})") from None
+        raise refusal(f"{path}: an Excel workbook, which cannot be read ({error})") from None
     filled = [name for name, rows in sheets.items() if rows]
     if not filled:
-        raise ManifestError(f"{path}: its sheets are empty")
+        raise refusal(f"{path}: its sheets are empty")
     rows = ((line, [_text(cell) for cell in row]) for line, row in enumerate(sheets[filled[0]], start=1))
     others = tuple(f"sheet {name!r} left out: the first one, {filled[0]!r}, is read" for name in filled[1:])
     return [(line, cells) for line, cells in rows if any(cells)], others
 
 
-def _refuse_large(path: Path, content: bytes) -> None:
+def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> None:
     """Refuse what would need much memory: calamine makes room for every cell up to the last."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
-                raise ManifestError(
-                    f"{path}: a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV"
-                )
+                raise refusal(f"{path}: a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
             for member in archive.infolist():
                 if "worksheets/" not in member.filename:
                     continue
@@ -76,13 +79,13 @@ def _refuse_large(path: Path, content: bytes) -> None:
                 height = max((int(row) for _, row in cells), default=0)
                 width = max((_number(column) for column, _ in cells), default=0)
                 if height * width > MOST_CELLS:
-                    raise ManifestError(
+                    raise refusal(
                         f"{path}: a sheet of {height:,} rows and {width:,} columns; save its table as CSV"
                     )
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
-        if isinstance(error, ManifestError):
+        if isinstance(error, ObygazeError):
             raise
-        raise ManifestError(f"{path}: an Excel workbook, which cannot be read ({error})") from None
+        raise refusal(f"{path}: an Excel workbook, which cannot be read ({error})") from None
 
 
 def _number(column: bytes) -> int:
