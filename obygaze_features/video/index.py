@@ -365,6 +365,7 @@ def _line(source: Source, packets: PacketColumns, *, estimated: bool) -> tuple[T
         stored = bool(DECODING_FORMATS & set(source.format.split(","))) and None not in packets.dts
         line = time_line(
             known,
+            jumps=_jumps(source, packets),
             tick_s=tick_s,
             step=_step(source),
             key=np.array(packets.key, np.bool_),
@@ -373,6 +374,17 @@ def _line(source: Source, packets: PacketColumns, *, estimated: bool) -> tuple[T
         )
         return line, note
     return None, ""
+
+
+def _jumps(source: Source, packets: PacketColumns) -> NDArray[np.bool_]:
+    """Return the packets at which a step of over an hour is no pause, but another part.
+
+    Times of transport and program streams wrap around; MP4 lists how long each picture is shown.
+    """
+    if source.format in ("mpegts", "mpeg"):
+        return np.ones(len(packets.key), np.bool_)
+    listed = source.format.startswith("mov") and packets.declared > 0
+    return np.array(packets.key, np.bool_) & (not listed)
 
 
 def _stand_in_times(source: Source, packets: PacketColumns, count: int) -> tuple[NDArray[np.float64], str]:
@@ -465,9 +477,9 @@ def promised_seconds(source: Source) -> float:
     tag = source.stream.metadata.get("DURATION", "")
     if re.fullmatch(r"\d+:\d\d:\d\d(\.\d+)?", tag):
         hours, minutes, rest = tag.split(":")
-        return 3600 * int(hours) + 60 * int(minutes) + float(rest)
+        return 3600 * int(hours) + 60 * int(minutes) + float(rest) - max(0.0, float(source.origin))
     if len(source.container.streams) == 1 and source.container.duration:
-        return source.container.duration / av.time_base
+        return source.container.duration / av.time_base - max(0.0, float(source.origin))
     return 0.0
 
 

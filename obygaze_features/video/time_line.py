@@ -50,6 +50,7 @@ def time_line(
     key: NDArray[np.bool_],
     shown: NDArray[np.bool_],
     decoding: NDArray[np.int64] | None = None,
+    jumps: NDArray[np.bool_] | None = None,
 ) -> TimeLine:
     """Find where times start again or jump, and put each part after the one before it.
 
@@ -63,6 +64,8 @@ def time_line(
         Ticks between two pictures, for parts of one picture.
     decoding
         Shape [P]: times of decoding, where the container stores them for its packets.
+    jumps
+        Shape [P]: packets at which a step of over an hour begins a part; by default all.
 
     Raises
     ------
@@ -71,9 +74,10 @@ def time_line(
     """
     chosen = np.flatnonzero(shown)
     own, keys = ticks[chosen], key[chosen]
-    begins = _part_starts(
-        own, keys, None if decoding is None else decoding[chosen], int(JUMP_S / tick_s), step
-    )
+    jump = np.full(len(own), int(JUMP_S / tick_s))
+    if jumps is not None:
+        jump[~jumps[chosen]] = np.iinfo(np.int64).max
+    begins = _part_starts(own, keys, None if decoding is None else decoding[chosen], jump, step)
     offset = [0]
     for first, start, end in zip(begins[:-1], begins[1:], [*begins, len(own)][2:], strict=True):
         before, part = np.unique(own[first:start]), own[start:end]
@@ -85,7 +89,11 @@ def time_line(
 
 
 def _part_starts(
-    own: NDArray[np.int64], key: NDArray[np.bool_], decoding: NDArray[np.int64] | None, jump: int, step: int
+    own: NDArray[np.int64],
+    key: NDArray[np.bool_],
+    decoding: NDArray[np.int64] | None,
+    jump: NDArray[np.int64],
+    step: int,
 ) -> list[int]:
     """List the pictures [L] with which parts begin, without decoding.
 
@@ -100,7 +108,7 @@ def _part_starts(
         latest = np.maximum.accumulate(part)
         before = np.concatenate((part[:1], latest[:-1]))
         settled = np.concatenate((np.full(min(REORDERED, len(part)), part.min()), latest[:-REORDERED]))
-        starts = (key[start:] & (part < before)) | (part < settled) | (part - before > jump)
+        starts = (key[start:] & (part < before)) | (part < settled) | (part - before > jump[start:])
         if step > 1:  # else ticks are too coarse for the rate, and pictures share them
             starts[1:] |= key[start + 1 :] & (before[1:] == part[0]) & (part[1:] == part[0])
         if decoding is not None:
@@ -142,7 +150,8 @@ class TrackLine:
 
     def place(self, time_s: float) -> float:
         """Return the place on the line of a packet's time; packets come in the order of the file."""
-        if self._latest is not None and not -TRACK_BACK_S <= time_s - self._latest <= JUMP_S:
+        longest = JUMP_S if len(self._offset_s) > 1 else np.inf  # a pause, where the pictures have one too
+        if self._latest is not None and not -TRACK_BACK_S <= time_s - self._latest <= longest:
             self.part += 1
             self._latest = time_s
         self._latest = max(time_s, self._latest or time_s)

@@ -221,6 +221,29 @@ def test_one_picture_at_zero_is_no_film_without_times(tmp_path):
     assert (frames.time_s.tolist(), frames.notes) == ([0.0], ())
 
 
+@pytest.mark.parametrize(
+    ("name", "rate", "times"),
+    [
+        ("a.mp4", 25, [*range(10), *range(180_000, 180_010)]),  # a pause of two hours
+        ("a.mkv", 1, [0, 3600, 7200, 10800]),  # slides, decoded in another order
+    ],
+)
+def test_a_pause_of_hours_that_the_file_states_is_no_joint(tmp_path, name, rate, times):
+    film = encode(tmp_path / name, map(draw, range(len(times))), rate=rate, times=times, options=X264)
+    frames = read_frames(film, at(range(len(times))))
+    assert numbers_of(frames.images) == [*range(len(times))]
+    np.testing.assert_allclose(frames.time_s, np.array(times) / rate, atol=0.0015)
+    assert (frames.status, frames.notes) == ("ok", ())
+
+
+def test_matroska_that_begins_late_is_not_cut_off(tmp_path):
+    times = [25 * 10**6 + number for number in range(20)]
+    frames = read_frames(
+        encode(tmp_path / "a.mkv", map(draw, range(20)), times=times, options=X264), uniform(4)
+    )
+    assert (frames.status, frames.notes) == ("ok", ())
+
+
 def test_packets_of_one_picture_each_are_parts_too(tmp_path):
     parts = [part(tmp_path / f"{n}-h264.mkv", 10 * n, count) for n, count in enumerate((1, 20))]
     frames = read_frames(joined(tmp_path / "ab.mkv", parts), at(range(21)))
