@@ -362,6 +362,7 @@ def test_one_index_links_all_that_is_there_and_untrained_weights_are_said(ok, pl
     ok("paper all in/marked.csv in/marked in/random --protocol strict --out out/all")
     index = (place / "out/all/index.md").read_text(encoding="utf-8")
     made = json.loads((place / "out/all" / CONTENTS).read_text(encoding="utf-8"))
+    assert {"table2-strict.tex", "figure6-strict.json"} <= {*made}
     assert not [name for name in made if name != "index.md" and f"({name})" not in index]
     assert "**UNTRAINED: the weights of vivit are random.**" in index
     for stem in ("table2", "table4", "figure3", "figure5", "figure6"):

@@ -17,7 +17,6 @@ GROUPS = [
     ("windows", "papers"),
     ("macos", "manifests"),
     ("macos", "stores"),
-    ("macos", "zoo"),
 ]
 FOLDERS = """manifest/test_import_folder.py persistence/test_model_file.py report film/exchange
     film/test_scored_files.py

@@ -74,7 +74,7 @@ def test_a_film_unlike_the_training_films_gets_no_probability_no_rate_and_exit_3
     demo_folder, obygaze, tmp_path
 ):
     """F0: before there was a reach, its logits were 700 to tens of thousands, 56 of 57 windows positive."""
-    write_video(tmp_path / "odd.mkv", noise(60 * RATE), RATE)
+    write_video(tmp_path / "odd.mkv", noise(30 * RATE), RATE)
     timeline = score(obygaze, tmp_path, "odd.mkv", demo_folder / "run" / "pcbm_lr.model", 3)
     rows = timeline.rows()
     assert rows["flags"].str.contains("unlike").all()

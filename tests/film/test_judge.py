@@ -62,9 +62,9 @@ def cover(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("prevalence", PREVALENCES)
+@pytest.mark.parametrize("prevalence", [0.02, 0.1, 0.35, 0.5])
 def test_it_covers_from_useless_models_to_good_ones_and_is_narrower_than_judgements_alone(prevalence):
-    """All prevalences, sizes and qualities: alone it finds the corner in which an interval is too short.
+    """Rare to common, all sizes and qualities: alone it finds the corner in which an interval is too short.
 
     2,000 draws leave a coverage uncertain by .005 (one standard error).
     """
