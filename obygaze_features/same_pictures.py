@@ -7,13 +7,15 @@ that looks like another may be another moment of its scene; films share pictures
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from obygaze_features.errors import StoreError
 from obygaze_features.screen import Progress, progress_hook
@@ -35,6 +37,9 @@ ROW = 4
 NEAR = 0.4
 """Least cosine of clips' mean frames of which the frames are compared."""
 
+CLEARLY = 0.05
+"""Cosine by which means must be nearer in other views than in those before: it saves comparisons."""
+
 LEAST_TEXTURE = 0.2
 """Share of a frame's pixels that its commonest lightness must leave: less is black, a title, credits."""
 
@@ -47,8 +52,8 @@ SHIFTS = range(-3, 4)
 MOST_MOVIES = 20
 """Movies that may share a picture before it says nothing of them, such as a distributor's title."""
 
-BLOCK = 512
-"""Clips whose mean frames, or pairs whose frames, are compared at a time."""
+BLOCK, TILE = 512, 64
+"""Clips whose mean frames, and whose frames, are compared at a time."""
 
 VIEWS = ("frame", "upper", "picture", "inner", "middle")
 CELLS = 12
@@ -57,8 +62,9 @@ SIGNS = 2 * CELLS * (CELLS - 1)
 FEATURES = [*(f"{view}_{k}" for view in VIEWS for k in range(SIGNS)), "texture"]
 """What a frame of `signature` is, by its provenance: models read it, and import no backbone."""
 
-PAIRS = tuple(
-    (VIEWS.index(a), VIEWS.index(b))
+WAYS = [
+    (VIEWS.index(a), VIEWS.index(b), mirror)
+    for mirror in (False, True)
     for a, b in (
         ("frame", "frame"),
         ("upper", "upper"),
@@ -68,9 +74,11 @@ PAIRS = tuple(
         ("middle", "picture"),
         ("picture", "middle"),
     )
-)
-"""Views of two clips that are compared: one of them may have lost its borders, its sides or its subtitles."""
+]
+"""Views of two clips that are compared, and whether the second is mirrored: one of them may have lost its
+borders, its sides or its subtitles."""
 
+LINK = np.dtype([("a", np.int32), ("b", np.int32), ("likeness", np.float32)])
 Signs = NDArray[np.int8]
 Floats = NDArray[np.float32]
 
@@ -170,13 +178,12 @@ def duplicates(
     clips = _read([store] if other is None else [store, other], only)
     sides = clips.movies if other is None else [str(number) for number in clips.stores]
     show = progress_hook(progress, "comparing clips", "clip")
-    links: dict[tuple[int, int], float] = {}
-    for done, pairs in _near(clips, sides):
-        values = likeness(clips.signs, clips.shown, pairs)
-        kept = np.flatnonzero(values >= ALIKE)
-        links.update(zip(map(tuple, pairs[kept, :2].tolist()), values[kept].round(4).tolist(), strict=True))
+    found: list[NDArray[np.void]] = []
+    for done, rows, columns, how in _near(clips, sides):
+        found.extend(_links(clips, rows, columns, how))
         if show is not None:
             show(done, len(clips.signs))
+    links = np.concatenate([np.empty(0, LINK), *found])
     return Duplicates(
         tuple(_groups(clips, sides, links)),
         tuple(_shared(clips, links)),
@@ -194,42 +201,48 @@ def has_signatures(store: Store) -> bool:
 
 
 def likeness(
-    signs: Sequence[Signs], shown: Sequence[NDArray[np.bool_]], pairs: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Compute how alike pairs of clips are, 1 for the same frames.
+    a: Signs, shown_a: NDArray[np.bool_], b: Signs, shown_b: NDArray[np.bool_]
+) -> NDArray[np.float32]:
+    """Compute how alike clips are to others in one view, 1 for the same frames.
 
     Parameters
     ----------
-    signs
-        Of each clip, signatures [F, 5, 264].
-    shown
-        Of each clip [F], which frames show something; others are not compared.
-    pairs
-        [P, 5]: two clips, the view of each, and whether the second is mirrored.
+    a, b
+        Signatures [n, F, 264] and [m, F, 264].
+    shown_a, shown_b
+        [n, F] and [m, F]: frames that show something; others are not compared.
 
     Returns
     -------
     ndarray
-        [P]: the best over `SHIFTS` of the median cosine; -1 where fewer than `LEAST_FRAMES` meet.
+        [n, m]: the best over `SHIFTS` of the median cosine; -1 where fewer than `LEAST_FRAMES` meet.
     """
-    best = np.full(len(pairs), -1.0)
-    for start in range(0, len(pairs), BLOCK):
-        part = pairs[start : start + BLOCK].tolist()
-        a = np.array([signs[i][:, view] for i, _, view, _, _ in part], np.float32)
-        b = np.array([signs[j][:, view] for _, j, _, view, _ in part], np.float32)
-        mirror = [place for place, pair in enumerate(part) if pair[-1]]
-        b[mirror] = mirrored(b[mirror])
-        lengths = np.sqrt((a * a).sum(axis=2))[:, :, None] * np.sqrt((b * b).sum(axis=2))[:, None, :]
-        cosine = np.divide(a @ b.transpose(0, 2, 1), lengths, where=lengths > 0, out=np.zeros_like(lengths))
-        apart = [~(shown[i][:, None] & shown[j]) for i, j, *_ in part]
-        cosine[np.array(apart)] = np.nan
-        for shift in SHIFTS:
-            met = np.sort(np.diagonal(cosine, shift, axis1=1, axis2=2), axis=1)  # NaN last
-            n = (~np.isnan(met)).sum(axis=1)
-            enough = np.flatnonzero(n >= LEAST_FRAMES)
-            middle = (met[enough, (n[enough] - 1) // 2] + met[enough, n[enough] // 2]) / 2
-            best[start + enough] = np.maximum(best[start + enough], middle)
+    ours, theirs = a.transpose(1, 0, 2).astype(np.float32), b.transpose(1, 2, 0).astype(np.float32)
+    weight_a, weight_b = _weights(a, shown_a), _weights(b, shown_b)
+    n_frames, best = len(ours), np.full((len(a), len(b)), np.float32(-1))
+    for shift in SHIFTS:
+        here = slice(max(0, -shift), min(n_frames, n_frames - shift))
+        there = slice(here.start + shift, here.stop + shift)
+        met = shown_a[:, here].astype(np.int64) @ shown_b[:, there].T
+        if not (met >= LEAST_FRAMES).any():
+            continue
+        cosine = ours[here] @ theirs[there]  # of whole numbers, so exact
+        cosine *= weight_a[here, :, None]
+        cosine *= weight_b[there, None, :]
+        ranked = np.sort(np.moveaxis(cosine, 0, 2), axis=2)  # NaN last
+        low, high = (
+            np.take_along_axis(ranked, k[:, :, None], 2)[:, :, 0]
+            for k in ((met - 1) // 2, met // 2 % n_frames)
+        )
+        np.maximum(best, (low + high) / 2, out=best, where=met >= LEAST_FRAMES)
     return best
+
+
+def _weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
+    """Invert the lengths of frames, [F, n]; NaN for those that are not compared."""
+    length = np.sqrt((signs != 0).sum(axis=2, dtype=np.float32))
+    inverse = np.divide(1, length, where=length > 0, out=np.zeros_like(length))
+    return np.where(shown, inverse, np.float32(np.nan)).T
 
 
 def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
@@ -241,11 +254,13 @@ def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate(turned, axis=-1)
 
 
-def _near(clips: _Clips, sides: list[str]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield how many clips are done, and pairs of clips whose mean frames are near, as `likeness` takes them.
+def _near(
+    clips: _Clips, sides: list[str]
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]]:
+    """Yield how many clips are done; some, those to compare them with, and how.
 
-    Clips of one side alone, a movie or a store, are not compared. The two views of a pair are those in which
-    its means are nearest.
+    How is the number in `WAYS` of the two views in which the mean frames of a pair are nearest; -1 where they
+    are not near, or of one side, a movie or a store.
     """
     sums = [
         (signs * shown[:, None, None]).sum(axis=0)
@@ -265,74 +280,106 @@ def _near(clips: _Clips, sides: list[str]) -> Iterator[tuple[int, NDArray[np.int
         rows = one[start : start + BLOCK]
         best = np.full((len(rows), len(two)), np.float32(NEAR))
         how = np.full(best.shape, -1, np.int8)
-        for code, (mirror, (a, b)) in enumerate((mirror, pair) for mirror in (0, 1) for pair in PAIRS):
+        for way, (a, b, mirror) in enumerate(WAYS):
             cosine = means[rows, a] @ (turned if mirror else means)[two, b].T
-            nearer = cosine > best
-            best[nearer], how[nearer] = cosine[nearer], code
+            nearer = cosine > np.where(how < 0, best, best + CLEARLY)
+            best[nearer], how[nearer] = cosine[nearer], way
         how[(own[rows, None] == own[two]) & (own[two] != "")] = -1
         how[both[rows, None] & both[two] & (rows[:, None] >= two)] = -1  # they meet twice
-        i, j = np.nonzero(how >= 0)
-        codes = how[i, j].astype(np.int64)
-        views = np.array(PAIRS)[codes % len(PAIRS)]
-        yield start + len(rows), np.column_stack([rows[i], two[j], views, codes // len(PAIRS)])
+        yield start + len(rows), rows, two, how
 
 
-def _groups(clips: _Clips, sides: list[str], links: Mapping[tuple[int, int], float]) -> Iterator[SameClip]:
+def _links(
+    clips: _Clips, rows: NDArray[np.int64], columns: NDArray[np.int64], how: NDArray[np.int8]
+) -> Iterator[NDArray[np.void]]:
+    """Compare the frames of clips that are near; yield those that look alike, and how much."""
+    for top in range(0, len(rows), TILE):
+        for left in range(0, len(columns), TILE):
+            tile = how[top : top + TILE, left : left + TILE]
+            for way in np.unique(tile[tile >= 0]).tolist():
+                view_a, view_b, mirror = WAYS[way]
+                i, j = np.nonzero(tile == way)
+                ours, at = np.unique(rows[top + i], return_inverse=True)
+                theirs, to = np.unique(columns[left + j], return_inverse=True)
+                a, b = (
+                    np.array([clips.signs[k][:, view] for k in chosen.tolist()])
+                    for chosen, view in ((ours, view_a), (theirs, view_b))
+                )
+                shown_a, shown_b = (
+                    np.array([clips.shown[k] for k in chosen.tolist()]) for chosen in (ours, theirs)
+                )
+                values = likeness(a, shown_a, mirrored(b) if mirror else b, shown_b)[at, to]
+                kept = values >= ALIKE
+                links = np.empty(int(kept.sum()), LINK)
+                links["a"], links["b"], links["likeness"] = ours[at[kept]], theirs[to[kept]], values[kept]
+                yield links
+
+
+def _groups(clips: _Clips, sides: list[str], links: NDArray[np.void]) -> Iterator[SameClip]:
     """Join what looks alike into groups, and list their clips."""
-    nearest: dict[int, float] = defaultdict(float)
-    parent = list(range(len(clips.same)))
-
-    def root(row: int) -> int:
-        while parent[row] != row:
-            parent[row] = parent[parent[row]]
-            row = parent[row]
-        return row
-
-    for place, rows in enumerate(clips.same):
-        if len({sides[row] for row in rows}) > 1:
-            nearest[place] = 1.0
-    for (i, j), value in links.items():
-        nearest[i], nearest[j] = max(nearest[i], value), max(nearest[j], value)
-        parent[root(i)] = root(j)
+    n = len(clips.same)
+    nearest = np.array([len({sides[row] for row in rows}) > 1 for rows in clips.same], np.float32)
+    for end in ("a", "b"):
+        np.maximum.at(nearest, links[end], links["likeness"])
+    joined = coo_array((np.ones(len(links), bool), (links["a"], links["b"])), shape=(n, n))
+    _, group_of = connected_components(joined, directed=False)
     found = defaultdict(list)
-    for place in nearest:
-        found[root(place)].append(place)
-    ranked = sorted(found.values(), key=lambda places: (-max(nearest[each] for each in places), min(places)))
+    for place in np.flatnonzero(nearest).tolist():
+        found[group_of[place]].append(place)
+    ranked = sorted(found.values(), key=lambda places: (-nearest[places].max(), places[0]))
     for number, places in enumerate(ranked, start=1):
-        alike = [(-nearest[place], clips.order[row], row) for place in places for row in clips.same[place]]
+        alike = [
+            (-round(float(nearest[place]), 4), clips.order[row], row)
+            for place in places
+            for row in clips.same[place]
+        ]
         for value, _, row in sorted(alike):
             yield SameClip(number, clips.ids[row], clips.movies[row], clips.stores[row], -value)
 
 
-def _shared(clips: _Clips, links: Mapping[tuple[int, int], float]) -> list[Shared]:
+def _shared(clips: _Clips, links: NDArray[np.void]) -> list[Shared]:
     """Find movies that share clips in a row, by the order of their clips in time."""
-    place_of: dict[int, int] = {}
-    last: dict[tuple[int, str], int] = defaultdict(int)
-    for _, row in sorted((order, row) for row, order in enumerate(clips.order)):
-        film = clips.stores[row], clips.movies[row]
-        place_of[row] = last[film]
-        last[film] += 1
-    met: dict[tuple[tuple[int, str], tuple[int, str]], set[tuple[int, int]]] = defaultdict(set)
-    alike = [(rows, rows) for rows in clips.same]
-    alike += [(clips.same[i], clips.same[j]) for (i, j), value in links.items() if value >= SAME]
-    two = 2 in clips.stores
-    for ours, theirs in alike:
-        by_film: dict[tuple[int, str], list[int]] = defaultdict(list)
-        for row in {*ours, *theirs}:
-            by_film[clips.stores[row], clips.movies[row]].append(place_of[row])
-        if len(by_film) > MOST_MOVIES:
-            continue
-        for a, b in combinations(sorted(by_film), 2):
-            if not two or a[0] != b[0]:
-                met[a, b].update(zip(sorted(by_film[a]), sorted(by_film[b]), strict=False))
-    shared = []
-    for (a, b), places in met.items():
-        length: dict[tuple[int, int], int] = {}
-        for i, j in sorted(places):
-            length[i, j] = 1 + length.get((i - 1, j - 1), 0)
-        if (most := max(length.values(), default=0)) >= ROW:
-            shared.append(Shared(a[1], b[1], most))
+    films = sorted(set(zip(clips.stores, clips.movies, strict=True)))
+    number = {film: k for k, film in enumerate(films)}
+    film_of = np.array([number[film] for film in zip(clips.stores, clips.movies, strict=True)], int)
+    place_of = np.zeros(len(clips.ids), int)
+    last = [0] * len(films)
+    for row in sorted(range(len(clips.ids)), key=clips.order.__getitem__):
+        place_of[row] = last[film_of[row]]
+        last[film_of[row]] += 1
+    pairs = _pairs_of_clips(clips, links[links["likeness"] >= SAME], film_of)
+    a, b = pairs[:, 0], pairs[:, 1]
+    turn = film_of[a] > film_of[b]
+    a, b = np.where(turn, b, a), np.where(turn, a, b)
+    store = np.array(clips.stores, int)
+    kept = (film_of[a] != film_of[b]) & ((store[a] != store[b]) | (len(clips.plain) == 1))
+    a, b = a[kept], b[kept]
+    met = np.unique(np.column_stack([film_of[a], film_of[b], place_of[b] - place_of[a], place_of[a]]), axis=0)
+    most: dict[tuple[int, int], int] = defaultdict(int)
+    ends = np.flatnonzero((np.diff(met, axis=0) != [0, 0, 0, 1]).any(axis=1))
+    for run in np.split(met, ends + 1) if len(met) else ():
+        film = int(run[0, 0]), int(run[0, 1])
+        most[film] = max(most[film], len(run))
+    shared = [Shared(films[a][1], films[b][1], clips) for (a, b), clips in most.items() if clips >= ROW]
     return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
+
+
+def _pairs_of_clips(clips: _Clips, links: NDArray[np.void], film_of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pair clips [P, 2] that look alike, of those with one signature as many as the film with fewer has."""
+    single = np.array([rows[0] if len(rows) == 1 else -1 for rows in clips.same], int)
+    a, b = single[links["a"]], single[links["b"]]
+    alone = (a >= 0) & (b >= 0)
+    pairs: list[tuple[int, int]] = []
+    groups = [rows for rows in clips.same if len(rows) > 1]
+    groups += [clips.same[i] + clips.same[j] for i, j in links[~alone][["a", "b"]].tolist()]
+    for rows in groups:
+        by_film: dict[int, list[int]] = defaultdict(list)
+        for row in rows:
+            by_film[int(film_of[row])].append(row)
+        if len(by_film) <= MOST_MOVIES:
+            for one, other in combinations(sorted(by_film), 2):
+                pairs.extend(zip(by_film[one], by_film[other], strict=False))
+    return np.concatenate([np.column_stack([a[alone], b[alone]]), np.array(pairs, np.int64).reshape(-1, 2)])
 
 
 def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
