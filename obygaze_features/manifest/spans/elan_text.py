@@ -15,7 +15,7 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import CLOCK, instants
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import Times, first_of, table, timed
-from obygaze_features.manifest.text_tables import Row
+from obygaze_features.manifest.text_tables import Row, counted
 from obygaze_features.workbook import Records
 
 _TIME = re.compile(r"(Begin|End) Time - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)")
@@ -36,6 +36,8 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
             raise given.error(
                 f"its media are moved by {moved[1]} ms: export without offsets, or give the .eaf"
             )
+    if above := sum(bool(line.strip()) and "sep=" not in line.lower() for _, line in titles):
+        given.account.notes.append(f"{counted(above, 'line')} above the annotations left out")
     body = [(at, line) for at, line in lines[len(titles) :] if line.strip()]
     if not body:
         raise given.error("no annotation of ELAN's tab-delimited text")

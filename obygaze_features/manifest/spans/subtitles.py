@@ -72,6 +72,8 @@ def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
     starts = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
     bodies, heads = _bodies(lines, starts, is_vtt=is_vtt)
     yield from _strays(lines, starts, heads, is_vtt=is_vtt)
+    if not is_vtt:
+        yield from _cut_at_numbers(lines, starts, bodies)
     clean = _vtt_text if is_vtt else _srt_text
     before: tuple[str, str] = ("", "")
     repeated = 0
@@ -83,6 +85,8 @@ def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
             repeated += bool(shown[0]) and shown[0] == before[1]
             before = shown
         yield RawSpan(f"line {at + 1}", start, end, text, why=why or "no text" * (not text))
+    if gaps := [at + 1 for at, body in zip(starts, bodies, strict=True) if not all(map(str.strip, body))]:
+        given.account.notes.append(f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)")
     if repeated > max(1, len(starts) // 3):
         given.account.notes.append(f"{repeated} captions repeat the line before them (rolling captions)")
 
@@ -112,6 +116,21 @@ def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tup
             body.pop(0)
         bodies.append(body)
     return bodies, set(heads.values())
+
+
+def _cut_at_numbers(
+    lines: Sequence[str], starts: Sequence[int], bodies: Sequence[list[str]]
+) -> Iterator[RawSpan]:
+    """Cut texts of SRT where a block begins that has the next number and no times, and yield it."""
+    above = ([line.strip() for line in lines[max(0, at - 3) : at] if line.strip()] for at in starts)
+    numbers = [near[-1] if near else "" for near in above]
+    for at, body, number, after in zip(starts, bodies, numbers, [*numbers[1:], ""], strict=False):
+        following = str(int(number[:12]) + 1) if number.isdecimal() else ""
+        for n in range(1, len(body)):
+            if following and after != following == body[n].strip() and not body[n - 1].strip():
+                yield RawSpan(f"line {lines.index(body[n], at) + 1}", why="text without times")
+                del body[n:]
+                break
 
 
 def _strays(
@@ -154,15 +173,15 @@ def _seconds(match: re.Match[str], first: int, rate: Fraction | None) -> float:
 
 def read_ass(given: Given) -> Iterator[RawSpan]:
     """Yield the dialogue of ASS or SSA, without drawings and comments."""
-    columns = list(_ASS_COLUMNS)
+    columns, section = list(_ASS_COLUMNS), "[events]"
     for at, line in enumerate(re.split(r"\r\n|\r|\n", given.text.replace("\0", "")), start=1):
         key, _, value = line.partition(":")
         key = key.strip().lower()
-        if key == "format":
+        if key.startswith("["):
+            section = key
+        elif key == "format":
             names = [name.strip().lower() for name in value.split(",")]
             columns = names if {"start", "end", "text"} <= set(names) else columns  # else of styles
-        elif key in {"comment", "picture", "sound", "movie", "command"}:
-            yield RawSpan(f"line {at}", why=f"a {key}")
         elif key == "dialogue":
             cells = dict(zip(columns, value.lstrip().split(",", max(len(columns) - 1, 0)), strict=False))
             start, end = (_ass_seconds(cells.get(name, "")) for name in ("start", "end"))
@@ -170,6 +189,8 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             text = one_line(_ass_text(written))
             why = "a drawing" if _DRAWING.search(written) else "no text"
             yield RawSpan(f"line {at}", start, end, text, why=why * (not text))
+        elif section == "[events]" and key and key[0] not in ";!":
+            yield RawSpan(f"line {at}", why=f"a {key:.20}")  # a comment, a picture, a sound
 
 
 def _ass_seconds(text: str) -> float:

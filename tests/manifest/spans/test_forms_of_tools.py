@@ -242,12 +242,27 @@ def test_a_text_beside_concepts_at_its_times_is_kept(read):
 
 
 def test_every_line_of_events_of_ass_counts(read):
-    lines = [
-        f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x" for kind in ("Dialogue", "Picture", "Sound")
-    ]
-    (account,) = read("\n".join(["[Script Info]", "[Events]", *lines])).accounts
-    assert (account.seen, account.used) == (3, 1)
-    assert [why for _, why in account.left_out] == ["a picture", "a sound"]
+    kinds = ("Dialogue", "Picture", "Sound", "Dia}ogue")
+    lines = [f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x" for kind in kinds]
+    (account,) = read("\n".join(["[Script Info]", "[Events]", "; a remark", *lines])).accounts
+    assert (account.seen, account.used) == (4, 1)
+    assert [why for _, why in account.left_out] == ["a picture", "a sound", "a dia}ogue"]
+
+
+@pytest.mark.parametrize("block", ["3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou"])
+def test_a_block_of_srt_without_times_is_no_words_of_the_one_before(read, block):
+    cue = "{0}\n00:00:0{0},000 --> 00:00:0{0},500\nhi\n\n"
+    imported = read(f"{cue.format(2)}{block}\n\n{cue.format(4)}")
+    assert [clip.extras["text"] for clip in imported.manifest] == ["hi", "hi"]
+    assert imported.accounts[0].left_out == [("line 5", "text without times")]
+    kept = read("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n")
+    assert [clip.extras["text"] for clip in kept.manifest] == ["Count: 2", "you"]
+    assert any("empty line" in note for note in kept.accounts[0].notes)
+
+
+def test_a_line_above_the_annotations_of_elan_is_said(read):
+    (account,) = read("damaged\n" + tabbed(["level", "", *CLOCKS, "00:00:04.000", "S"])).accounts
+    assert any("1 line above" in note for note in account.notes)
 
 
 @pytest.mark.parametrize("name", ["a" * 300 + ".mp4", "a/" * 3000 + "b.mp4"])

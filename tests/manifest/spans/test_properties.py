@@ -224,7 +224,8 @@ def test_a_change_of_one_record_costs_that_record_alone_or_is_said(tmp_path, kin
     sign = data.draw(
         st.sampled_from(["", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t", '"', ";", "\n"])
     )
-    changed = record[:at] + sign + record[at + 1 :]
+    end = at + data.draw(st.one_of(st.just(1), st.integers(0, len(record.rstrip()) - at)))
+    changed = record[:at] + sign + record[end:]
     assume(changed != record)
     path.write_text(
         head + "".join([*records[:place], changed, *records[place + 1 :]]) + tail, encoding="latin-1"
