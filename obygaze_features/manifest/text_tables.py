@@ -5,7 +5,7 @@ import hashlib
 import io
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -167,9 +167,7 @@ class Problems:
             raise ManifestError(f"{self.path}: {'; '.join(self.messages[:SHOWN_PROBLEMS])}{more}")
 
 
-def read_table(
-    path: Path, needed: Sequence[str], delimiter: str = "", *, named: bool = True, advice: str = ""
-) -> Table:
+def read_table(path: Path, needed: Sequence[str], *, named: bool = True, advice: str = "") -> Table:
     """Read a table with a header: a text file in UTF-8 or UTF-16, or a sheet of a workbook (.xlsx).
 
     Spreadsheets' own forms are read: a line `sep=;`, title rows above the header, empty columns and cells at
@@ -181,8 +179,6 @@ def read_table(
         The file.
     needed
         Columns that must be there.
-    delimiter
-        What stands between cells; "" to find it: a comma, a semicolon or a tab.
     named
         Whether every column must have a name (a pandas index has none).
     advice
@@ -196,12 +192,11 @@ def read_table(
     """
     path = local_path(path)
     content = content_of(path)
-    if is_workbook(content):
-        records, notes = read_sheet(path, content, ManifestError)
-        delimiter = ""
-    else:
-        (records, delimiter), notes = split_records(path, text_of(path), needed, delimiter), ()
-    return table_of(path, records, delimiter, needed, named=named, advice=advice, notes=notes)
+    if not is_workbook(content):
+        return table_of(path, *split_records(path, text_of(path), needed), needed, named=named, advice=advice)
+    records, notes = read_sheet(path, content, ManifestError)
+    made = table_of(path, records, "", needed, named=named, advice=advice)
+    return replace(made, notes=(*notes, *made.notes))
 
 
 def table_of(
@@ -212,7 +207,6 @@ def table_of(
     *,
     named: bool = True,
     advice: str = "",
-    notes: Sequence[str] = (),
 ) -> Table:
     """Make a table of records; see `read_table`."""
     if not records:
@@ -223,7 +217,15 @@ def table_of(
     header = [known.get(plain(cell), cell) for cell in header]
     while header and not header[-1] and not any(any(record[len(header) - 1 :]) for _, record in body):
         header.pop()
-    _check_header(path, first_line, header, needed, delimiter, named=named, advice=advice)
+    if missing := [column for column in needed if column not in header]:
+        what = f"{path}: line {first_line}: no column {', '.join(missing)}; found {', '.join(header)}"
+        raise ManifestError("; ".join(filter(None, (what, advice))))
+    for number, column in enumerate(header, start=1):
+        where = f"{path}: line {first_line}: column {repr(column) if column else number}"
+        if named and not column:
+            raise ManifestError(f"{where} has no name (a data frame's index? write it without)")
+        if column in header[: number - 1]:
+            raise ManifestError(f"{where} is there twice")
     problems = Problems(path)
     rows = []
     for line, record in body:
@@ -234,9 +236,8 @@ def table_of(
         else:
             rows.append(Row(line, dict(zip(header, record, strict=True))))
     problems.refuse()
-    if first:
-        notes = (*notes, f"{counted(first, 'row')} above the header left out")
-    return Table(path, tuple(header), tuple(rows), delimiter, tuple(notes))
+    notes = (f"{counted(first, 'row')} above the header left out",) if first else ()
+    return Table(path, tuple(header), tuple(rows), delimiter, notes)
 
 
 def counted(number: int, singular: str, many: str = "") -> str:
@@ -252,9 +253,9 @@ def _header_row(records: Records, needed: Sequence[str]) -> int:
     return 0
 
 
-def split_records(path: Path, text: str, needed: Sequence[str], delimiter: str) -> tuple[Records, str]:
-    """Split a text into records, by a delimiter that it names, is given, or is found."""
-    line = 1
+def split_records(path: Path, text: str, needed: Sequence[str]) -> tuple[Records, str]:
+    """Split a text into records, by a delimiter that it names, or that is found."""
+    line, delimiter = 1, ""
     if said := re.match(r'"?sep=(.)"?\r?\n', text, re.IGNORECASE):  # Excel's own first line
         delimiter, line, text = said[1], 2, text[said.end() :]
     if not delimiter:
@@ -312,31 +313,6 @@ def text_of(path: Path) -> str:
         raise ManifestError(
             f"{path}: line {line}: not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
         ) from None
-
-
-def _check_header(
-    path: Path,
-    line: int,
-    header: list[str],
-    needed: Sequence[str],
-    delimiter: str,
-    *,
-    named: bool,
-    advice: str,
-) -> None:
-    missing = [column for column in needed if column not in header]
-    if missing:
-        other = next((sign for sign in ",;\t" if sign != delimiter and sign in "".join(header[:1])), None)
-        hint = other and f"cells seem to be separated by {other!r}, not {delimiter!r}"
-        what = f"line {line}: no column {', '.join(missing)}; found {', '.join(header)}"
-        raise ManifestError("; ".join(filter(None, (f"{path}: {what}", hint, advice))))
-    for number, column in enumerate(header, start=1):
-        if named and not column:
-            raise ManifestError(
-                f"{path}: line {line}: column {number} has no name (a data frame's index? write it without)"
-            )
-        if column in header[: number - 1]:
-            raise ManifestError(f"{path}: line {line}: column {column!r} is there twice")
 
 
 @dataclass(frozen=True)

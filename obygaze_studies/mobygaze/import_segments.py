@@ -71,7 +71,7 @@ def import_mobygaze(
         Naming file, line and column, if a row is broken; or if two files could be the same film.
     """
     path = manifests.file_in(source, (FILE_NAME,))
-    table = manifests.read_table(path, needed=COLUMNS, delimiter=";", named=False)
+    table = manifests.read_table(path, needed=COLUMNS, named=False)
     films = _films(videos, root) if videos else {}
     facts = _facts(path.with_name(MOVIE_LIST))
     codebook = manifests.builtin_codebook("mobygaze")
@@ -129,7 +129,7 @@ def _facts(path: Path) -> dict[str, dict[str, str]]:
         return {}
     problems = manifests.Problems(path)
     facts = {}
-    for row in manifests.read_table(path, needed=("imdb_key", "release_date", "genre"), delimiter=";").rows:
+    for row in manifests.read_table(path, needed=("imdb_key", "release_date", "genre")).rows:
         year = problems.attempt(row.line, "release_date", manifests.whole_number, row.cells["release_date"])
         genres = (genre.strip().lower() for genre in row.cells["genre"].split(","))
         facts[row.cells["imdb_key"]] = {"year": str(year), "genres": ";".join(filter(None, genres))}

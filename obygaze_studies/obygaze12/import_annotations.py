@@ -54,7 +54,7 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
         Naming file, line and column, if a row is broken or a split file contradicts the annotations.
     """
     path = file_in(source, (ANNOTATIONS["file"],))
-    table = read_table(path, needed=ANNOTATIONS["columns"], delimiter=";")
+    table = read_table(path, needed=ANNOTATIONS["columns"])
     codebook = builtin_codebook("obygaze12")
     problems = Problems(path)
     collected = Collected(problems, "id")
@@ -137,7 +137,7 @@ def _with_folds(clips: list[Clip], codebook: Codebook, folder: Path) -> tuple[li
 
 
 def _folds(path: Path, split: Split, clips: Mapping[str, Clip], codebook: Codebook) -> dict[str, str]:
-    table = read_table(path, needed=("id", "label", "reason", "fold"), delimiter=";", named=False)
+    table = read_table(path, needed=("id", "label", "reason", "fold"), named=False)
     problems = Problems(path)
     folds: dict[str, str] = {}
     for row in table.rows:

@@ -208,7 +208,10 @@ class _Made:
         cells = dict(row.cells)
         if judged:
             return self._judgement(row.line, cells, problems)
-        return self._completed(given, row.line, cells, problems)
+        if path_of(cells.get("movie", "")).suffix.lower() in VIDEO_SUFFIXES:  # of a file, as in other tools
+            named = problems.attempt(row.line, "movie", self._movie, given, RawSpan("", cells=cells))
+            cells["movie"] = named or ""
+        return problems.attempt(row.line, "video", self._completed, given, row.line, cells)
 
     def _judgement(self, line: int, cells: dict[str, str], problems: Problems) -> Row | None:
         """Check what a judgement must say."""
@@ -245,45 +248,30 @@ class _Made:
         self._clips.append((named, account, f"line {line}"))
         return False
 
-    def _completed(self, given: Given, line: int, cells: dict[str, str], problems: Problems) -> Row | None:
+    def _completed(self, given: Given, line: int, cells: dict[str, str]) -> Row:
         """Fill in the id and movie where the row has none, and where the video lies from the manifest."""
-        written = cells.get("video", "")
-        if path_of(cells.get("movie", "")).suffix.lower() in VIDEO_SUFFIXES:  # of a file, as in other tools
-            cells["movie"] = (
-                problems.attempt(line, "movie", self._movie, given, RawSpan("", cells=cells)) or ""
-            )
-        if "video" in cells and not written and not cells.get("movie"):
-            problems.add(line, "is empty", "video")
-            return None
-        before = len(problems.messages)
-        file = problems.attempt(line, "video", self._films.find, written) if written else None
-        if len(problems.messages) > before:
-            return None
+        written, movie = cells.get("video", ""), cells.get("movie", "")
+        if "video" in cells and not written and not movie:
+            raise ManifestError("is empty")
+        file = self._films.find(written) if written else None
         inside = file or PurePosixPath(posixpath.normpath(path_of(written).as_posix()))
         if is_foreign(written) or inside.is_absolute() or ".." in inside.parts:
             inside = PurePosixPath(inside.name)
-        movie = cells.get("movie") or (composed(movie_of(inside)) if written else given.movie)
-        if (
-            written
-            and not cells.get("movie")
-            and (twin := self._places.setdefault(movie, written)) != written
-        ):
-            places = {path_of(place).parent for place in (twin, written)}
-            if (
-                len(places) > 1
-                and path_of(twin).name == path_of(written).name
-                and (is_foreign(written) or file is None)
-            ):
-                what = f"{twin!r} and {written!r} would both be movie {movie!r}: add a column movie"
-                problems.add(line, what, "video")
-                return None
+        if written and not movie:
+            movie = composed(movie_of(inside))
+            twin = self._places.setdefault(movie, written)
+            of_two = path_of(twin).parent != path_of(written).parent
+            if of_two and path_of(twin).name == path_of(written).name and (is_foreign(written) or not file):
+                raise ManifestError(
+                    f"{twin!r} and {written!r} would both be movie {movie!r}: add a column movie"
+                )
+        movie = movie or given.movie
         name = composed(name_of(inside)) if written else slug(movie)
         if cells["start_s"] and cells["end_s"]:
             name = f"{name}-{cells['start_s']}-{cells['end_s']}"
         whole = {**cells, "clip_id": cells.get("clip_id") or name, "movie": movie}
         whole["annotator"] = cells.get("annotator", "") or self._annotator * bool(cells.get("level"))
-        stored = problems.attempt(line, "video", self._stored, given, written, file) if written else None
-        whole["video"] = (stored or "") if written else self._film_of(movie)
+        whole["video"] = self._stored(given, written, file) if written else self._film_of(movie)
         return Row(line, whole)
 
     def _stored(self, given: Given, written: str, file: PurePosixPath | None) -> str:

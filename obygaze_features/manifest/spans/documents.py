@@ -173,6 +173,9 @@ def read_cvat(given: Given) -> Iterator[RawSpan]:
     source = next((node.text for node in root.findall("meta//source") if node.text), "")
     steps = [re.search(r"step=(\d{1,6})", node.text or "") for node in root.findall("meta//frame_filter")]
     step = next((int(found[1]) for found in steps if found and int(found[1])), 1)
+    for node in root:
+        if node.tag not in {"version", "meta", "track", "image", "tag"}:
+            yield RawSpan(f"element {node.tag:.60}", why="of a kind that is not read")
     for image in root.findall("image"):
         if any(child.tag != "tag" for child in image):
             yield RawSpan(f"image {image.get('id', '')}", why="shapes of single frames, which are no spans")

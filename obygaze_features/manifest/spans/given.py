@@ -182,7 +182,7 @@ class Given:
 
     def records(self, needed: Sequence[str]) -> tuple[Records, str]:
         """Split it into records, by what its header has between cells; "" for a workbook."""
-        return split_records(self.path, self.text, needed, "") if self.sheet is None else (self.sheet, "")
+        return split_records(self.path, self.text, needed) if self.sheet is None else (self.sheet, "")
 
     @cached_property
     def first_rows(self) -> list[set[str]]:
@@ -238,6 +238,8 @@ class Given:
             raise self.error(f"not {what} ({error})") from None
         if found.tag != root:
             raise self.error(f"not {what}: its root is {found.tag!r:.60}")
+        if stray := next((node.tail for node in found.iter() if (node.tail or "").strip()), ""):
+            self.account.notes.append(f"text beside elements left out: {stray.strip()!r:.60}")
         return found
 
     def error(self, why: str) -> ManifestError:

@@ -141,19 +141,16 @@ def kind_of(given: Given) -> str:
     ManifestError
         It is of no kind that is known.
     """
-    found = next((name for name, source in SOURCES.items() if source.is_of(given)), "")
-    if not found and what(given.content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
+    if found := next((name for name, source in SOURCES.items() if source.is_of(given)), ""):
+        return found
+    if what(given.content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
         raise given.error(why_not(given.content, TEXT))
-    if hint := next(
-        (hint for sign, hint in NOT_READ.items() if not found and re.search(sign, given.head)), ""
-    ):
-        raise given.error(hint)
-    if not found:
-        raise given.error(
-            f"of no kind that is known: expected one of {', '.join(SOURCES)}; a table of yours needs the "
-            "columns start_s and end_s, and video or movie. Name the kind with --as to see what is missing"
-        )
-    return found
+    hint = next((hint for sign, hint in NOT_READ.items() if re.search(sign, given.head)), "")
+    raise given.error(
+        hint
+        or f"of no kind that is known: expected one of {', '.join(SOURCES)}; a table of yours needs the "
+        "columns start_s and end_s, and video or movie. Name the kind with --as to see what is missing"
+    )
 
 
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:
