@@ -14,7 +14,7 @@ from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.commands.inputs import POLICY_OPTION, TASK_OPTIONS, complete_model, finish, write_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from obygaze_features.store import Store
     from obygaze_models.dataset import Dataset, Pool
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from obygaze_models.models.fusion import How
     from obygaze_models.protocol.targets import Target
 
+
+HOURS_SAID = 0.5
+"""CPU hours from which on models of tokens are announced."""
 
 MOST_NAMED = 5
 """Pairs of films that look alike that are named."""
@@ -214,10 +217,7 @@ def evaluate(
         specs = om.fused_by_concepts(data) if fuse == "concepts" else om.fused(specs, data, fuse)
         notices += [f"{each.name}: {each.missing} clips lack it" for each in data.modalities if each.missing]
     data, account, measured = _with_variables(data, variables)
-    if pool and data.features == "pooled":
-        raise click.UsageError(
-            "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
-        )
+    _check_data(data, {spec.reads for spec in specs}, pool)
     if texts is not None:
         specs = [*_read_texts(texts, data, train), *specs]
     check_can_be_saved([spec for spec in specs if spec.name in save], data, train, licence or NO_LICENCE)
@@ -256,6 +256,26 @@ def _with_variables(data: "Dataset", path: Path | None) -> "tuple[Dataset, Seque
     if path is None:
         return data, (), {}
     return *with_variables(data, path), {"variables_sha256": file_sha256(path)}
+
+
+def _check_data(data: "Dataset", reads: "Collection[str]", pool: str | None) -> None:
+    """Refuse to pool what is pooled, and say before it begins that models of all tokens take hours."""
+    from obygaze_models.models.attentive import most_cpu_hours
+
+    if pool and data.features == "pooled":
+        raise click.UsageError(
+            "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
+        )
+    if "tokens" not in reads or data.reduction is not None:
+        return
+    n_clips, n_tokens, width = data.read("tokens", stream=True).shape
+    hours = most_cpu_hours(n_clips, n_tokens, width, len(set(data.movies)))
+    if hours >= HOURS_SAID:
+        click.echo(
+            f"note: up to {hours:.0f} CPU hours for {n_clips} clips of {n_tokens} tokens, unless probes stop "
+            "early; --reduce mean, or mean+project:SIZE, makes the tokens small first",
+            err=True,
+        )
 
 
 def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[str]":
