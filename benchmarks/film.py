@@ -4,7 +4,7 @@ Six minutes of cuts from real videos (640x272, H.264, as in decode.py) are encod
 packets again and again. A linear probe is trained on windows of the six minutes, as six movies, with labels
 that follow a feature. Then `obygaze film run` makes the film's page. CPU seconds are user and system time of
 all processes. The same film with a stereo AAC track is extracted with `descriptors` alone and with `sound`
-beside it.
+beside it, and run with and without variables of staging.
 
     python benchmarks/film.py [--minutes 120] [--workers 2] [--videos FOLDER]
 """
@@ -77,9 +77,29 @@ def with_sound(film: Path, heard: Path) -> Path:
     return heard
 
 
-def sound_rows(film: Path, folder: Path, workers: int) -> list[tuple[str, object]]:
+def staging_rows(heard: Path, model: Path, folder: Path, workers: int) -> list[tuple[str, object]]:
+    """Measure what variables of staging cost beside a run without, and speech by itself."""
+
+    def run(name: str, *more: str) -> float:
+        words = ("film", "run", heard, "--model", model, "--workers", workers, *more, "--out", folder / name)
+        return obygaze(*words).cpu_s
+
+    def measure(name: str, *more: str) -> float:
+        known = folder / "staged" / "features-1.0.0", "--shots", folder / "staged" / "windows.shots.csv"
+        words = ("film", "variables", heard, "--windows", *known, *more, "--out", folder / f"{name}.csv")
+        return obygaze(*words).cpu_s
+
+    plain, staged = run("plain"), run("staged", "--variables")
+    return [
+        ("film run, with sound in the file, CPU s", plain),
+        ("film run --variables, CPU s", f"{staged:.0f} ({staged / plain:.2f} times)"),
+        ("speech by itself, CPU s", measure("speech", "--sound") - measure("quiet")),
+    ]
+
+
+def sound_rows(heard: Path, folder: Path, workers: int) -> list[tuple[str, object]]:
     """Measure what sound costs beside descriptors, and what decoding the track alone does."""
-    heard, windows = with_sound(film, folder / "heard.mkv"), folder / "heard.csv"
+    windows = folder / "heard.csv"
     obygaze("manifest", "import", "film", heard, "--window", WINDOW_S, "--hop", 11.5, "--out", windows)
 
     def extract(name: str, *more: str) -> float:
@@ -130,7 +150,8 @@ def main() -> None:
             ("film score, CPU s", scoring.cpu_s),
             ("film report, CPU s", obygaze("film", "report", scored, "--out", page).cpu_s),
             ("the page, kB", page.stat().st_size / 1e3),
-            *sound_rows(film, folder, asked.workers),
+            *sound_rows(heard := with_sound(film, folder / "heard.mkv"), folder, asked.workers),
+            *staging_rows(heard, model, folder, asked.workers),
         ]
         show(rows, ("what", "seen"))
 

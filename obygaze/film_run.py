@@ -5,6 +5,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ SECOND_PASS = {
 WRITTEN = (
     "windows.csv",
     "windows.shots.csv",
+    "variables.csv",
     "features.staging",
     "features-1.0.0",
     "scored",
@@ -72,6 +74,12 @@ WRITTEN = (
     help="Keep what is said: of FILM.srt (or .vtt, .ass) beside the film, else of the film's own text track.",
 )
 @click.option("--encoding", default="", show_default=False, help="Of subtitles that are not UTF-8: cp1251.")
+@click.option(
+    "--variables",
+    is_flag=True,
+    help="Measure how films are staged too (film variables): for the page, and in variables.csv.",
+)
+@click.option("--sound", is_flag=True, help="With --variables, measure speech; needs the extra sound.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--title", help="Title of the film, if there is one only.")
 @click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
@@ -96,6 +104,8 @@ def run(  # noqa: PLR0917 - click passes options by name
     flags: str | None,
     subtitles: bool,
     encoding: str,
+    variables: bool,
+    sound: bool,
     out: Path,
     title: str | None,
     language: str,
@@ -131,11 +141,15 @@ def run(  # noqa: PLR0917 - click passes options by name
         raise click.UsageError(f"--title is for one film; there are {len(films)}")
     if flags is not None and shots == "none":
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
+    if (sound and not variables) or (variables and shots == "none"):
+        raise click.UsageError("--sound is for --variables, which counts cuts: with --shots other than none")
     cards = [_card(ctx, model) for model in models]
     features = _features(cards, models, weights)
+    # On the frames that are decoded for windows and shots; without OpenCV there is no camera.
+    features += ["--backbone", "camera"] if variables and find_spec("cv2") else []
     windows, store = out / "windows.csv", out / "features"
-    sealed, scored, pictures, page = (out / name for name in WRITTEN[3:7])
-    table = out / "windows.shots.csv"
+    sealed, scored, pictures, page = (out / name for name in WRITTEN[4:8])
+    table, staged = out / "windows.shots.csv", out / "variables.csv"
     length = ["--window", "train", "--model", models[0]] if window == "train" else ["--window", window]
     # Shots of our own are found while the windows are decoded; other detectors see the film before.
     first = "none" if shots == "own" else shots
@@ -147,11 +161,15 @@ def run(  # noqa: PLR0917 - click passes options by name
     score += [] if title is None else ["--title", title]
     score += [word for film in films if subtitles for word in _subtitles_of(Path(film), encoding)]
     score += ["--encoding", encoding] if encoding else []
+    score += ["--variables", staged] if variables else []
     steps: list[tuple[Sequence[object], Path]] = [
         (cut, windows),
         (["extract", windows, store, *features, *(beside if shots == "own" else []), *parallel], sealed),
         ([*score, "--out", scored], scored),
     ]
+    if variables:
+        measure = ["film", "variables", *films, "--windows", sealed, *beside, *["--sound"] * sound]
+        steps.insert(2, ([*measure, "--out", staged], staged))
     if thumbnails:
         steps.append((["film", "thumbnails", *films, "--scored", scored, "--out", pictures], pictures))
     stills = ["--thumbnails", pictures] if thumbnails else []
@@ -168,10 +186,11 @@ def run(  # noqa: PLR0917 - click passes options by name
         "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
         "features": [str(word) for word in features],
     }
+    made_of |= {"variables": "with speech" if sound else "without speech"} if variables else {}
     _prepare(out, made_of, force=force)
     if sealed.exists():
         remove([out / "features.building"])  # of a run that was killed as the store had its name
-    code = _take(ctx, steps, once=(windows, sealed))
+    code = _take(ctx, steps, once=(windows, sealed, staged))
     click.echo(f"\nThe page: {page}")
     failed = any(clip.status == "failed" for clip in open_store(sealed).clips)
     ctx.exit(3 if failed else code)

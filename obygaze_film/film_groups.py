@@ -169,7 +169,8 @@ def compare_films(
         Cells by movie, as `read_facts` reads them; films without any are left out. By default `title` and
         `year` of the scored films.
     by, trend : str, optional
-        Columns of groups, and of the trend's number. `decade` is made of `year`.
+        Columns of groups, and of the trend's number. `decade` is made of `year`. Variables of the films'
+        staging are columns too; groups are then films above the median and the others.
     key : str, optional
         The model; by default the first that decides.
 
@@ -198,12 +199,13 @@ def compare_films(
         raise FilmError("the films were scored by different models: score them by one")
     left_out: dict[str, list[str]] = {}
     notes: list[str] = []
+    staged = _staged(films, by, facts)
     compared = []
     for film, record in zip(films, shown, strict=True):
         if facts is not None and film.movie not in facts:
             continue
         cells = _facts(film, (facts or {}).get(film.movie, {}))
-        group = _cell(cells, by, film.movie) if by else ALL
+        group = staged.get(film.movie, "") if staged else _cell(cells, by, film.movie) if by else ALL
         text = _cell(cells, trend, film.movie) if trend else ""
         try:
             x = float(text or "nan")
@@ -235,9 +237,22 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
     return [f"films {what}: {len(names)} ({', '.join(names)})"] if names else []
 
 
+def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> dict[str, str]:
+    """Group films by a variable of their staging: above the median film's mean, or not."""
+    means = {film.movie: float(film.variables[by].mean()) for film in films if by in film.variables}
+    known = [mean for mean in means.values() if not np.isnan(mean)]
+    if not known or by in ("start_s", "end_s") or any(by in cells for cells in (facts or {}).values()):
+        return {}
+    middle = float(np.median(known))
+    named = {True: f"{by} above {middle:.3g}", False: f"{by} up to {middle:.3g}"}
+    return {movie: "" if np.isnan(mean) else named[mean > middle] for movie, mean in means.items()}
+
+
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
-    """Join what a table says of a film with its record; a year gives a decade."""
+    """Join what a table says of a film with its record and its staging's means; a year gives a decade."""
+    staged = film.variables.drop(columns=["start_s", "end_s"]).mean().dropna()
     known = {"title": film.record.title, "year": str(film.record.year or "")}
+    known |= {str(name): repr(float(mean)) for name, mean in staged.items()}
     known |= {name: cell.strip() or known.get(name, "") for name, cell in cells.items()}
     year = known["year"]
     return {"decade": f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else "", **known}

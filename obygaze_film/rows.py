@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from obygaze_features.manifest import Account, FilmPart, find_film, name_hint, read_parts, read_subtitles
+from obygaze_features.manifest import (
+    FIELDS,
+    Account,
+    FilmPart,
+    Problems,
+    Row,
+    find_film,
+    name_hint,
+    read_parts,
+    read_subtitles,
+    read_table,
+)
 from obygaze_features.store import Store
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
@@ -381,6 +392,43 @@ def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float,
 
     lines = read_subtitle_track(path)
     return lines, f"{path.name}: {len(lines):,} subtitles of its first text track"
+
+
+def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Read what `obygaze film variables` measured in windows of films; other films are left out.
+
+    Raises
+    ------
+    FilmError
+        A cell is no number, or the table has no window of these films.
+    ManifestError
+        It is no table of windows.
+    """
+    table, problems = read_table(path, needed=("movie", "start_s", "end_s")), Problems(path)
+    names = ["start_s", "end_s", *(name for name in table.columns if name not in FIELDS)]
+    found: dict[str, list[list[float]]] = {}
+    for row in table.timed(problems):
+        movie = find_film(row.cells["movie"], movies)
+        if movie is not None:
+            found.setdefault(movie, []).append([_number(path, row, name) for name in names])
+    problems.refuse()
+    if not found:
+        raise FilmError(f"{path}: it has no window of {', '.join(movies)}")
+    return {
+        movie: pd.DataFrame(rows, columns=names).sort_values("start_s", ignore_index=True)
+        for movie, rows in found.items()
+    }
+
+
+def _number(path: Path, row: Row, name: str) -> float:
+    text = row.cells[name].strip()
+    try:
+        number = float(text or "nan")
+    except ValueError:
+        number = np.inf
+    if np.isinf(number) or (text and np.isnan(number)):
+        raise FilmError(f"{path}: line {row.line}, column {name}: {text!r} is no number")
+    return number
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:

@@ -42,6 +42,9 @@ TEXT_COLUMNS = ("start_s", "end_s", "text")
 
 NO_TEXTS = pd.DataFrame(columns=list(TEXT_COLUMNS))
 
+NO_VARIABLES = pd.DataFrame(columns=["start_s", "end_s"])
+"""Of `variables.csv`: windows' times, followed by what `obygaze film variables` measured."""
+
 MOST_S: Final = 1e6
 """Seconds of the longest film that is read: eleven days."""
 

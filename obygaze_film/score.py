@@ -23,6 +23,7 @@ from obygaze_film.schema import (
     NO_CONTENT,
     NO_TEXTS,
     NO_TRACES,
+    NO_VARIABLES,
     NUMBER,
     SHOT_COLUMNS,
     TRACE_COLUMNS,
@@ -148,8 +149,9 @@ def score_films(
     shots: Mapping[str, pd.DataFrame] | None = None,
     subtitles: Mapping[str, pd.DataFrame] | None = None,
     facts: Mapping[str, FilmFacts] | None = None,
+    variables: Mapping[str, pd.DataFrame] | None = None,
 ) -> list[Timeline]:
-    """Score every film of a store; parameters as in `score_film`, by movie.
+    """Score every film of a store; parameters as in `score_film`, by movie; `variables` are kept beside.
 
     Raises
     ------
@@ -179,7 +181,8 @@ def score_films(
         own = (shots or {}).get(movie, NO_SHOTS)
         known = (facts or {}).get(movie, FilmFacts())
         film = _score(store, loaded, make_grid(movie, windows, own), own, known)
-        films.append(replace(film, subtitles=(subtitles or {}).get(movie, NO_TEXTS)))
+        texts, staged = (subtitles or {}).get(movie, NO_TEXTS), (variables or {}).get(movie, NO_VARIABLES)
+        films.append(replace(film, subtitles=texts, variables=staged))
     return films
 
 

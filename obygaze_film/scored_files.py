@@ -23,6 +23,7 @@ from obygaze_film.schema import (
     MOST_S,
     NO_TEXTS,
     NO_TRACES,
+    NO_VARIABLES,
     SHOT_COLUMNS,
     TEXT_COLUMNS,
     TRACE_COLUMNS,
@@ -37,13 +38,16 @@ FRAMES = "frames.csv"
 SUBTITLES = "subtitles.csv"
 """What is said, if it was asked for."""
 
+VARIABLES = "variables.csv"
+"""How the film is staged, window by window, if it was asked for."""
+
 RATES = "rate.json"
 """Rates corrected by judgements."""
 
 JUDGEMENTS, PASSAGES = "judgements.csv", "passages.csv"
 """What people judged: windows and segments, and passages of their own."""
 
-FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, SUBTITLES, RATES)
+FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, SUBTITLES, VARIABLES, RATES)
 
 MOST_BYTES = 1 << 26
 """Of a file of a scored film; three hours with ten models have half of that."""
@@ -77,7 +81,7 @@ def link(source: str | Path, target: str | Path) -> None:
 
 
 def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
-    """Read the record of a scored film, its timeline, shots, frames and subtitles.
+    """Read the record of a scored film, its timeline, shots, frames, subtitles and variables.
 
     Raises
     ------
@@ -95,8 +99,11 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
     traced = FRAMES in record.tables if record.tables else (folder / FRAMES).is_file()
     frames = _read_table(folder / FRAMES, TRACE_COLUMNS, record) if traced else NO_TRACES
     said = _read_table(folder / SUBTITLES, TEXT_COLUMNS, record) if SUBTITLES in record.tables else NO_TEXTS
+    staged = NO_VARIABLES
+    if VARIABLES in record.tables:
+        staged = _read_table(folder / VARIABLES, tuple(NO_VARIABLES.columns), record)
     record = msgspec.structs.replace(record, tables={})  # of these files, not of the film
-    return record, [table, shots, frames, said]
+    return record, [table, shots, frames, said, staged]
 
 
 def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:

@@ -15,6 +15,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     NO_TEXTS,
     NO_TRACES,
+    NO_VARIABLES,
     FilmRecord,
     ModelRecord,
     Rate,
@@ -29,6 +30,7 @@ from obygaze_film.scored_files import (
     SHOTS,
     SUBTITLES,
     TIMELINE,
+    VARIABLES,
     folders_of,
     link,
     read_scored,
@@ -54,6 +56,8 @@ class Timeline:
         if the store has no frames that they can read.
     subtitles : DataFrame
         Content of `subtitles.csv`: what is said, with its times; empty unless it was asked for.
+    variables : DataFrame
+        Content of `variables.csv`: how the film is staged, window by window; empty unless it was asked for.
 
     Examples
     --------
@@ -73,6 +77,7 @@ class Timeline:
     shots: pd.DataFrame
     frames: pd.DataFrame = field(default_factory=lambda: NO_TRACES)
     subtitles: pd.DataFrame = field(default_factory=lambda: NO_TEXTS)
+    variables: pd.DataFrame = field(default_factory=lambda: NO_VARIABLES)
 
     @property
     def movie(self) -> str:
@@ -146,7 +151,7 @@ class Timeline:
             :1
         ]  # empty tables would decide types
         tables = {TIMELINE: self.table, SEGMENTS: pd.concat(segments), SHOTS: self.shots}
-        optional = {FRAMES: self.frames, SUBTITLES: self.subtitles}
+        optional = {FRAMES: self.frames, SUBTITLES: self.subtitles, VARIABLES: self.variables}
         tables |= {name: table for name, table in optional.items() if len(table)}
         written = {name: csv_bytes(table) for name, table in tables.items()}
         tables_of = {name: sha256_of(data) for name, data in written.items()}

@@ -172,7 +172,11 @@ def _agreement_line(pair: "JudgesAgreement") -> str:
 @click.command()
 @folders
 @click.option("--films", type=PATH, help="Table of the films: movie or title, and any other columns.")
-@click.option("--by", help="Column of the groups; `decade` is made of `year`.  [default: one group]")
+@click.option(
+    "--by",
+    help="Column of the groups; `decade` is made of `year`; a variable of staging (film run --variables) "
+    "parts films at its median.  [default: one group]",
+)
 @click.option("--trend", metavar="COLUMN", help="Column of numbers, such as year.")
 @judged_option
 @model_option

@@ -46,6 +46,9 @@ model_option = click.option(
 @click.option(
     "--films", type=PATH, help="Table of the films: movie, title, year, sha256 (all but movie may be absent)."
 )
+@click.option(
+    "--variables", type=PATH, metavar="CSV", help="Keep for page and comparisons what 'film variables' wrote."
+)
 @click.option("--title", help="Title of the film, if there is one only.")
 @output("Folder to write; of several films, a folder in it for each.", required=True, json=True)
 @click.pass_context
@@ -57,6 +60,7 @@ def score(
     subtitles: tuple[Path, ...],
     encoding: str,
     films: Path | None,
+    variables: Path | None,
     title: str | None,
     output: Output,
 ) -> None:
@@ -79,7 +83,7 @@ def score(
     """
     from msgspec import to_builtins
 
-    from obygaze_film.rows import read_said, read_shots, windows_of
+    from obygaze_film.rows import read_said, read_shots, read_variables, windows_of
     from obygaze_film.score import FilmFacts
     from obygaze_film.scored_files import RECORD, folders_of
     from obygaze_film.timeline import write_films
@@ -110,6 +114,7 @@ def score(
         shots=read_shots(shots, movies, flags) if shots else None,
         subtitles=read_said(subtitles, movies, encoding, lambda line: click.echo(line, err=True)),
         facts=facts,
+        variables=read_variables(variables, movies) if variables else None,
     )
     write_films(scored, out)
     folders = [folder_of[timeline.movie] for timeline in scored]

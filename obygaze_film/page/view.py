@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 
 MINUTE = 60.0
 
+SCALES = {
+    "loudness": (-50.0, -10.0, 0),
+    "speech": (0.0, 1.0, 2),
+    "cuts": (0.0, 60.0, 1),
+    "black": (0.0, 1.0, 2),
+    "camera": (0.0, 0.3, 2),
+}
+"""Variable -> from and to where it is drawn, and decimals of its mean."""
+
 
 class FilmView:
     """One film of a page.
@@ -108,6 +117,25 @@ class FilmView:
         """The subtitles, with where they begin."""
         lines = self.film.subtitles[["start_s", "text"]].itertuples(index=False, name=None)
         return [{"start": round(start, 3), "clock": clock(start), "text": text} for start, text in lines]
+
+    @property
+    def staging(self) -> list[dict[str, Any]]:
+        """Draw how the film is staged, each variable between the values of `SCALES`, with its mean."""
+        table, strips = self.film.variables, []
+        starts = table["start_s"].to_numpy(dtype=np.float64)
+        # Of windows that overlap each is drawn up to the next.
+        ends = np.minimum(table["end_s"], np.append(starts[1:], np.inf)).to_numpy(dtype=np.float64)
+        for name, (low, high, digits) in SCALES.items():
+            if name in table and table[name].notna().any():
+                values = table[name].to_numpy(dtype=np.float64)
+                note = self.words.say(
+                    f"{name}_mean", value=self.words.number(float(np.nanmean(values)), digits)
+                )
+                p = np.clip((values - low) / (high - low), 0, 1)
+                strips.append(
+                    {"name": self.words[name], "note": note, "paths": charts.strip(starts, ends, p)}
+                )
+        return strips
 
     @property
     def facts(self) -> list[str]:

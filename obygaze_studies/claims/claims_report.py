@@ -124,6 +124,8 @@ def read_input(path: Path) -> tuple[str, Any]:
     read = read_table(path, (), named=False)
     if {"image_id", "subject", "emotion", "condition", "n_captions"} <= set(read.columns):
         return "words", _frame(read.columns, read.as_csv(NAMES))
+    if {"clip_id", "movie", "cuts"} <= set(read.columns):
+        return "staging", _variables(path, _frame(read.columns, read.as_csv(NAMES)))
     if {"model", "task", "movie", "label", "score"} <= set(read.columns):
         table = _frame(read.columns, read.as_csv(NAMES))
         missing = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")} - set(
@@ -142,6 +144,17 @@ def read_input(path: Path) -> tuple[str, Any]:
     raise AuditError(f"{path}: expected one of: {'; '.join(filter(None, NEEDS.values()))}")
 
 
+def _variables(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    """Check the variables that claims are about."""
+    asked = {str(claim.arguments["variable"]) for claim in CLAIMS if claim.needs == "staging"}
+    for name in sorted(asked & set(table.columns)):
+        if not pd.api.types.is_numeric_dtype(table[name]):
+            raise AuditError(f"{path}: column {name}: a cell is no number; {NEEDS['staging']} has numbers")
+    if (twice := table["clip_id"][table["clip_id"].duplicated()]).any():
+        raise AuditError(f"{path}: clip {twice.iloc[0]} has two rows: give each clip one")
+    return table
+
+
 # --- the report
 # ---------------------------------------------------------------------------
 
@@ -155,6 +168,8 @@ def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
         Of the names of `NEEDS`: SHA-256 of a file, and what `read_input` reads of it.
     """
     read = {"printed": None} | {name: content for name, (_, content) in inputs.items()}
+    if (staging := read.pop("staging", None)) is not None and "obygaze12" in read:
+        read["staging"] = read["obygaze12"], staging
     findings = {
         claim.name: getattr(measures, claim.measure)(read[claim.needs], **claim.arguments)
         for claim in CLAIMS

@@ -266,6 +266,26 @@ def hard_negatives(predictions: pd.DataFrame) -> Finding:
     return over_units(every.to_numpy(), "films", f"tested on EN and S alone {easy.mean():+.3f}")
 
 
+def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, concept: str = "") -> Finding:
+    """Compare a variable of staging of clips with and without a concept, or of S and of HN, film by film."""
+    manifest, table = inputs
+    value_of = dict(zip(table["clip_id"], table.get(variable, NAN * table["cuts"]), strict=True))
+    labelled = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
+    clips = clip_table(labelled).assign(
+        value=[value_of.get(clip.clip_id, NAN) for clip in labelled if clip.level is not None]
+    )
+    clips = clips.dropna(subset="value")
+    if concept:
+        clips["side"] = np.where([concept in held for held in clips["concepts"]], "one", "other")
+    else:
+        clips["side"] = clips["level"].map({"S": "one", "HN": "other"})
+    films = by_film(clips, "value", "side").reindex(columns=["one", "other"]).dropna()
+    note = f"{len(clips):,} of {len(labelled):,} clips have the column {variable}"
+    if len(films) < 2:
+        return counted(NAN, len(films), "films", f"{note}: films of both kinds are too few")
+    return over_units((films["one"] - films["other"]).to_numpy(), "films", note)
+
+
 # --- sentences of 001 that MObyGaze decides, by the same authors
 # ---------------------------------------------------------------------------
 

@@ -440,6 +440,8 @@ extract in/drawn.csv out/described --workers 1 --licence CC0-1.0
 evaluate in/drawn.csv out/described --task calm_violent --model linear --save linear --out out/drawn-run
 film run in/drawn/f0.mp4 --model out/drawn-run/linear.model --window 1 --shots none --out in/ran --workers 1
     0,3 in/ran/report.html in/ran/film-run.json | The page:
+film run in/drawn/f0.mp4 --model out/drawn-run/linear.model --window 1 --variables --out in/staged --workers 1
+    0,3 in/staged/variables.csv in/staged/scored/variables.csv | film variables
 film variables in/drawn/f0.mp4 in/drawn/f1.mp4 --windows in/drawn.csv --out out/variables.csv
     0 out/variables.csv | left out 20 of 40 windows | 20 windows; cuts, black
 film thumbnails in/drawn/f0.mp4 --scored in/ran/scored --out out/thumbnails --json

@@ -52,6 +52,8 @@ MISTAKES = f"""
     in/stills exists already: give --force
 2 film run in/video.mp4 --model in/models/linear.model --flags in/years.csv --shots none --out out/x
     --flags replaces flags of shots: there are none with --shots none
+2 film run in/video.mp4 --model in/models/linear.model --sound --out out/x
+    --sound is for --variables
 2 film run in/video.mp4 --model in/models/linear.model --out in/stills
     in/stills holds something else: choose another --out
 1 store merge in/stores/left in/stores/other --out out/merged

@@ -146,6 +146,46 @@ def test_planted_predictions_tell_whether_hard_negatives_help():
     assert measures.hard_negatives(swapped).high < 0
 
 
+def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
+    """Planted: the camera moves at S and tilts at Type of shot, film by film; cuts tell nothing."""
+    rng = np.random.default_rng(0)
+    lines = [f"clip_id,movie,start_s,end_s,{columns}"]
+    for clip in obygaze12:
+        values = {
+            "camera": 0.05 + 0.05 * (clip.level == "S") + 0.01 * rng.normal(),
+            "tilt": tilt * ("Type of shot" in obygaze12.codebook.visual(clip.concepts)) + 0.01 * rng.normal(),
+            "cuts": 10 + rng.normal(),
+        }
+        cells = ",".join(f"{values[name]:.4f}" for name in columns.split(","))
+        lines.append(f"{clip.clip_id},{clip.movie},0,5,{cells}")
+    (folder / "variables.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder / "variables.csv"
+
+
+def test_staging_that_is_planted_decides_the_sentences_on_the_camera(files, obygaze12, tmp_path):
+    found = claims_report(read_inputs([files[0], staging(tmp_path, obygaze12)])).data.set_index("claim")
+    assert found.loc["camera-level", "verdict"] == found.loc["shot-tilt", "verdict"] == "holds"
+    assert found.loc["camera-level", "value"] == pytest.approx(0.05, abs=0.005)
+    assert found.loc["look-cuts", "verdict"] == "undecided"
+    down = claims_report(read_inputs([files[0], staging(tmp_path, obygaze12, tilt=-0.1)])).data.set_index(
+        "claim"
+    )
+    assert down.loc["shot-tilt", "verdict"] == "fails"
+
+
+def test_without_staging_its_manifest_or_a_column_nothing_is_decided(files, obygaze12, tmp_path):
+    alone = claims_report(read_inputs([staging(tmp_path, obygaze12)])).data.set_index("claim")
+    assert "needs variables of ObyGaze12's clips" in alone.loc["camera-level", "verdict"]
+    part = claims_report(read_inputs([files[0], staging(tmp_path, obygaze12, columns="cuts")])).data
+    row = part.set_index("claim").loc["camera-level"]
+    assert row["verdict"] == "undecided"
+    assert "0 of 1,914 clips have the column camera" in row["note"]
+    path = staging(tmp_path, obygaze12)
+    path.write_text(path.read_text() + "x,y,0,5,fast,0,0\n", encoding="utf-8")
+    with pytest.raises(AuditError, match="column camera"):
+        read_inputs([path])
+
+
 def test_sentences_on_the_camera_are_listed_with_what_would_decide_them():
     report = claims_report({})
     notes = [note for block in report.blocks for note in block.notes if note.startswith("not tested")]

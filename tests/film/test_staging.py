@@ -1,0 +1,82 @@
+"""Variables of staging stay with a scored film: read, kept, drawn, and columns of comparisons."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_features.manifest import Manifest
+from obygaze_film import Timeline, compare_films, score_films
+from obygaze_film.errors import FilmError
+from obygaze_film.page import film_page
+from obygaze_film.rows import read_variables
+from tests.film.films import film_store
+
+HEAD = "clip_id,movie,start_s,end_s,loudness,cuts,camera"
+LINES = ("a-0001,a,0.0,8.0,-23.5,12,", "a-0002,a,4.0,12.0,-40,,0.25", "b-0001,b,0.0,8.0,-30,6,0.1")
+
+
+def table(path, lines=LINES, head=HEAD):
+    path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(tmp_path):
+    found = read_variables(table(tmp_path / "v.csv"), ["a", "c"])
+    assert list(found) == ["a"]
+    assert list(found["a"]) == ["start_s", "end_s", "loudness", "cuts", "camera"]
+    assert found["a"]["cuts"].tolist()[0] == 12
+    assert np.isnan(found["a"]["cuts"][1])
+
+
+@pytest.mark.parametrize("cell", ["loud", "nan", "inf", "1e999"])
+def test_what_is_no_number_is_refused_by_line_and_column(tmp_path, cell):
+    path = table(tmp_path / "v.csv", [LINES[0], LINES[1].replace("-40", cell)])
+    with pytest.raises(FilmError, match=f"line 3, column loudness: '{cell}'"):
+        read_variables(path, ["a"])
+    with pytest.raises(FilmError, match="no window of z"):
+        read_variables(table(path), ["z"])
+
+
+@pytest.fixture
+def films(trained, tmp_path):
+    store = film_store(tmp_path, *"abcd", end_s=60.0)
+    staged = {
+        movie: pd.DataFrame({"start_s": [0.0, 4.0], "end_s": [8.0, 12.0], "camera": [place / 10, np.nan]})
+        for place, movie in enumerate("abc")
+    }
+    return score_films(store, [trained.paths["pcbm_lr"]], variables=staged)
+
+
+def test_they_are_kept_and_drawn_and_a_film_without_any_is_as_before(films, tmp_path):
+    for film in films:
+        film.write(tmp_path / film.movie)
+    a, *_, d = (Timeline.read(tmp_path / film.movie) for film in films)
+    pd.testing.assert_frame_equal(a.variables, films[0].variables)
+    assert not len(d.variables)
+    assert not (tmp_path / "d" / "variables.csv").exists()
+    assert "Motion of the camera" in film_page([a])
+    assert "Mouvement de la caméra" in film_page([a], language="fr")
+    assert "Motion of the camera" not in film_page([d])
+
+
+def test_films_are_compared_by_a_variable_above_and_up_to_its_median(films):
+    found = compare_films(films, Manifest((), Path()), by="camera")
+    groups = {film.timeline.movie: film.group for film in found.films}
+    assert groups == {"a": "camera up to 0.1", "b": "camera up to 0.1", "c": "camera above 0.1"}
+    assert any("without camera" in note and "(d)" in note for note in found.notes)
+    x = {
+        film.timeline.movie: film.x
+        for film in compare_films(films[:3], Manifest((), Path()), trend="camera").films
+    }
+    assert x == pytest.approx({"a": 0.0, "b": 0.1, "c": 0.2})
+    facts = {film.movie: {"camera": "hand-held"} for film in films}
+    assert {film.group for film in compare_films(films, Manifest((), Path()), facts, by="camera").films} == {
+        "hand-held"
+    }
+    with pytest.raises(FilmError, match="no column zoom"):
+        compare_films(
+            [replace(film, variables=films[0].variables) for film in films], Manifest((), Path()), by="zoom"
+        )
