@@ -6,6 +6,7 @@ import json
 import math
 import re
 import zipfile
+from codecs import BOM_UTF32_BE, BOM_UTF32_LE
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
@@ -131,7 +132,7 @@ def read_ids(path: Path) -> list[str]:
     if kind == PARQUET:
         _need_pyarrow(path)
         with read_apart("Parquet", parquet_ids, path) as (_, texts):
-            return [str(name) for name in json.loads(texts["ids"])]
+            return list(json.loads(texts["ids"]))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -156,8 +157,12 @@ def read_ids(path: Path) -> list[str]:
 # --- tables of text and columns
 # ---------------------------------------------------------------------------
 def _encoding(path: Path) -> str:
-    """Tell UTF-8 from UTF-16, as Excel's Unicode text is; refuse what is no text."""
+    """Tell UTF-8 from UTF-16, as Excel's Unicode text is, and UTF-32; refuse what is no text."""
+    with open_regular(path) as file:
+        head = file.read(4)
     kind = what(path)
+    if head in (BOM_UTF32_LE, BOM_UTF32_BE):
+        return "utf-32"
     if kind.remedy and kind.name != UTF16:
         raise StoreError(f"{path}: {why_not(path, TEXT)}")
     return "utf-16" if kind.name == UTF16 else "utf-8-sig"
@@ -210,6 +215,8 @@ def _cells(
         raise StoreError(f"{path}: line {short}: another number of cells than the header's {len(header)}")
 
     def number(cell: str) -> float:
+        if "_" in cell:  # of numbers in Python alone
+            raise ValueError
         return float(cell.replace(",", ".") if delimiter == ";" else cell)
 
     def numbers(name: str) -> NDArray[Any]:
@@ -249,7 +256,7 @@ def _columns(
 ) -> FileContent:
     """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
     names, column = _ids_of(path, header, ids)
-    labels = [str(name) for name in columns[column]] if names is None else names
+    labels = [*map(_text, columns[column])] if names is None else names
     own_index = {name for name in header if name.startswith("Unnamed: ")}
     features = choose_columns(path, header, kind_of, asked, {column, *never, *own_index})
     chosen = [numbers(name) for name in features]
@@ -285,7 +292,7 @@ def parquet_ids(path: Path) -> Iterator[FileContent]:
     ]
     if len(named) != 1:
         raise StoreError(f"{path}: expected one column {', '.join(ID_NAMES)}; found {', '.join(columns)}")
-    yield {}, {"ids": json.dumps(columns[named[0]].to_pylist())}
+    yield {}, {"ids": json.dumps([*map(_text, columns[named[0]].to_pylist())])}
 
 
 def _parquet_table(path: Path) -> Any:
@@ -488,8 +495,8 @@ def _by_row(path: Path, arrays: Mapping[str, Any], rows: int, choice: ArrayChoic
     chosen = {name: arrays[name] for name in choice(path, arrays)}
     for name, array in chosen.items():
         where = f"{path}, {name}" if name else str(path)
-        if len(array) != rows:
-            raise StoreError(f"{where}: {len(array)} rows and {rows} ids")
+        if (found := array.shape[0] if array.ndim else 0) != rows:
+            raise StoreError(f"{where}: {found} rows and {rows} ids")
         if isinstance(array, h5py.Dataset):
             refuse_giant_chunks(array, where)
     if all(array.ndim == 1 for array in chosen.values()):
@@ -536,11 +543,15 @@ def _texts(values: NDArray[Any], where: object) -> list[str]:
     if values.ndim != 1 or values.dtype.kind in "fcV":
         raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
     try:
-        return [
-            value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values
-        ]
+        return [*map(_text, values)]
     except SystemError as error:  # numpy accepts any number of 32 bits as a character
         raise StoreError(f"{where}: holds ids that are no text ({error}); the file is damaged") from error
+
+
+def _text(value: Any) -> str:
+    """Write an id, of NumPy, pyarrow or Python, as text."""
+    value = value.as_py() if hasattr(value, "as_py") else value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _delimiter(header: str) -> str:

@@ -104,6 +104,10 @@ def sealed_versions(path: Path) -> list[Path]:
     return [folder for _, folder in sorted(versions)]
 
 
+STATED = ("licence", "citation", "corpus", "parent")
+"""What every store states of itself."""
+
+
 def check_version(store: StoreFiles | Path) -> dict[str, Any]:
     """Read a store's attributes, before any other file is trusted; refuse a newer format."""
     return _metadata(FolderFiles(store) if isinstance(store, Path) else store)[0]
@@ -123,6 +127,8 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
             f"{files.where}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
             f"update obygaze to one that reads format >= {version}"
         )
+    if missing := [name for name in STATED if name not in attributes]:
+        raise StoreError(f"{file}: does not state its {missing[0]}; run: obygaze store verify {files.where}")
     return attributes, root
 
 

@@ -10,7 +10,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_anndata
 from obygaze_features.exchange.import_items import match
-from obygaze_features.exchange.import_tables import _items, table_items
+from obygaze_features.exchange.import_tables import _items, read_ids, table_items
 from obygaze_features.store import PlannedClip, open_store
 
 from ..store.toy_stores import sealed
@@ -20,12 +20,12 @@ IDS = ["b", "a", "c"]
 MATRIX = np.stack([row(clip) for clip in IDS])
 
 
-def write_csv(path, delimiter=",", decimal="."):
+def write_csv(path, delimiter=",", decimal=".", encoding="utf-8-sig"):
     lines = [delimiter.join(["clip_id", "movie", *(f"f{n}" for n in range(D))])]
     for clip, values in zip(IDS, MATRIX, strict=True):
         cells = [repr(float(value)).replace(".", decimal) for value in values]
         lines.append(delimiter.join([clip, "m", *cells]))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8-sig")
+    path.write_text("\n".join(lines) + "\n", encoding=encoding)
 
 
 def write_parquet(path):
@@ -33,7 +33,9 @@ def write_parquet(path):
     from pyarrow import parquet
 
     columns = {f"f{n}": MATRIX[:, n] for n in range(D)}
-    parquet.write_table(pa.table({"clip_id": IDS, **columns}), path)
+    ids = [clip.encode() for clip in IDS]  # as tools write that know no texts
+    parquet.write_table(pa.table({"clip_id": ids, **columns}), path)
+    assert read_ids(path) == IDS
 
 
 def write_parquet_lists(path):
@@ -54,6 +56,7 @@ TABLES = {
     "a.csv": (write_csv, None),
     "semicolons.csv": (lambda path: write_csv(path, ";", ","), "clip_id"),
     "a.tsv": (lambda path: write_csv(path, "\t"), None),
+    "utf-32.csv": (lambda path: write_csv(path, encoding="utf-32"), None),
     "a.parquet": (write_parquet, None),
     "lists.parquet": (write_parquet_lists, "name"),
     "a.npz": (lambda path: np.savez(path, features=MATRIX, ids=np.array(IDS)), None),
@@ -143,6 +146,8 @@ def test_our_own_exports_come_back_as_a_table(tmp_path):
         ("a.csv", lambda p: p.write_text("clip_id,f0\na,1\n"), "nope", "--ids nope"),
         ("a.npz", lambda p: np.savez(p, x=MATRIX, ids=np.array(IDS[:2])), None, "x"),
         ("a.npz", lambda p: np.savez(p, x=MATRIX, y=MATRIX, ids=np.array(IDS)), None, None),
+        ("a.npz", lambda p: np.savez(p, x=np.array(1.0), ids=np.array(IDS)), None, "x: 0 rows"),
+        ("a.csv", lambda p: p.write_text("clip_id,f0,f1\na,1_000,2\n"), None, "'1_000'"),
         ("a.npz", lambda p: p.write_bytes(b"PK\3\4nothing"), None, None),
         ("a.parquet", lambda p: p.write_bytes(b"nothing"), None, r"not a Parquet file|needs pyarrow"),
         ("a.mat", lambda p: p.write_bytes(b""), None, "--from"),

@@ -10,11 +10,12 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import download
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.arrays import _zstd_size
+from obygaze_features.store.store import STATED
 from obygaze_features.store.store_files import FolderFiles, digests_bytes, parse_digests
 from obygaze_features.store.testing import seal_arrays
 from tests.process import python
 
-from .hostile_stores import STRING_BOMBS, compress_otherwise, resealed, retag
+from .hostile_stores import STRING_BOMBS, compress_otherwise, resealed, retag, say_of_itself
 from .toy_stores import sealed
 
 MANIFEST = "manifest-sha256.txt"
@@ -42,6 +43,14 @@ def test_a_damaged_chunk_is_named_with_its_first_row_whatever_the_table_is(store
     (store / "data/clips.csv").write_text("torn", encoding="utf-8")
     whats = [problem.what for problem in verify(store).problems]
     assert any("rows from 0 on of toy/pooled" in what for what in whats)
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_what_every_store_states_is_missed_where_it_is_opened(store, name):
+    say_of_itself(store, lambda attributes, _: attributes.pop(name))
+    with pytest.raises(StoreError, match=name):
+        open_store(store)
+    assert any(name in problem.what for problem in verify(store).problems)
 
 
 # --- a few bytes that ask for much memory
