@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from logging import CRITICAL
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -364,9 +366,13 @@ def _types_in(path: Path) -> dict[str, str]:
             length = int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(min(length, MOST_HEADER)))
         header.pop("__metadata__", None)
-        ends = [entry["data_offsets"][1] for entry in header.values()]
         types = {key: _plain_type(entry["dtype"]) for key, entry in header.items()}
-        is_whole = max(ends, default=0) + 8 + length <= path.stat().st_size
+        places = sorted(
+            (*each["data_offsets"], prod(each["shape"]) * _bits(each["dtype"])) for each in header.values()
+        )
+        is_whole = all(8 * (end - begin) == bits for begin, end, bits in places)
+        is_whole &= all(one[1] == other[0] for one, other in pairwise([(0, 0), *places]))
+        is_whole &= 8 + length + max((end for _, end, _ in places), default=0) <= path.stat().st_size
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         is_whole = False
     if not is_whole:
@@ -376,6 +382,12 @@ def _types_in(path: Path) -> dict[str, str]:
 
 def _type(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
+
+
+def _bits(name: str) -> int:
+    """Return how many bits a number of a type of safetensors takes, such as BOOL or F8_E4M3."""
+    found = re.search(r"\d+", name)
+    return int(found[0]) if found else 8
 
 
 def _plain_type(name: str) -> str:

@@ -149,13 +149,13 @@ class _Reading:
         """Read resizing and crop; what is not written is the class's, scaled to pictures of `side`."""
         get, own = self.get, usual.crop or usual.size
         for field, wanted in (("do_resize", True), ("do_rescale", True), ("do_pad", False)):
-            if bool(get(field, wanted)) is not wanted:
+            if self._flag(field, usual=wanted) is not wanted:
                 raise self.refusal(field, get(field), wanted)
         name = FILTERS.get(get("resample", usual.resample))
         if name is None:
             raise self.refusal("resample", get("resample"), "2 (bilinear) or 3 (bicubic)")
         resample: Any = f"{usual.library}-{name}"
-        crops = get("do_center_crop", usual.crop is not None)
+        crops = self._flag("do_center_crop", usual=usual.crop is not None)
         crop = self._side("crop_size", get("crop_size", side or own)) if crops else None
         size = get("size", usual.size * (side or own) // own)
         if isinstance(size, int) and usual.crop is not None:
@@ -170,6 +170,12 @@ class _Reading:
             found = f"{size} with do_center_crop {crops}, crop_size {crop}"
             raise self.refusal("size", found, "a square, or a crop within the shortest edge")
         return Geometry(resample, crop, shortest)
+
+    def _flag(self, field: str, *, usual: bool) -> bool:
+        found = self.get(field, usual)
+        if not isinstance(found, bool | None):
+            raise self.refusal(field, repr(found), "true or false")
+        return bool(found)
 
     def _side(self, field: str, found: object) -> int:
         side = found
@@ -186,7 +192,7 @@ class _Reading:
         offset = 0.0 if self.get("offset") is False else usual.offset
         mean: tuple[float, ...] = (0.0,) * 3
         std: tuple[float, ...] = (1.0,) * 3
-        if self.get("do_normalize", usual.normalise is not None):
+        if self._flag("do_normalize", usual=usual.normalise is not None):
             mean, std = map(self._three, ("image_mean", "image_std"), usual.normalise or (None, None))
         if min(std) <= 0:
             raise self.refusal("image_std", list(std), "numbers above 0")

@@ -9,8 +9,9 @@ import pytest
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, InputError
 from tests.later import later
+from tests.test_door import ENDLESS, POSIX
 
 torch = later("torch")
 load_file = later("safetensors.torch", "load_file")
@@ -204,6 +205,32 @@ def test_a_truncated_file_is_an_error(tmp_path, checkpoints, keep):
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(BackboneError, match="cannot be read"):
         load_backbone("clip", weights=str(folder))
+
+
+@pytest.mark.parametrize(
+    "lie", [{"data_offsets": [0, 8]}, {"shape": [2**40, 2**40]}, {"shape": [-1]}, {"dtype": "F99"}]
+)
+def test_a_header_that_its_tensors_do_not_fit_is_damage(tmp_path, checkpoints, lie):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "lie")
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    header[KEYS["clip"]] |= lie
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data[end:])
+    with pytest.raises(BackboneError, match=r"model\.safetensors: cannot be read.*damaged"):
+        load_backbone("clip", weights=str(folder))
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["adapter_config.json", "generation_config.json", "tokenizer.model"])
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_lies_beside_weights_is_not_waited_for(tmp_path, checkpoints, name, what):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    ENDLESS[what](folder / name, b"")
+    with pytest.raises(InputError, match=name):
+        load_backbone("clip", 2, weights=str(folder))
 
 
 class Trap:

@@ -272,6 +272,7 @@ def test_a_configuration_changed_in_one_number_is_followed(folders, tmp_path, mo
 NOT_DONE = [
     ("vit", {"resample": 1}),
     ("vit", {"do_resize": False}),
+    ("vit", {"do_resize": "no"}),
     ("vit", {"do_rescale": False}),
     ("vit", {"size": {"height": 32, "width": 48}}),
     ("vit", {"size": {"longest_edge": 32}}),
