@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.planted.__main__ import ROWS
 from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
+from obygaze_models.evaluation.intervals import CAPTIONS
 
 NOT_WRITTEN = {"explain", "nulls"}
 """Rows to be run at their full size: no page states their figures."""
@@ -32,6 +33,19 @@ def test_a_row_runs_and_its_page_has_its_table(name):
     assert lines[0] == [*row.heads, *row.columns]
     names = dict.fromkeys(cell.name for cell in row.cells)
     assert [tuple(line[: len(row.heads)]) for line in lines[2:]] == [*names]
+
+
+def test_compare_prints_the_level_that_was_measured():
+    """By p of trained models and by their intervals, of two equally good methods."""
+    text = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
+    block = text.partition("<!-- planted: tests-methods -->")[2].partition("<!-- end -->")[0]
+    heads, _, *lines = (
+        [cell.strip() for cell in line.split("|")] for line in block.splitlines() if "|" in line
+    )
+    trained = [heads.index(name) for name in ("sign flip", "interval of trained models without 0")]
+    found = [float(line[place]) for line in lines for place in trained]
+    low, high = (f"{value:.2f}".lstrip("0") for value in (min(found), max(found)))
+    assert f" {low} to {high} of" in CAPTIONS["p"]
 
 
 def test_every_block_of_a_page_is_of_a_row():
