@@ -263,15 +263,14 @@ def _fit(
     slope = np.zeros(len(y))
     if use_model:
         y = y - _without_own(covariance[known], variance[known]) * (drawn - expected)[known]
-        of_y, of_model = (values - own @ (inverse @ values) for values in (y, apart[known]))
+        of_y, of_p = (values - own @ (inverse @ values) for values in (y, apart[known]))
         # A least-squares slope without film i: its products of residuals count 1 / scale times.
-        slope = _without_own(
-            of_y * of_model / scale, of_model**2 / scale, of_y @ of_model, of_model @ of_model
-        )
+        slope = _without_own(of_y * of_p / scale, of_p**2 / scale, of_y @ of_p, of_p @ of_p)
         y = y - slope * apart[known]
     residuals = y - own @ (inverse @ y)
     parts = weights * (residuals / np.sqrt(scale))
-    of_films = weights_of_all * (slope.mean() * apart)
+    of_model = slope.mean() * apart
+    of_films = weights_of_all * of_model
     from_judged = (parts**2).sum(axis=1)
     of_films[:, known] += parts
     variances = (of_films**2).sum(axis=1)
@@ -282,9 +281,15 @@ def _fit(
     rest = len(films) - n_columns
     total = np.maximum(from_judged + from_model, 1e-300)
     shares = np.maximum(from_judged, 1e-300) / total, from_model / total
-    classical = residuals @ residuals / max(len(own) - own.shape[1], 1) * (weights**2).sum(axis=1)
+    # As the robust ones, of both what the model leaves of judged films and what it says of all.
+    n_free = max(len(own) - own.shape[1], 1)
+    classical = (
+        residuals @ residuals / n_free * (weights**2).sum(axis=1)
+        + of_model @ of_model / max(rest, 1) * (weights_of_all**2).sum(axis=1)
+        + 2 * (residuals @ of_model[known]) / n_free * (weights * weights_of_all[:, known]).sum(axis=1)
+    )
     freedom = 1 / (shares[0] ** 2 / freedom + shares[1] ** 2 / rest)
-    return _Fit(weights @ y, variances, freedom, classical, is_told)
+    return _Fit(weights @ y, variances, freedom, np.maximum(classical, 0), is_told)
 
 
 def _without_own(
