@@ -178,16 +178,17 @@ ROWS = [
         "films' rate, its mean probability less that rate, and by how much it misses a new film's share, "
         "with what the model's card prints.",
         ("model",),
-        cells(
-            ("shifted by .35", World((0.35, 0.0))),
-            ("by .6", World((0.6, 0.0))),
-            ("by 1.2", World((1.2, 0.0))),
-            ("by .6, 20 films", World((0.6, 0.0), films=20)),
-            ("by .6, films alike", World((0.6, 0.0), spread=0.0)),
-            ("by .6, rare", World((0.6, 0.0), share=0.1, films=12)),
-        ),
+        [Cell((name,), (world,), {"slope above 0": Column(least, digits=2)})
+         for name, world, least in (
+            ("shifted by .35", World((0.35, 0.0)), 0.5),
+            ("by .6", World((0.6, 0.0)), 0.95),
+            ("by 1.2", World((1.2, 0.0)), 0.95),
+            ("by .6, 20 films", World((0.6, 0.0), films=20), 0.95),
+            ("by .6, films alike", World((0.6, 0.0), spread=0.0), 0.95),
+            ("by .6, rare", World((0.6, 0.0), share=0.1, films=12), 0.95),
+         )],
         calibrated,
-        {"AUC by film": Column(digits=2), "slope above 0": Column(0.5, digits=2),
+        {"AUC by film": Column(digits=2), "slope above 0": SHOWN,
          "log loss": Column(high=0.003, signed=True), "bias": Column(-0.01, 0.01, signed=True),
          "a film's error": Column(), "as printed": Column()},
         full=40, small=3,

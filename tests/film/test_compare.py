@@ -68,6 +68,20 @@ def test_a_planted_difference_and_a_planted_trend_are_held():
     assert np.mean(held) >= 0.92
 
 
+@pytest.mark.parametrize("knows", [0.0, 1.0])
+def test_where_all_films_are_judged_a_trend_is_no_surer_than_least_squares_of_their_rates(knows):
+    """The model then knows nothing that the judgements don't, however well it follows them."""
+    rng = np.random.default_rng(0)
+    x, rates = np.arange(20.0), rng.beta(0.2, 2, 20)
+    films = [FilmSample(e := 0.2 + knows * (rate - 0.2), rate, e, 0.0, 0.0, 10) for rate in rates]
+    estimate, apart = estimate_contrast(films, x), x - x.mean()
+    slope = apart @ rates / (apart @ apart)
+    rest = rates - rates.mean() - slope * apart
+    error = np.sqrt(rest @ rest / 18 / (apart @ apart))
+    assert estimate.value == pytest.approx(slope)
+    assert estimate.high - slope >= 0.99 * stdtrit(18, 0.975) * error
+
+
 def judged_by(films, of):
     """Name the judges of each judged film, and their shares of its judgements."""
     return [replace(film, judges=of(place)) if film.n else film for place, film in enumerate(films)]
