@@ -9,7 +9,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset.bags import MOST_WINDOWS
 from obygaze_models.errors import DatasetError
 
-FILMS, WINDOWS = [f"f{k}" for k in range(5)], 240
+FILMS, WINDOWS = [f"f{k}" for k in range(4)], 240
 """Films of windows of a second."""
 
 

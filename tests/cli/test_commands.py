@@ -332,8 +332,6 @@ film open out/scored --film in/films.csv --codebook {BOOK} --no-browser
     1 | films.csv
 =film learn out/scored {LEARN} --windows in/m --out out/learnt --html out/learnt.html
     0 out/learnt/pcbm_lr.model out/learnt/manifest.csv out/learnt/scored/film.json | before and after 2
-film learn in/scored {LEARN} --out out/learnt-json --json
-    0 out/learnt-json/learn.csv | "manifest_sha256"
 =film report out/scored --out out/film.html --language fr
     0 out/film.html
 =film export out/scored --as vtt --out out/film.vtt
@@ -403,7 +401,7 @@ paper claims --out out/claims
     0 out/claims
 paper figure2 in/marked.csv --out out/figure2 --html out/figure2.html
     0 out/figure2/figure2.pdf out/figure2/figure2.tex out/figure2.html | label policy raw, 64 clips
-paper figure3 {RELEASED} --out out/figure3
+paper figure3 {PUBLISHED} --out out/figure3
     0 out/figure3
 paper figure4 in/segments.csv --movie m0 --window 2 --out out/figure4
     0 out/figure4

@@ -67,6 +67,7 @@ def test_each_modality_and_all_stand_beside_the_other_expert_for_every_rule(corp
     assert len(rows) == 3 * len(rules) + 2
 
 
+@pytest.mark.long
 def test_attention_reads_the_frames_of_each_modality(corpus):
     manifest, stores = corpus
     report = mobygaze_report(
