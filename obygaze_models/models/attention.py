@@ -446,21 +446,23 @@ def _spec(name: str, title: str, **settings: Any) -> ModelSpec:
     )
 
 
+def _frames(pool: Literal["mean", "max"], title: str) -> ModelSpec:
+    return ModelSpec(
+        f"{pool}_frames",
+        f"Logistic regression, {title} of frames",
+        lambda _: make_frames_probe(pool),
+        choose=PENALTIES,
+        reads="frames",
+        kinds=(),
+    )
+
+
 SPECS = (
     _spec("attention", "Attention"),
     _spec("attention_time", "Attention and time", timed=True),
     _spec("attention_uniform", "Equal weights", attention="uniform"),
     _spec("attention_exchanged", "Attention, trained on exchanged frames", disturb="exchange"),
     _spec("attention_shuffled", "Attention and time, trained in random order", timed=True, disturb="shuffle"),
-    *(
-        ModelSpec(
-            f"{pool}_frames",
-            f"Logistic regression, {title} of frames",
-            lambda _, pool=pool: make_frames_probe(pool),  # type: ignore[misc]  # bound in the loop
-            choose=PENALTIES,
-            reads="frames",
-            kinds=(),
-        )
-        for pool, title in (("mean", "mean"), ("max", "maximum"))
-    ),
+    _frames("mean", "mean"),
+    _frames("max", "maximum"),
 )

@@ -261,7 +261,9 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             kept.append((out, models, some_of(known)))
 
         def means(index: int) -> NDArray[np.float64]:
-            return np.sum([out * mean_score(models[index], some) for out, models, some in kept], axis=0)  # type: ignore[no-any-return]
+            means = [out * mean_score(models[index], some) for out, models, some in kept]
+            total: NDArray[np.float64] = np.sum(means, axis=0)
+            return total
 
         return scores, means
 

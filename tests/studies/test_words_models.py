@@ -99,7 +99,7 @@ def test_what_is_shipped_is_what_the_code_makes_now(tmp_path, shared_data):
 
 
 FILMS = ["tt0375679", "tt1632708", "tt0822832"]
-MINUTES = 40
+MINUTES = 20
 
 
 def clock(seconds):

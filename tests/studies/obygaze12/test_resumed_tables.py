@@ -16,7 +16,7 @@ from tests.studies.obygaze12.test_strict_protocol import planted
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
-    results = planted(direction=2.0, concept=2.0, size=(5, 24))
+    results = planted(direction=2.0, concept=2.0, size=(4, 20))
     manifest, data = results.corpus.manifest, results.source
     write_manifest(manifest, folder / "films.csv")
     movie_of = {clip.clip_id: clip.movie for clip in manifest}
