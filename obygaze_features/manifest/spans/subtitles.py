@@ -189,8 +189,9 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             text = one_line(_ass_text(written))
             why = "a drawing" if _DRAWING.search(written) else "no text"
             yield RawSpan(f"line {at}", start, end, text, why=why * (not text))
-        elif section == "[events]" and key and key[0] not in ";!":
-            yield RawSpan(f"line {at}", why=f"a {key:.20}")  # a comment, a picture, a sound
+        elif section == "[events]" and line.strip() and line.strip()[0] not in ";!":
+            why = f"a {key or 'line of no kind':.20}"  # a comment, a picture, a sound
+            yield RawSpan(f"line {at}", why=why)
 
 
 def _ass_seconds(text: str) -> float:

@@ -242,11 +242,11 @@ def test_a_text_beside_concepts_at_its_times_is_kept(read):
 
 
 def test_every_line_of_events_of_ass_counts(read):
-    kinds = ("Dialogue", "Picture", "Sound", "Dia}ogue")
+    kinds = ("Dialogue", "Picture", "Sound", "Dia}ogue", "")
     lines = [f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x" for kind in kinds]
     (account,) = read("\n".join(["[Script Info]", "[Events]", "; a remark", *lines])).accounts
-    assert (account.seen, account.used) == (4, 1)
-    assert [why for _, why in account.left_out] == ["a picture", "a sound", "a dia}ogue"]
+    assert (account.seen, account.used) == (5, 1)
+    assert [why for _, why in account.left_out] == ["a picture", "a sound", "a dia}ogue", "a line of no kind"]
 
 
 @pytest.mark.parametrize("block", ["3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou"])
