@@ -58,13 +58,13 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
         if name not in chosen:
             continue
         for node in tier.findall("ANNOTATION/*"):
-            start, end, above = times.of(node, tier)
+            start, end, above, who = times.of(node, tier)
             own = node.get("ANNOTATION_ID", "")
             text = " ".join((node.findtext("ANNOTATION_VALUE") or "").split())
             why = "" if text else f"without a {chosen[name].removesuffix('s')}"
             yield RawSpan(
                 f"annotation {own} of tier {name!r} (from {start / 1000:g} s)", start / 1000, end / 1000,
-                text, chosen[name], {**cells, "annotator": times.annotator(node, tier)}, own, above, why,
+                text, chosen[name], {**cells, "annotator": who}, own, above, why,
             )  # fmt: skip
 
 
@@ -171,22 +171,25 @@ class _Slots:
                         slots |= {slot: round(start + n * step) for n, slot in enumerate(inner, start=1)}
                         known += len(inner)
 
-    def _aligned(self, node: Element, tier: Element) -> tuple[Element, Element, tuple[str, ...]]:
-        """Follow references to the annotation with times; return it, its tier and the ids on the way."""
-        above: dict[str, None] = {}
-        while node.tag == "REF_ANNOTATION" and node.get("ANNOTATION_REF", "") not in above:
-            name = node.get("ANNOTATION_REF", "")
-            above[name] = None
-            node, tier = self._nodes.get(name, (node, tier))
-        return node, tier, tuple(above)
+    def of(self, node: Element, tier: Element) -> tuple[int, int, tuple[str, ...], str]:
+        """Return the start and end of an annotation, the ids of those it refers to, and whose it is.
 
-    def of(self, node: Element, tier: Element) -> tuple[int, int, tuple[str, ...]]:
-        """Return the start and end of an annotation, and the ids of those it refers to."""
-        aligned, _, above = self._aligned(node, tier)
+        It is that of the tier that has its times, of the one above it, or its own.
+        """
+        aligned, owner, above = node, tier, dict[str, None]()
+        while aligned.tag == "REF_ANNOTATION" and aligned.get("ANNOTATION_REF", "") not in above:
+            name = aligned.get("ANNOTATION_REF", "")
+            above[name] = None
+            aligned, owner = self._nodes.get(name, (aligned, owner))
         start, end = (self._time(node, tier, aligned.get(f"TIME_SLOT_REF{n}", "")) for n in (1, 2))
         if not 0 <= start < end:
             raise self._error(node, tier, f"it lasts from {start} to {end} ms: mend it in ELAN")
-        return start, end, above
+        over = self._tiers.get(owner.get("PARENT_REF", ""), owner)
+        who, own = next(filter(None, map(_annotator, (owner, over, tier))), ""), _annotator(tier)
+        note = f"tier {tier.get('TIER_ID', '')!r} is signed {own}, the tier above it {who}: taken as {who}'s"
+        if own and own != who and note not in self._given.account.notes:
+            self._given.account.notes.append(note)
+        return start, end, tuple(above), who
 
     def _time(self, node: Element, tier: Element, slot: str) -> int:
         time = self._slots.get(slot, "")
@@ -198,17 +201,6 @@ class _Slots:
     def _error(self, node: Element, tier: Element, why: str) -> ManifestError:
         place = f"tier {tier.get('TIER_ID', '')!r}, annotation {node.get('ANNOTATION_ID', '')!r}"
         return self._given.error(f"{place}: {why}")
-
-    def annotator(self, node: Element, tier: Element) -> str:
-        """Return whose an annotation is: of the tier that has its times, of the one above it, or its own."""
-        _, owner, _ = self._aligned(node, tier)
-        above = self._tiers.get(owner.get("PARENT_REF", ""), owner)
-        who = next(filter(None, map(_annotator, (owner, above, tier))), "")
-        own = _annotator(tier)
-        note = f"tier {tier.get('TIER_ID', '')!r} is signed {own}, the tier above it {who}: taken as {who}'s"
-        if own and own != who and note not in self._given.account.notes:
-            self._given.account.notes.append(note)
-        return who
 
 
 def _annotator(tier: Element) -> str:

@@ -232,9 +232,7 @@ class Given:
             marked = marked_encoding(self.content)  # whatever its declaration says
             parser.feed(self.content.decode(marked) if marked else self.content)
             found: Element = parser.close()
-        except ParseError as error:
-            raise self.error(f"not {what} ({error})") from None
-        except (LookupError, ValueError) as error:  # an encoding that there is not
+        except (ParseError, LookupError, ValueError) as error:  # also an encoding that there is not
             raise self.error(f"not {what} ({error})") from None
         if found.tag != root:
             raise self.error(f"not {what}: its root is {found.tag!r:.60}")
