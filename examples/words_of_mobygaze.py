@@ -57,7 +57,9 @@ def drawn(found: pd.DataFrame, path: Path) -> None:
     """Draw the AUC of each model on each expert, learnt from the same expert, with its interval."""
     from matplotlib.figure import Figure
 
-    from obygaze_studies.figure import BLUE, GREY, ORANGE, WIDTH, save
+    from obygaze_studies.audit_common.charts import WIDTH, save
+
+    blue, orange, grey = "#4477aa", "#ee8866", "#777777"
 
     own = found[((found["trained"] == found["tested"]) | (found["trained"] == "")) & (found["low"] >= 0)]
     models = list(dict.fromkeys(own["model"]))[::-1]
@@ -65,13 +67,13 @@ def drawn(found: pd.DataFrame, path: Path) -> None:
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for side, (tested, colour) in zip(
-            (0.12, -0.12), (("annotator1", BLUE), ("annotator2", ORANGE)), strict=True
+            (0.12, -0.12), (("annotator1", blue), ("annotator2", orange)), strict=True
         ):
             rows = own[own["tested"] == tested]
             places = [models.index(model) + side for model in rows["model"]]
             error = [rows["value"] - rows["low"], rows["high"] - rows["value"]]
             axes.errorbar(rows["value"], places, xerr=error, fmt="o", ms=4, color=colour, label=tested)
-        axes.axvline(0.5, color=GREY, lw=0.7)
+        axes.axvline(0.5, color=grey, lw=0.7)
         axes.set_yticks(range(len(models)), models)
         axes.set_xlabel("AUC within the film left out, mean of films, 95 %: windows of 30 s, S against EN")
         axes.legend(loc="center right", frameon=False)

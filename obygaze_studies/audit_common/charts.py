@@ -4,14 +4,17 @@ Made without a screen; the same numbers give the same bytes.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
@@ -21,7 +24,18 @@ from sklearn.tree import DecisionTreeClassifier, plot_tree
 from obygaze_features.door import open_regular
 from obygaze_features.manifest import read_manifest
 from obygaze_studies.errors import AuditError
-from obygaze_studies.figure import WIDTH, save
+
+WIDTH = 7.2
+"""Width in inches of a figure across both columns; letters are at least 6 points at this width."""
+
+_STYLE = files("obygaze_studies").joinpath("figure.mplstyle")
+
+_METADATA: Mapping[str, Any] = {
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    ".png": {"Software": None},
+    ".svg": {"Date": None, "Creator": None},
+}
+"""Metadata of matplotlib (version, date) that is left out."""
 
 OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
 """Colours of our values, of the background, and of published values."""
@@ -39,6 +53,25 @@ PICTURE_PIXELS = 640
 """Longest side of a picture on a sheet of several."""
 
 Values = Mapping[str, Sequence[float | None]]
+
+
+def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) -> None:
+    """Draw a figure of a size in inches, and save it as .pdf, .png (300 dpi) or .svg.
+
+    Of a path that ends in none of these all three are saved, in one layout, for laying out takes as long as
+    drawing. The files have no date, version or random ids.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with as_file(_STYLE) as style, rc_context(fname=style):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        draw(figure)
+        suffixes = (path.suffix,) if path.suffix.lower() in _METADATA else sorted(_METADATA)
+        for suffix in suffixes:
+            file = path if suffix == path.suffix else path.with_name(path.name + suffix)
+            figure.savefig(file, dpi=300, metadata=_METADATA[suffix.lower()])
+            # None, not "none": with a layout engine of any kind matplotlib draws a figure twice.
+            figure.set_layout_engine(None)
 
 
 def draw_bars(

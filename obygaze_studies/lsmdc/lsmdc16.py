@@ -5,28 +5,26 @@ film is not unseen (docs/leak.md).
 """
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from obygaze_features.door import read_bytes
 from obygaze_studies.audit_common.inputs import read_text
 from obygaze_studies.errors import TrainError
 from obygaze_studies.obygaze12.printed_values import MOVIES
 
-FILES: Mapping[str, str] = {
-    "training": "LSMDC16_annos_training.csv",
-    "validation": "LSMDC16_annos_val.csv",
-    "test": "LSMDC16_challenge_1000_publictect.csv",  # the published spelling
-}
+PUBLISHED: Mapping[str, Any] = tomllib.loads(
+    files(__package__).joinpath("published.toml").read_text(encoding="utf-8")
+)
+FILES: Mapping[str, str] = PUBLISHED["files"]
 """Split -> its file."""
 FIELDS = "clip id, start and end aligned, start and end extracted, sentence"
 N_FIELDS = 6
-SIDE_FILES = frozenset(
-    {".csv", ".txt", ".json", ".srt", ".vtt", ".jpg", ".jpeg", ".png", ".wav", ".md5", ".md"}
-)
-"""What may lie beside a video under the same name."""
 OBYGAZE12 = tuple(sorted(MOVIES.values()))
 """Titles of ObyGaze12's films."""
 _CLIP_ID = re.compile(r"(?:\d+_)?(?P<movie>.+?)(?:_\d\d\.\d\d\.\d\d\.\d{3}-\d\d\.\d\d\.\d\d\.\d{3})?")
@@ -94,7 +92,7 @@ def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
     videos: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
         clip_id = path.stem
-        if clip_id not in wanted or path.suffix.lower() in SIDE_FILES or not path.is_file():
+        if clip_id not in wanted or path.suffix.lower() in PUBLISHED["side_files"] or not path.is_file():
             continue
         if clip_id in videos:
             raise TrainError(f"{videos[clip_id]} and {path}: two files of one clip id; keep one of them")

@@ -218,19 +218,7 @@ TEMPORAL_LAYERS = 4
 MAX_FRAMES = 12
 MAX_WORDS = 32
 OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")  # scalars in OpenAI's files, not weights
-NEEDED = (
-    *("clip.positional_embedding", "clip.visual.proj", "clip.token_embedding.weight"),
-    *("clip.visual.conv1.weight", "clip.logit_scale"),
-)
 CLIP_EPS = 1e-5
-TOWERS = {
-    "vision_model.": "vision.vision_model.",
-    "visual_projection.": "vision.visual_projection.",
-    "text_model.": "text.text_model.",
-    "text_projection.": "text.text_projection.",
-    "logit_scale": "logit_scale",
-}
-"""How the hub's names of a CLIP begin -> the port's."""
 
 
 def load_clip(weights: Weights) -> dict[str, torch.Tensor]:
@@ -267,7 +255,7 @@ def load_clip(weights: Weights) -> dict[str, torch.Tensor]:
     port = {
         here + name.removeprefix(there): value
         for name, value in tensors.items()
-        for there, here in TOWERS.items()
+        for there, here in lsmdc16.PUBLISHED["towers"].items()
         if name.startswith(there) and not name.endswith("position_ids")
     }
     wanted = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
@@ -305,7 +293,7 @@ def initial_tensors(
         If its text tower cannot become the temporal transformer.
     """
     tensors = {f"clip.{key}": value.float() for key, value in clip.items()}
-    missing = [key for key in NEEDED if key not in tensors]
+    missing = [key for key in lsmdc16.PUBLISHED["needed"] if key not in tensors]
     check_keys(name, missing=missing, unexpected=[])
     positions, embed = tensors["clip.positional_embedding"], tensors["clip.visual.proj"].shape[1]
     if positions.shape[1] != embed:

@@ -36,16 +36,11 @@ from obygaze_features.io import whole_file, write_whole
 from obygaze_features.locks import alone_in
 from obygaze_models.report import asset
 from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED
 from obygaze_studies.lsmdc.step import BertAdam
 
 LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
 AS_STARTED = ("processes", "chunk", "software")  # affect rounding only, and may change on resuming
-PROCEDURES = {
-    "float32": "float32 throughout; the published procedure keeps CLIP in float16, so this is not it",
-    "bfloat16": "bfloat16 autocast, float32 weights and moments; "
-    "the published procedure is float16, so this is not it",
-    "published": "as published: CLIP's weights and moments in float16, without loss scaling",
-}
 
 
 @dataclass(frozen=True)
@@ -213,7 +208,7 @@ def card(
     )
     return asset("card.md", "obygaze_studies.lsmdc").format(
         best=best,
-        procedure=PROCEDURES[record["arithmetic"]],
+        procedure=PUBLISHED["procedures"][record["arithmetic"]],
         gather_share=record["gather_share"],
         test=test["sentences"],
         validation=epochs[best]["sentences"],

@@ -21,6 +21,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from obygaze_features.backbones import LsmdcFormat, choose_preset
 from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
+from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED
 
 PIXELS = choose_preset("clip", ("clip",)).require_affine()  # normalisation of pictures for CLIP
 TEMPERATURE = 0.01  # of the attention over similarities
@@ -29,16 +30,6 @@ DECAY = 0.2
 WARM_UP = 0.1
 MAX_NORM = 1.0
 LARGEST_SCALE = math.log(100)
-FROZEN = (
-    "clip.token_embedding.weight",
-    "clip.positional_embedding",
-    "clip.visual.positional_embedding",
-    "clip.visual.class_embedding",
-    "clip.visual.conv1.weight",
-    "clip.visual.ln_pre.weight",
-    "clip.visual.ln_pre.bias",
-)
-"""What the original freezes (`freeze_layer_num 0`), by its names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +223,7 @@ def _gradient(value: torch.Tensor) -> torch.Tensor:
 
 def is_trained(original: str) -> bool:
     """Return whether a tensor is trained."""
-    return original not in FROZEN
+    return original not in PUBLISHED["frozen"]
 
 
 def group_of(original: str) -> int:

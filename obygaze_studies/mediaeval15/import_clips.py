@@ -10,21 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import obygaze_features.manifest as manifests
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import (
-    Clip,
-    Collected,
-    Imported,
-    Manifest,
-    Problems,
-    Row,
-    builtin_codebook,
-    counted,
-    file_in,
-    read_table,
-    stored_path,
-    videos_found,
-)
 from obygaze_studies.audit_common.inputs import read_text
 
 FILE_NAME = "clips.csv"
@@ -42,7 +29,7 @@ PUBLISHED = {"dev": (6144, 100), "test": (4756, 99)}
 """Clips and films of each side (section 3)."""
 
 
-def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> Imported:
+def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> manifests.Imported:
     """Read the task's clips, each a whole video file whose name is the clip's id.
 
     Parameters
@@ -61,11 +48,11 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     ManifestError
         Naming file, line and column, if a row is broken; a film is on both sides, or on neither.
     """
-    path = file_in(source, (FILE_NAME,))
-    table = read_table(path, needed=("clip", "movie"))
+    path = manifests.file_in(source, (FILE_NAME,))
+    table = manifests.read_table(path, needed=("clip", "movie"))
     sides = {} if "split" in table.columns else _lists(path)
-    problems = Problems(path)
-    collected = Collected(problems, "clip")
+    problems = manifests.Problems(path)
+    collected = manifests.Collected(problems, "clip")
     side_of: dict[str, str] = {}
     for row in table.rows:
         clip = _clip(row, problems, sides, root, videos)
@@ -77,19 +64,26 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     problems.refuse()
     notices = _notices(collected.clips)
     if videos:
-        notices.append(videos_found(collected.clips, root, videos))
+        notices.append(manifests.videos_found(collected.clips, root, videos))
     unread = [column for column in table.columns if column not in {"clip", "movie", *EXTRAS}]
     if unread:
-        notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")
+        notices.append(f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}")
     lone = sorted(sides.keys() - side_of.keys())
     if lone:
-        notices.append(f"no clip of {counted(len(lone), 'listed movie')}; the first is {lone[0]}")
-    return Imported(Manifest(tuple(collected.clips), root, builtin_codebook("mediaeval15")), tuple(notices))
+        notices.append(f"no clip of {manifests.counted(len(lone), 'listed movie')}; the first is {lone[0]}")
+    return manifests.Imported(
+        manifests.Manifest(tuple(collected.clips), root, manifests.builtin_codebook("mediaeval15")),
+        tuple(notices),
+    )
 
 
 def _clip(
-    row: Row, problems: Problems, sides: Mapping[str, str], root: Path, videos: Path | None
-) -> Clip | None:
+    row: manifests.Row,
+    problems: manifests.Problems,
+    sides: Mapping[str, str],
+    root: Path,
+    videos: Path | None,
+) -> manifests.Clip | None:
     cells = row.cells
     split = cells.get("split", sides.get(cells["movie"], ""))
     if split not in PUBLISHED:
@@ -104,10 +98,10 @@ def _clip(
     return problems.attempt(
         row.line,
         "",
-        Clip,
+        manifests.Clip,
         clip_id=cells["clip"],
         movie=cells["movie"],
-        video=stored_path(videos / cells["clip"], root) if videos else cells["clip"],
+        video=manifests.stored_path(videos / cells["clip"], root) if videos else cells["clip"],
         level=VIOLENCE.get(cells.get("violence", "")),
         extras={column: cells.get(column, "") for column in EXTRAS} | {"split": split},
     )
@@ -128,17 +122,16 @@ def _lists(path: Path) -> dict[str, str]:
     return sides
 
 
-def _notices(clips: list[Clip]) -> list[str]:
+def _notices(clips: list[manifests.Clip]) -> list[str]:
     sides = Counter(clip.extras["split"] for clip in clips)
     notices = []
     for side, (n_clips, n_movies) in PUBLISHED.items():
         movies = len({clip.movie for clip in clips if clip.extras["split"] == side})
         if (sides[side], movies) != (n_clips, n_movies):
-            here = f"{counted(sides[side], 'clip')} of {counted(movies, 'movie')}"
+            here = f"{manifests.counted(sides[side], 'clip')} of {manifests.counted(movies, 'movie')}"
             notices.append(f"{side}: {here}; the published corpus has {n_clips:,} of {n_movies}")
     others = sum(NAME.fullmatch(clip.clip_id) is None for clip in clips)
     if others:
-        notices.append(
-            f"{counted(others, 'clip is', 'clips are')} not named as LIRIS-ACCEDE's (ACCEDE00000.mp4)"
-        )
+        named = manifests.counted(others, "clip is", "clips are")
+        notices.append(f"{named} not named as LIRIS-ACCEDE's (ACCEDE00000.mp4)")
     return notices

@@ -17,18 +17,8 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, f1_pos
 from obygaze_models.models import ABOVE_ZERO
 from obygaze_models.protocol import Fold
+from obygaze_studies.obygaze12 import paper_folds
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS
-from obygaze_studies.obygaze12.paper_folds import (
-    Negatives,
-    check_sides,
-    concept_folds,
-    concept_labels,
-    gather,
-    head_fold,
-    labels_of_s,
-    positive,
-    predicted,
-)
 from obygaze_studies.obygaze12.printed_values import CELLS, PUBLISHED
 
 CAV_C: Mapping[str, float] = PUBLISHED["code"]["cav_c"]
@@ -36,10 +26,10 @@ CAV_C: Mapping[str, float] = PUBLISHED["code"]["cav_c"]
 
 SEED = 42
 
-NEGATIVES = (Negatives.EN, Negatives.ALL)
+NEGATIVES = (paper_folds.Negatives.EN, paper_folds.Negatives.ALL)
 """Negatives of Figure 3's solid and hatched bars."""
 
-ConceptTask = tuple[str, Negatives]
+ConceptTask = tuple[str, paper_folds.Negatives]
 """A concept and its choice of negatives."""
 
 CONCEPT_TASKS: tuple[ConceptTask, ...] = tuple(
@@ -69,8 +59,8 @@ class PaperConcepts:
     """
 
     predictions: Predictions
-    elected: Mapping[tuple[str, Negatives], int]
-    planes: Mapping[Negatives, Hyperplanes]
+    elected: Mapping[tuple[str, paper_folds.Negatives], int]
+    planes: Mapping[paper_folds.Negatives, Hyperplanes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +74,11 @@ class ConceptFolds:
     @classmethod
     def of(cls, manifest: Manifest, data: Dataset, task: ConceptTask) -> "ConceptFolds":
         """Make the folds of a concept against a choice of negatives; refuse those that lack features."""
-        made = cls(concept_folds(manifest, *task), concept_labels(manifest, *task), data)
+        made = cls(
+            paper_folds.concept_folds(manifest, *task), paper_folds.concept_labels(manifest, *task), data
+        )
         for fold in made.folds:
-            check_sides(data, fold, made.labels, " against ".join(task))
+            paper_folds.check_sides(data, fold, made.labels, " against ".join(task))
         return made
 
     def side(self, clips: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
@@ -121,7 +113,7 @@ def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
             validated.append(problem.validated(fold, plane))
             rows, label = problem.side(fold.test)
             score, about = plane.distances(data.X[rows])[:, 0], {"task": "|".join(task), "fold": k}
-            blocks.append(predicted(data, rows, score, model="cav_svm", label=label, **about))
+            blocks.append(paper_folds.predicted(data, rows, score, model="cav_svm", label=label, **about))
         elected[task] = int(np.argmax(validated))  # the first of equals
         places[task] = first + elected[task]
         first += len(problem.folds)
@@ -129,7 +121,7 @@ def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     for negatives in NEGATIVES:
         rows = np.array([places[concept, negatives] for concept in VISUAL_CONCEPTS])
         elected_planes[negatives] = Hyperplanes(planes.weights[rows], planes.intercepts[rows])
-    return PaperConcepts(gather(blocks), elected, elected_planes)
+    return PaperConcepts(paper_folds.gather(blocks), elected, elected_planes)
 
 
 def tree_head(task: str) -> DecisionTreeClassifier:
@@ -150,28 +142,28 @@ class PaperHeads:
     """The heads on the elected CAVs: their predictions, and the trees by training task and negatives."""
 
     predictions: Predictions
-    trees: Mapping[tuple[str, Negatives], object]
+    trees: Mapping[tuple[str, paper_folds.Negatives], object]
 
 
 def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> PaperHeads:
     """Fit the PCBM heads on raw decision values, as the original code does, and test them on fold 9."""
-    y, labels = positive(data), labels_of_s(data)
+    y, labels = paper_folds.positive(data), paper_folds.labels_of_s(data)
     blocks, trees = [], {}
     for negatives in NEGATIVES:
         values = concepts.planes[negatives].decisions(data.X)
         for name, make in HEADS.items():
             for train in dict.fromkeys(train for train, _ in CELLS):
-                learnt = head_fold(manifest, TASKS[train], TASKS[train])
-                check_sides(data, learnt, labels, f"the bottlenecks of {train}")
+                learnt = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
+                paper_folds.check_sides(data, learnt, labels, f"the bottlenecks of {train}")
                 rows = data.rows(learnt.train)
                 # Plain numbers: the original code hands its heads float64.
                 head = make(train).fit(values[rows], y[rows])
                 if name == "pcbm_dt":
                     trees[train, negatives] = head
                 for test in (test for trained, test in CELLS if trained == train):
-                    fold = head_fold(manifest, TASKS[train], TASKS[test])
-                    check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
+                    fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
+                    paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
                     seen = data.rows(fold.test)
                     about = {"model": f"{name}|{negatives}", "task": f"{train}>{test}"}
-                    blocks.append(predicted(data, seen, head_scores(head, values[seen]), **about))
-    return PaperHeads(gather(blocks), trees)
+                    blocks.append(paper_folds.predicted(data, seen, head_scores(head, values[seen]), **about))
+    return PaperHeads(paper_folds.gather(blocks), trees)

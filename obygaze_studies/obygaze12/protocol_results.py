@@ -19,6 +19,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, Run, evaluate, seed_of, varying
 from obygaze_models.models import BUILTIN_MODELS, MLPProbe, fit, fit_many
 from obygaze_models.protocol import Fold, Target, concept_target, find_target
+from obygaze_studies.obygaze12 import paper_folds
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
 from obygaze_studies.obygaze12.paper_concepts import (
     PaperConcepts,
@@ -26,22 +27,15 @@ from obygaze_studies.obygaze12.paper_concepts import (
     concepts,
     paper_heads,
 )
-from obygaze_studies.obygaze12.paper_folds import (
-    Negatives,
-    check_sides,
-    classifier_folds,
-    gather,
-    labels_of_s,
-    movie_folds,
-    positive,
-    predicted,
-)
 from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, Cell
 from obygaze_studies.unfinished import kept_result, read_predictions, read_run
 
 Progress = Callable[[int, int], None]
 
-AGAINST: Mapping[Negatives, tuple[str, ...]] = {Negatives.EN: ("EN",), Negatives.ALL: ()}
+AGAINST: Mapping[paper_folds.Negatives, tuple[str, ...]] = {
+    paper_folds.Negatives.EN: ("EN",),
+    paper_folds.Negatives.ALL: (),
+}
 """The levels of the clips without a concept; empty for all of them."""
 
 TRAINING_TASKS = tuple(dict.fromkeys(train for train, _ in CELLS))
@@ -111,13 +105,16 @@ class PaperResults:
 
 def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
     """Make the eight folds of each cell of Table 2."""
-    return {(train, test): classifier_folds(manifest, TASKS[train], TASKS[test]) for train, test in CELLS}
+    return {
+        (train, test): paper_folds.classifier_folds(manifest, TASKS[train], TASKS[test])
+        for train, test in CELLS
+    }
 
 
 def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
     """Make the film pairs of Table 4."""
     train, test = MOVIE_PAIRS
-    return movie_folds(manifest, TASKS[train], TASKS[test])
+    return paper_folds.movie_folds(manifest, TASKS[train], TASKS[test])
 
 
 def perceptrons(
@@ -129,17 +126,17 @@ def perceptrons(
     clips have one seed, and so are one training that each validation side stops on its own: as are the two
     film pairs of a film tested and one validated on, and the reverse.
     """
-    labels, rows = labels_of_s(data), data.rows
+    labels, rows = paper_folds.labels_of_s(data), data.rows
     first: dict[tuple[str, ...], int] = {}
     probes: dict[tuple[tuple[str, ...], tuple[str, ...]], MLPProbe] = {}
     for index, (task, _, fold) in enumerate(jobs):
-        check_sides(data, fold, labels, task)
+        paper_folds.check_sides(data, fold, labels, task)
         drawn = seed_of(seed, first.setdefault(fold.train, index))
         probes.setdefault((fold.train, fold.validation), MLPProbe(variant="paper", random_state=drawn))
     fit_many(
         list(probes.values()),
         data.X,
-        positive(data),
+        paper_folds.positive(data),
         [rows(train) for train, _ in probes],
         validation=[rows(validation) for _, validation in probes],
         progress=progress,
@@ -148,8 +145,8 @@ def perceptrons(
     for task, number, fold in jobs:
         probe, tested = probes[fold.train, fold.validation], rows(fold.test)
         about = {"model": "mlp", "task": task, "fold": number, "seed": seed, "threshold": probe.threshold_}
-        blocks.append(predicted(data, tested, probe.decision_function(data.X[tested]), **about))
-    return gather(blocks)
+        blocks.append(paper_folds.predicted(data, tested, probe.decision_function(data.X[tested]), **about))
+    return paper_folds.gather(blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,13 +168,15 @@ class StrictResults:
         }
 
     @cached_property
-    def concepts(self) -> Mapping[tuple[Negatives, str], Run]:
+    def concepts(self) -> Mapping[tuple[paper_folds.Negatives, str], Run]:
         """The CAV of each concept that can be learnt, by its negatives."""
         targets = self.concept_targets
         # Against all clips first: on the clips of Table 2's bottlenecks, whose decompositions are kept still.
         runs = {
             (negatives, concept): self._run(f"{concept}-{negatives}", ["cav"], targets[negatives, concept])
-            for negatives, concept in sorted(targets, key=lambda target: target[0] is not Negatives.ALL)
+            for negatives, concept in sorted(
+                targets, key=lambda target: target[0] is not paper_folds.Negatives.ALL
+            )
         }
         return {target: runs[target] for target in targets}
 
@@ -207,7 +206,7 @@ class StrictResults:
         return model
 
     @property
-    def concept_targets(self) -> Mapping[tuple[Negatives, str], Target]:
+    def concept_targets(self) -> Mapping[tuple[paper_folds.Negatives, str], Target]:
         """The target of each concept that enough movies have clips with and without."""
         codebook = self.source.codebook
         every = {
