@@ -15,6 +15,7 @@ from obygaze_studies.eat import (
     critical_d,
     effect,
     exact,
+    label,
     sampled,
 )
 from obygaze_studies.errors import AuditError
@@ -99,3 +100,8 @@ def test_a_bad_set_is_named(side, spoil, place):
 def test_targets_that_do_not_differ_have_no_effect():
     with pytest.raises(AuditError):
         effect(Associations(np.full(3, 0.1), np.full(4, 0.1)))
+
+
+def test_sets_are_described_by_what_selects_them():
+    assert label({"emotion": "anger", "level": "high"}) == "anger high"
+    assert (label("angry"), label(("a", "b"))) == ("angry", "2 given")

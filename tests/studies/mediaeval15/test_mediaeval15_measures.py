@@ -117,6 +117,11 @@ def test_version_9_rounds_a_share_of_the_relevant_clips_up_where_10_rounds_to_th
     assert shown == {"0.10": "0.3884", "0.60": "0.0822"}
 
 
+def test_one_relevant_clip_at_the_top_is_all_there_is_to_find():
+    found = measures({"a": 2.0, "b": 1.0}, {"a": 1, "b": 0})
+    assert {found[name] for name in ("map", "Rprec", "bpref", "recip_rank", "recall_5")} == {1.0}
+
+
 @pytest.mark.parametrize("score", [math.nan, math.inf])
 def test_scores_that_are_not_finite_are_refused(score):
     with pytest.raises(TaskError, match="clip 'b'"):

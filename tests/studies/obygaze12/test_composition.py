@@ -11,7 +11,14 @@ from scipy.stats import fisher_exact
 
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
 from obygaze_features.manifest.projection import project, windows
-from obygaze_studies.obygaze12.composition import concept_pairs, concept_sets, concept_trend, exact_common
+from obygaze_studies.obygaze12.composition import (
+    alone_or_combined,
+    composition_report,
+    concept_pairs,
+    concept_sets,
+    concept_trend,
+    exact_common,
+)
 from obygaze_studies.obygaze12.statistics import grouped
 
 small = st.integers(0, 4)
@@ -107,3 +114,17 @@ def test_sets_and_pairs_add_up(labelled):
     body = pairs["S", "Body + Clothing"]
     assert (body["clips"], round(body["expected"], 1)) == (87, 68.2)
     assert body["p_holm"] < 1e-4
+
+
+def test_a_concept_that_makes_clips_sure_only_beside_others_is_told_apart():
+    """Planted: Body alone is always HN, with Look always S; Look is always with Body."""
+    films = [f"film{number}" for number in range(4)]
+    alone = [(film, "HN", ("Body",)) for film in films for _ in range(3)]
+    beside = [(film, "S", ("Body", "Look")) for film in films for _ in range(2)]
+    rows = {row["name"]: row for row in alone_or_combined(clips_of(*alone, *beside))}
+    body, look = rows["Body"], rows["Look"]
+    assert (body["alone"], body["combined"], body["clips"]) == ((12, 0), (0, 8), 8)
+    assert body["p_holm"] < 1e-3
+    assert (look["alone"], look["combined"], look["p"]) == ((0, 0), (0, 8), 1)
+    by_number = composition_report(clips_of(*alone, *beside), LabelPolicy.RAW).blocks[0]
+    assert [(row[0], row[-1]) for row in by_number.rows] == [("1", "0.0%"), ("2", "100.0%")]
