@@ -127,12 +127,6 @@ class FrameCache:
                         progress(number, len(todo))
         return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
 
-    def count_missing(self, videos: Mapping[str, Path]) -> int:
-        """Count the clips that `fill` would decode."""
-        if not (self.folder / RECIPE).exists():
-            return len(videos)
-        return len(self._missing(videos))
-
     def read(self, clip_id: str) -> NDArray[np.uint8]:
         """Read the frames of a readable clip, uint8 `[F, h, w, 3]`.
 

@@ -120,29 +120,6 @@ class LsmdcPlan:
         """Return the number of pairs whose activations are held at a time."""
         return self.settings.chunk or -(-self.batch // PUBLISHED_PROCESSES)
 
-    def with_video(self, split: str) -> int:
-        """Count a split's sentences that have a video."""
-        return sum(caption.clip_id in self.videos for caption in self.captions[split])
-
-    def describe(self) -> dict[str, Any]:
-        """Return the plan as plain JSON."""
-        to_decode = self.cache.count_missing(self.videos)
-        per_frame = 3 * self.size.image**2
-        steps = steps_of_an_epoch(self.with_video("training"), self.batch)
-        return {
-            "sentences": {split: len(of) for split, of in self.captions.items()},
-            "without_video": {split: len(of) - self.with_video(split) for split, of in self.captions.items()},
-            "clips": len(self.videos),
-            "clips_to_decode": to_decode,
-            "cache_bytes_at_most": to_decode * self.size.max_frames * per_frame,
-            "batch": self.batch,
-            "steps_an_epoch": steps,
-            "steps": steps * self.settings.epochs,
-            "excluded_movies": dict(self.excluded.sentences),
-            "movies_not_found": list(self.excluded.unmatched),
-            "movies_shared_with_obygaze12": dict(self.shared_movies),
-        }
-
     def record(self) -> dict[str, Any]:
         """Return as plain JSON what determines the weights, except the data."""
         settings = self.settings
@@ -203,7 +180,7 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
         shared_movies=lsmdc16.count_movies(captions["training"], lsmdc16.OBYGAZE12),
         cache=FrameCache(settings.cache or settings.out / "cache", network.preset, size.max_frames),
     )
-    steps_of_an_epoch(plan.with_video("training"), batch)
+    steps_of_an_epoch(sum(caption.clip_id in videos for caption in captions["training"]), batch)
     return plan
 
 

@@ -16,7 +16,7 @@ from obygaze_features.backbones import Weights, load_state_dict
 from obygaze_features.extraction import stop_on_signals
 from obygaze_features.io import file_sha256
 from obygaze_features.lines import csv_line
-from obygaze_features.screen import ShowProgress, progress_bar, table
+from obygaze_features.screen import ShowProgress, progress_bar
 from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import samples, step
@@ -93,13 +93,9 @@ class Shown(TrainingCallbacks):
         self._shown[what](done, total, note)
 
 
-def xclip_lsmdc(*, dry_run: bool = False, **options: Any) -> Answer:
-    """Plan a training, or train until it is complete or a signal comes; options as of `LsmdcSettings`."""
+def xclip_lsmdc(**options: Any) -> Answer:
+    """Train until the training is complete or a signal comes; options as of `LsmdcSettings`."""
     settings = LsmdcSettings(**options)
-    if dry_run:
-        plan = make_plan(settings).describe()
-        rows = [(name.replace("_", " "), _words(value)) for name, value in plan.items()]
-        return Answer(document=plan, text=table(rows))
     with stop_on_signals() as stop, ExitStack() as bars:
         outcome = train(settings, watch=Shown(bars), stopped=stop)
     code = stop.exit_code if stop() and not outcome.complete else 0
@@ -111,14 +107,6 @@ def xclip_lsmdc(*, dry_run: bool = False, **options: Any) -> Answer:
         text = f"{settings.out}: epoch {outcome.best_epoch} chosen; test: {in_words(outcome.test)}"
     document = {"run": str(settings.out), "complete": outcome.complete, **asdict(outcome)}
     return Answer(document=document, text=text, code=code)
-
-
-def _words(value: Any) -> str:
-    """Write a number, or what a mapping or a list holds, as words."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    named = [f"{name} {_words(of)}" for name, of in value.items()] if isinstance(value, Mapping) else value
-    return ", ".join(named) or "none"
 
 
 def train(

@@ -79,11 +79,11 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     tables = np.stack([np.asarray(counts, dtype=np.int64) for counts in (both, first, second, clips)])
     null, low = np.ones(1), 0
     expected = 0.0
-    for _, a, b, n in tables.T.tolist():
+    for _, a, b, n in tables.T[tables[3] > 0].tolist():
         least, most = max(0, a + b - n), min(a, b)
         null = np.convolve(null, hypergeom.pmf(np.arange(least, most + 1), n, a, b))
         low += least
-        expected += a * b / n if n else 0.0
+        expected += a * b / n
     observed = int(tables[0].sum())
     p = float(null[null <= null[observed - low] * EQUAL].sum())
     return ExactTest(observed, expected, min(p, 1.0))

@@ -417,8 +417,6 @@ paper table4 {PUBLISHED} --out out/table4
     "networks": f"""
 weights fetch lab/net --revision v1
     0 | file model.safetensors
-train xclip-lsmdc --clip in/lsmdc-clip {LSMDC} --device cpu --out out/lsmdc --dry-run
-    0 -out/lsmdc | steps
 train xclip-lsmdc --clip in/lsmdc-clip {LSMDC} --device cpu --out out/lsmdc
     0 out/lsmdc
 manifest import images in/stills --out in/stills.csv

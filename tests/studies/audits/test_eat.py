@@ -53,7 +53,10 @@ def test_every_number_of_the_fixtures_comes_out(oracle, case):
     assert counted["p_exact"] == truth["p_ge"]
     n_perm, p = 20_000, counted["p_exact"]
     tolerance = 4 * math.sqrt(p * (1 - p) / n_perm) + 1 / n_perm
-    assert sampled(found, n_perm=n_perm, seed=0)["p_sampled"] == pytest.approx(p, abs=tolerance)
+    drawn = sampled(found, n_perm=n_perm, seed=0)["p_sampled"]
+    assert drawn == pytest.approx(p, abs=tolerance)
+    # The observed partition is one of those counted.
+    assert drawn * (1 + n_perm) == pytest.approx(round(drawn * (1 + n_perm)), abs=1e-6)
 
 
 def test_the_printed_critical_d(oracle):

@@ -187,6 +187,7 @@ def test_a_store_that_names_no_space_is_refused(tmp_path, keep):
         ('[{"name": "t", "X": [], "Y": ["b"], "A": "sad", "B": "sad"}]', r"\[0\]\.X"),
         ('[{"name": "t", "X": ["a", "a"], "Y": ["b"], "A": "sad", "B": "sad"}]', "test t, set X"),
         ('[{"name": "t", "X": ["a"], "Y": ["b"], "A": "glad", "B": "sad"}]', "test t, set A"),
+        (json.dumps([{"name": "t", "X": ["a"], "Y": ["b"], "A": "sad", "B": "angry"}] * 2), "called t"),
     ],
 )
 def test_a_bad_file_of_tests_is_refused(tmp_path, text, place):

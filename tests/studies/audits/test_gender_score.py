@@ -133,6 +133,7 @@ def test_estimation_puts_both_genders_in_and_ties_go_to_man():
     assert first["gs_man"] == revise(0.2, 0.5, 0.2)
     assert first["gs_woman"] == revise(0.2, 0.1, 0.2)
     assert first["to_man"] == share(first["gs_man"], first["gs_woman"])
+    assert first["to_woman"] == 1 - first["to_man"]
     assert (first["predicted"], first["correct"]) == ("man", True)
     assert (tie["predicted"], tie["to_man"], tie["correct"], tie["gender"]) == ("man", 0.5, None, "masked")
     assert (wrong["predicted"], wrong["correct"]) == ("man", False)

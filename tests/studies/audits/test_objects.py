@@ -39,6 +39,11 @@ def test_probabilities_sum_to_1_and_lengths_do_not_count():
     assert np.allclose(found, probabilities(3 * images, labels / 9))
 
 
+def test_two_objects_are_enough_to_tell_apart(stores):
+    rows = records(audit_objects(*stores, OBJECTS[:2], top=1).data)
+    assert [row["object"] for row in rows[:2]] == list(OBJECTS[:2])
+
+
 def test_what_is_improbable_is_left_out_and_counted(stores):
     report = audit_objects(*stores, OBJECTS, scale=1, least=0.9)
     assert report.data.empty

@@ -29,6 +29,7 @@ Listener = later("tests.studies.lsmdc.listener", "Listener")
 make_plan = later("obygaze_studies.lsmdc", "make_plan")
 run = later("obygaze_studies.lsmdc.run")
 state = later("obygaze_studies.lsmdc.state")
+step = later("obygaze_studies.lsmdc.step")
 train = later("obygaze_studies.lsmdc", "train")
 RunFolder = later("obygaze_studies.lsmdc.state", "RunFolder")
 
@@ -99,7 +100,7 @@ def kill_after(monkeypatch):
     def half_tensors(path, *_):
         path.with_name(f".{path.name}.partial").write_bytes(b"half")
 
-    monkeypatch.setattr(run, "compute_gradients", counted(run.compute_gradients))
+    monkeypatch.setattr(step, "compute_gradients", counted(step.compute_gradients))
     monkeypatch.setattr(RunFolder, "write", counted(RunFolder.write, half_file))
     monkeypatch.setattr(
         RunFolder, "_write_tensors", staticmethod(counted(RunFolder._write_tensors, half_tensors))
@@ -185,13 +186,13 @@ def test_weights_that_a_killed_training_was_writing_are_removed(tmp_path):
 
 
 def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, monkeypatch):
-    real, calls = run.compute_gradients, []
+    real, calls = step.compute_gradients, []
 
     def broken(*args, **kwargs):
         calls.append(1)
         return float("nan") if len(calls) == 3 else real(*args, **kwargs)
 
-    monkeypatch.setattr(run, "compute_gradients", broken)
+    monkeypatch.setattr(step, "compute_gradients", broken)
     given = settings(save_every=1)
     with pytest.raises(TrainError, match=r"step 3 \(epoch 0, batch 2\)"):
         train(given)
@@ -204,7 +205,7 @@ def test_too_large_a_chunk_for_the_memory_says_what_to_do(settings, monkeypatch)
     def full(*_, **__):
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(run, "compute_gradients", full)
+    monkeypatch.setattr(step, "compute_gradients", full)
     with pytest.raises(TrainError, match=r"step 1.*--chunk"):
         train(settings(chunk=4))
 

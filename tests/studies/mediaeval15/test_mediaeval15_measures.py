@@ -120,6 +120,8 @@ def test_version_9_rounds_a_share_of_the_relevant_clips_up_where_10_rounds_to_th
 def test_one_relevant_clip_at_the_top_is_all_there_is_to_find():
     found = measures({"a": 2.0, "b": 1.0}, {"a": 1, "b": 0})
     assert {found[name] for name in ("map", "Rprec", "bpref", "recip_rank", "recall_5")} == {1.0}
+    two = measures({"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 1, "b": 0, "c": 1})
+    assert two["bpref"] == 0.5  # the one rejected clip is above one of both
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf])

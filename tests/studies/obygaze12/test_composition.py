@@ -57,6 +57,10 @@ def test_with_two_films_it_counts_every_exchange_within_films():
     assert ours.p == pytest.approx(sum(p for p in chance.values() if p <= chance[3] * (1 + 1e-9)))
 
 
+def test_a_film_without_clips_expects_nothing():
+    assert exact_common([0, 3], [0, 3], [0, 3], [0, 6]) == exact_common([3], [3], [3], [6])
+
+
 def test_what_only_films_explain_is_nothing():
     """Film a has both properties in every clip and film b none: pooled they go together, within films not."""
     assert exact_common([20, 0], [20, 0], [20, 0], [20, 20]).p == 1
