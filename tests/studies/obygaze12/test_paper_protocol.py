@@ -25,7 +25,7 @@ from obygaze_studies.obygaze12 import (
 )
 from obygaze_studies.obygaze12.corpus import PaperCorpus, load_corpus
 from obygaze_studies.obygaze12.paper import leak_notes
-from obygaze_studies.obygaze12.paper_folds import Negatives
+from obygaze_studies.obygaze12.paper_folds import Negatives, positive
 from obygaze_studies.obygaze12.printed_values import CELLS
 from obygaze_studies.obygaze12.protocol_results import PaperResults
 
@@ -169,7 +169,7 @@ def test_table_4_has_ten_films_of_nine_pairs_each_and_no_leak(narrow):
 def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
     """Of films 0 and 1, and 0 and 2, both ways: two trainings, each stopped on its own by four films."""
     folds = protocol_results.pair_folds(narrow.corpus.manifest)
-    table, X, y = narrow.movie_pairs.table, narrow.source.X, protocol_results.positive(narrow.source)
+    table, X, y = narrow.movie_pairs.table, narrow.source.X, positive(narrow.source)
     for place, twin in ((0, 9), (9, 0), (1, 18), (18, 1)):
         train, validation, test = (
             narrow.source.rows(getattr(folds[place], side)) for side in ("train", "validation", "test")
