@@ -186,7 +186,7 @@ def _check(entry: Audit, given: dict[str, Any]) -> None:
     for name, wanted in entry.needs.items():
         for words in wanted if given[name] else ():
             others = [each.partition("=") for each in words.split("|")]
-            if not any(given[other] and value in {"", given[other]} for other, _, value in others):
+            if not any(given[other] and value in ("", given[other]) for other, _, value in others):
                 named = " or ".join(f"--{each.replace('=', ' ')}" for each in words.split("|"))
                 raise click.UsageError(f"--{name} goes with {named}: give both.")
     if entry.one_of and sum(given[name] is not None for name in entry.one_of) != 1:
