@@ -27,7 +27,7 @@ SAYS = {
     "first_evaluation.py": "linear against B movie_prior",
     "own_backbone.py": "is nearest to",
     "own_codebook_and_model.py": "trees",
-    "search_by_text.py": "Text directions and labelled CAVs",
+    "search_by_text.py": "zero_shot_definition",
     "share_a_store.py": "the copy is what was sealed: True True",
     "token_transformer.py": "a clip's tokens: (6, 12)",
 }
