@@ -16,7 +16,6 @@ from obygaze_features.manifest import (
     Account,
     FilmPart,
     Problems,
-    Row,
     find_film,
     name_hint,
     read_parts,
@@ -400,9 +399,9 @@ def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]
     Raises
     ------
     FilmError
-        A cell is no number, or the table has no window of these films.
+        The table has no window of these films.
     ManifestError
-        It is no table of windows.
+        It is no table of windows, or a cell is no number.
     """
     table, problems = read_table(path, needed=("movie", "start_s", "end_s")), Problems(path)
     names = ["start_s", "end_s", *(name for name in table.columns if name not in FIELDS)]
@@ -410,7 +409,7 @@ def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]
     for row in table.timed(problems):
         movie = find_film(row.cells["movie"], movies)
         if movie is not None:
-            found.setdefault(movie, []).append([_number(path, row, name) for name in names])
+            found.setdefault(movie, []).append([row.number(name, path) for name in names])
     problems.refuse()
     if not found:
         raise FilmError(f"{path}: it has no window of {', '.join(movies)}")
@@ -418,17 +417,6 @@ def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]
         movie: pd.DataFrame(rows, columns=names).sort_values("start_s", ignore_index=True)
         for movie, rows in found.items()
     }
-
-
-def _number(path: Path, row: Row, name: str) -> float:
-    text = row.cells[name].strip()
-    try:
-        number = float(text or "nan")
-    except ValueError:
-        number = np.inf
-    if np.isinf(number) or (text and np.isnan(number)):
-        raise FilmError(f"{path}: line {row.line}, column {name}: {text!r} is no number")
-    return number
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:

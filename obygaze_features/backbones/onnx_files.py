@@ -115,6 +115,33 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
         If a file is missing or damaged, the TOML leaves something out or contradicts the network, or the
         layer gives no vectors.
     """
+    path, network, geometry, frames, told = read_network(source, n_frames)
+    outputs = _outputs(path, network, np.zeros((frames, told.size, told.size, 3), np.uint8))
+    name = (
+        told.name or re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100] or "onnx"
+    )
+    return Backbone(
+        name=name,
+        n_frames=frames,
+        prepare=geometry,
+        encode=network,
+        outputs=outputs,
+        provenance=_record(name, network, geometry, told),
+        libraries=("onnxruntime",),
+        encode_in_worker=True,
+    )
+
+
+def read_network(
+    source: str, n_frames: int | None = None
+) -> tuple[Path, OnnxNetwork, Geometry, int, Description]:
+    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it: path, network, resize, frames, and the TOML.
+
+    Raises
+    ------
+    BackboneError
+        As `onnx_backbone`.
+    """
     found = re.fullmatch(r"(.+?\.onnx)(?::(.+))?", source, re.DOTALL | re.IGNORECASE)
     if found is None:
         raise BackboneError(f"backbone '{PREFIX}{source}': expected onnx:FILE.onnx or onnx:FILE.onnx:LAYER")
@@ -138,20 +165,7 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
         one_at_once=plain.get_inputs()[0].shape[0] == 1,
     )
     geometry = Geometry(told.resize, told.size, told.shortest or None, "even")
-    outputs = _outputs(path, network, np.zeros((frames, told.size, told.size, 3), np.uint8))
-    name = (
-        told.name or re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100] or "onnx"
-    )
-    return Backbone(
-        name=name,
-        n_frames=frames,
-        prepare=geometry,
-        encode=network,
-        outputs=outputs,
-        provenance=_record(name, network, geometry, told),
-        libraries=("onnxruntime",),
-        encode_in_worker=True,
-    )
+    return path, network, geometry, frames, told
 
 
 def _description(path: Path) -> Description:

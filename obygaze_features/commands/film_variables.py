@@ -44,10 +44,20 @@ class Window:
 )
 @click.option("--shots", type=PATH, metavar="FILE.csv", help="Table of shots.  [default: found]")
 @click.option("--sound", is_flag=True, help="Measure speech too; needs the extra sound, and CPU time.")
+@click.option(
+    "--faces",
+    metavar="onnx:FILE[:LAYER]",
+    help="Detector of faces, of which count and height are measured, and nothing else.",
+)
 @output("CSV file to write.", kind=FILE, required=True)
 @prints_result
 def variables(
-    films: tuple[Path, ...], source: Path | None, shots: Path | None, sound: bool, output: Output
+    films: tuple[Path, ...],
+    source: Path | None,
+    shots: Path | None,
+    sound: bool,
+    faces: str | None,
+    output: Output,
 ) -> Result:
     """Measure how films are staged, window by window: sound, cuts and camera; nobody is recognised.
 
@@ -62,6 +72,8 @@ def variables(
               to the right and up in widths a second, logarithm of the
               growth a second, degrees clockwise a second
     inliers   share of the picture's corners that move so
+    faces     mean number of faces in a picture, with --faces
+    face      height of the largest, as a share of the picture's
 
     What cannot be told is an empty cell, and what no window has is no column. A film is decoded once.
 
@@ -71,9 +83,11 @@ def variables(
       obygaze film variables films/*.mkv --windows windows.csv --sound \\
           --out variables.csv
     """
+    from obygaze_features.backbones.faces import FaceDetector
     from obygaze_features.extraction.variables import VARIABLES, film_variables
 
     output.refuse_existing()
+    detector = FaceDetector(faces) if faces else None
     windows, cameras = _windows(films, source)
     movies = list(dict.fromkeys(clip.movie for own in windows.values() for clip in own))
     beside = shots or (source and manifests.shots_file(source))
@@ -87,6 +101,7 @@ def variables(
                 shots=None if parts is None else parts[own[0].movie],
                 camera=None if cameras is None else [cameras.get(clip.clip_id) for clip in own],
                 speech=sound,
+                faces=detector,
                 note=lambda line: click.echo(line, err=True),
                 show=show,
             )

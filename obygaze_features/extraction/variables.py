@@ -1,4 +1,4 @@
-"""Measure variables of staging in windows of a film: loudness, speech, cuts, black pictures, camera.
+"""Measure variables of staging in windows of a film: loudness, speech, cuts, black pictures, camera, faces.
 
 They describe pictures and sound, and nobody who is in them. Pictures are decoded once for all of them.
 """
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones.camera import GAP_S, N_PAIRS, camera_values, encode, prepare
+from obygaze_features.backbones.faces import N_FRAMES, FaceDetector
 from obygaze_features.backbones.resize import opencv
 from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gated_loudness, weighted_squares
 from obygaze_features.backbones.speech import CHUNK, SPEECH, SpeechDetector
@@ -26,12 +27,13 @@ from obygaze_features.video import (
     read_stretch,
     read_windows,
 )
-from obygaze_features.video.sampling import pairs
+from obygaze_features.video.sampling import pairs, uniform
 
 VARIABLES = (
-    "loudness", "speech", "cuts", "black", "camera", "pan", "tilt", "zoom", "roll", "inliers",
+    "loudness", "speech", "cuts", "black",
+    "camera", "pan", "tilt", "zoom", "roll", "inliers", "faces", "face",
 )  # fmt: skip
-"""LUFS; share of time; a minute; share of time; as of `camera_values`."""
+"""LUFS; share of time; a minute; share of time; `camera_values`; `FaceDetector`."""
 
 HEARD_S = 30.0
 """Seconds of sound that are read at a time."""
@@ -48,6 +50,7 @@ def film_variables(
     shots: Sequence[FilmPart] | None = None,
     camera: Sequence[Camera | None] | None = None,
     speech: bool = False,
+    faces: FaceDetector | None = None,
     note: Callable[[str], object] = lambda _: None,
     show: Callable[[int, int], object] = lambda _done, _all: None,
 ) -> list[Values]:
@@ -66,6 +69,8 @@ def film_variables(
         default it is measured, if OpenCV is installed.
     speech
         Whether to measure the share of time with speech, which takes some two seconds of a core a minute.
+    faces
+        Detector of faces, which are counted and measured in two frames of each window.
     note
         Gets a line about what is absent.
     show
@@ -84,13 +89,25 @@ def film_variables(
     if camera is None and opencv() is None:
         note(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
         camera = [None] * len(spans)
-    if camera is None or shots is None:
-        found, parts = _decoded(path, spans, camera is None, shots is None, show)
-        camera, shots = found if camera is None else camera, parts if shots is None else shots
+    found: list[Camera | None] = [None] * len(spans)
+    seen: list[Values] = [{} for _ in spans]
+    filmed, cut = camera is None, shots is None
+
+    def take(number: int, frames: "tuple[Frames[Any], ...]") -> None:
+        if filmed:
+            motions = encode(np.stack(frames[0].images)[None])["frames"][0]
+            found[number] = motions, frames[0].time_s
+        if faces is not None:
+            seen[number] = faces(frames[-1].images)
+
+    wishes: list[Any] = [(pairs(2 * N_PAIRS, GAP_S), prepare)] if filmed else []
+    wishes += [] if faces is None else [(uniform(N_FRAMES), faces.prepare)]
+    parts = _decoded(path, spans, wishes, take, cut=cut, show=show) if wishes or cut else []
+    camera, shots = found if camera is None else camera, parts if shots is None else shots
     moves = [{} if each is None else camera_values(*each) for each in camera]
     if any(moves) and not all(moves):
         note(f"{path.name}: no motion of the camera can be told in {moves.count({})} of {len(spans)} windows")
-    rows = [_of_shots(span, shots) | own for span, own in zip(spans, moves, strict=True)]
+    rows = [_of_shots(span, shots) | a | b for span, a, b in zip(spans, moves, seen, strict=True)]
     try:
         track = SoundTrack(path)
     except VideoError as error:
@@ -109,30 +126,33 @@ def film_variables(
 
 
 def _decoded(
-    path: Path, spans: Sequence[Span], filmed: bool, cut: bool, show: Callable[[int, int], object]
-) -> tuple[list[Camera | None], Sequence[FilmPart]]:
-    """Decode a film once for the motion of its camera and for its shots, either if asked for."""
-    wishes = [(pairs(2 * N_PAIRS, GAP_S), prepare)] if filmed else []
-    found: list[Camera | None] = [None] * len(spans)
-    left, measured = set(range(len(spans)) if filmed else ()), []
+    path: Path,
+    spans: Sequence[Span],
+    wishes: Sequence[Any],
+    take: "Callable[[int, tuple[Frames[Any], ...]], None]",
+    *,
+    cut: bool,
+    show: Callable[[int, int], object],
+) -> Sequence[FilmPart]:
+    """Decode a film once for what is wished of its windows and, if asked for, its shots."""
+    left, measured = set(range(len(spans)) if wishes else ()), []
 
-    def take(number: int, result: "tuple[Frames[Any], ...] | VideoError") -> None:
+    def done(number: int, result: "tuple[Frames[Any], ...] | VideoError") -> None:
         left.discard(number)
         if not isinstance(result, VideoError):
-            motions = encode(np.stack(result[0].images)[None])["frames"][0]
-            found[number] = motions, result[0].time_s
+            take(number, result)
         show(len(spans) - len(left), len(spans))
 
-    for given in read_stretch(path, (-inf, inf), spans if filmed else (), (), wishes) if cut else ():
+    for given in read_stretch(path, (-inf, inf), spans if wishes else (), (), wishes) if cut else ():
         if isinstance(given, Rest):
             measured.append(given.measured)
         else:
-            take(*given)
+            done(*given)
     again = sorted(left)  # where the film cannot be decoded exactly from its first frame on, or has its shots
     for number, result in read_windows(path, [spans[number] for number in again], wishes) if again else ():
-        take(again[number], result)
+        done(again[number], result)
     shots = (joined_shots(measured) or find_shots(path)) if cut else []
-    return found, [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
+    return [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
 
 
 def _of_shots(span: Span, shots: Sequence[FilmPart]) -> Values:

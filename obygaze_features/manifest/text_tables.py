@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,6 +76,25 @@ class Row:
     def is_empty(self) -> bool:
         """Whether every cell is empty."""
         return not any(self.cells.values())
+
+    def number(self, column: str, path: Path) -> float:
+        """Read a cell as a finite number; NaN if it is empty.
+
+        Raises
+        ------
+        ManifestError
+            It is none; names the table's path, line and column.
+        """
+        text = self.cells[column].strip()
+        try:
+            number = float(text or "nan")
+        except ValueError:
+            number = math.inf
+        if math.isinf(number) or (text and math.isnan(number)):
+            raise ManifestError(
+                f"{path}: line {self.line}, column {column}: {text!r} is no number; leave the column out"
+            )
+        return number
 
     def as_written(self) -> "Row":
         """Remove the apostrophes that keep a spreadsheet from running cells."""

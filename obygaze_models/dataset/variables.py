@@ -1,6 +1,5 @@
 """Read variables of clips from a table, such as those of staging."""
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +24,9 @@ def with_variables(data: Dataset, path: Path) -> tuple[Dataset, list[str]]:
     Raises
     ------
     DatasetError
-        A cell is no number, a clip has two rows, or no clip or no column is left.
+        A clip has two rows, or no clip or no column is left.
+    ManifestError
+        A cell is no number.
     """
     table = read_table(path, needed=("clip_id",))
     names = [name for name in table.columns if name not in FIELDS]
@@ -38,18 +39,9 @@ def with_variables(data: Dataset, path: Path) -> tuple[Dataset, list[str]]:
         if clip_id in seen:
             raise DatasetError(f"{path}: line {row.line}: clip {clip_id} has a row already")
         seen.add(clip_id)
-        for place, name in enumerate(names):
-            text = row.cells[name].strip()
-            try:
-                number = float(text or "nan")
-            except ValueError:
-                number = math.inf
-            if math.isinf(number) or (text and math.isnan(number)):
-                raise DatasetError(
-                    f"{path}: line {row.line}, column {name}: {text!r} is no number; leave the column out"
-                )
-            if clip_id in data.row_of:
-                values[data.row_of[clip_id], place] = number
+        numbers = [row.number(name, path) for name in names]
+        if clip_id in data.row_of:
+            values[data.row_of[clip_id]] = numbers
     without = sum(clip_id not in seen for clip_id in data.row_of)
     varies = [len(np.unique(own[np.isfinite(own)])) > 1 for own in values.T]
     if without == len(data) or not any(varies):

@@ -125,7 +125,18 @@ def read_input(path: Path) -> tuple[str, Any]:
     if {"image_id", "subject", "emotion", "condition", "n_captions"} <= set(read.columns):
         return "words", _frame(read.columns, read.as_csv(NAMES))
     if {"clip_id", "movie", "cuts"} <= set(read.columns):
-        return "staging", _variables(path, _frame(read.columns, read.as_csv(NAMES)))
+        asked = {str(claim.arguments["variable"]) for claim in CLAIMS if claim.needs == "staging"}
+        staged = pd.DataFrame(
+            {
+                "clip_id": row.cells["clip_id"],
+                **{name: row.number(name, path) for name in asked & row.cells.keys()},
+            }
+            for row in read.rows
+            if not row.is_empty
+        )
+        if (twice := staged["clip_id"][staged["clip_id"].duplicated()]).any():
+            raise AuditError(f"{path}: clip {twice.iloc[0]} has two rows: give each clip one")
+        return "staging", staged
     if {"model", "task", "movie", "label", "score"} <= set(read.columns):
         table = _frame(read.columns, read.as_csv(NAMES))
         missing = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")} - set(
@@ -142,17 +153,6 @@ def read_input(path: Path) -> tuple[str, Any]:
     if manifest.codebook.name == "mobygaze":
         return "mobygaze", manifest
     raise AuditError(f"{path}: expected one of: {'; '.join(filter(None, NEEDS.values()))}")
-
-
-def _variables(path: Path, table: pd.DataFrame) -> pd.DataFrame:
-    """Check the variables that claims are about."""
-    asked = {str(claim.arguments["variable"]) for claim in CLAIMS if claim.needs == "staging"}
-    for name in sorted(asked & set(table.columns)):
-        if not pd.api.types.is_numeric_dtype(table[name]):
-            raise AuditError(f"{path}: column {name}: a cell is no number; {NEEDS['staging']} has numbers")
-    if (twice := table["clip_id"][table["clip_id"].duplicated()]).any():
-        raise AuditError(f"{path}: clip {twice.iloc[0]} has two rows: give each clip one")
-    return table
 
 
 # --- the report

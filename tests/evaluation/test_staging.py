@@ -5,6 +5,7 @@ import pytest
 
 import obygaze_features as of
 import obygaze_models as om
+from obygaze_features.errors import ManifestError
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import with_variables
 from obygaze_models.errors import DatasetError
@@ -87,5 +88,5 @@ def test_columns_and_clips_are_accounted_for(data, tmp_path):
 def test_what_is_no_number_of_a_clip_is_refused(data, tmp_path, change, said):
     path = table(tmp_path / "v.csv", data)
     path.write_text(change(path.read_text()))
-    with pytest.raises(DatasetError, match=said):
+    with pytest.raises((DatasetError, ManifestError), match=said):
         with_variables(data, path)

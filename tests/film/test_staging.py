@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest
 from obygaze_film import Timeline, compare_films, score_films
 from obygaze_film.errors import FilmError
@@ -34,7 +35,7 @@ def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(tmp_pat
 @pytest.mark.parametrize("cell", ["loud", "nan", "inf", "1e999"])
 def test_what_is_no_number_is_refused_by_line_and_column(tmp_path, cell):
     path = table(tmp_path / "v.csv", [LINES[0], LINES[1].replace("-40", cell)])
-    with pytest.raises(FilmError, match=f"line 3, column loudness: '{cell}'"):
+    with pytest.raises(ManifestError, match=f"line 3, column loudness: '{cell}'"):
         read_variables(path, ["a"])
     with pytest.raises(FilmError, match="no window of z"):
         read_variables(table(path), ["z"])

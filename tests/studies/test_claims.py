@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.claims_report import CLAIMS, OPEN, Claim, claims_report, read_inputs, verdict
@@ -181,8 +182,12 @@ def test_without_staging_its_manifest_or_a_column_nothing_is_decided(files, obyg
     assert row["verdict"] == "undecided"
     assert "0 of 1,914 clips have the column camera" in row["note"]
     path = staging(tmp_path, obygaze12)
-    path.write_text(path.read_text() + "x,y,0,5,fast,0,0\n", encoding="utf-8")
-    with pytest.raises(AuditError, match="column camera"):
+    whole = path.read_text()
+    path.write_text(whole + whole.splitlines()[1] + "\n", encoding="utf-8")
+    with pytest.raises(AuditError, match="has two rows"):
+        read_inputs([path])
+    path.write_text(whole + "x,y,0,5,fast,0,0\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match="column camera"):
         read_inputs([path])
 
 

@@ -1,0 +1,64 @@
+"""Count faces and measure the largest, by a detector of an ONNX file; nobody is recognised.
+
+The TOML beside the file says what goes in, as for any `onnx:FILE`. Its layer gives boxes `[N, 5]` of a
+picture: left, top, right and bottom as shares of it, and a score. Count and height are all that is kept.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones.onnx_files import PREFIX, read_network
+from obygaze_features.errors import BackboneError
+
+N_FRAMES = 2
+"""Frames of a window that are looked at."""
+
+SURE, OVERLAP = 0.7, 0.3
+"""Score from which on a box is a face; shared area from which on two boxes are one."""
+
+
+class FaceDetector:
+    """Detector of faces; `prepare` makes its input of a frame.
+
+    Raises
+    ------
+    BackboneError
+        It is no such detector.
+    """
+
+    def __init__(self, source: str) -> None:
+        path, self._network, self.prepare, _, told = read_network(source.removeprefix(PREFIX), 1)
+        if told.fit != "squash":
+            raise BackboneError(f'{path}: a detector of faces sees whole pictures: fit = "squash"')
+        shape = self._network.run(np.zeros((1, told.size, told.size, 3), np.uint8)).shape
+        if shape[-1] != 5:
+            raise BackboneError(
+                f"{path}: {self._network.layer} gives {list(shape)}, and boxes were expected, [N, 5]: left, "
+                "top, right and bottom as shares of the picture, and a score"
+            )
+
+    def __call__(self, pictures: Sequence[NDArray[np.uint8]]) -> dict[str, float]:
+        """Give `faces`, the mean number in prepared pictures, and `face`, the largest height if any."""
+        found = [self._boxes(picture) for picture in pictures]
+        heights = [float(box[3] - box[1]) for boxes in found for box in boxes]
+        values = {"faces": float(np.mean([len(boxes) for boxes in found]))}
+        return values | ({"face": min(max(heights), 1.0)} if heights else {})
+
+    def _boxes(self, picture: NDArray[np.uint8]) -> list[NDArray[np.float64]]:
+        """Keep the boxes that are sure, each face once."""
+        boxes = self._network.run(picture[None]).reshape(-1, 5).astype(np.float64)
+        kept: list[NDArray[np.float64]] = []
+        for box in boxes[np.argsort(-boxes[:, 4], kind="stable")]:
+            if box[4] >= SURE and all(_shared(box, other) < OVERLAP for other in kept):
+                kept.append(box)
+        return kept
+
+
+def _shared(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Divide the area that two boxes share by that of both."""
+    sides = np.minimum(one[2:4], other[2:4]) - np.maximum(one[:2], other[:2])
+    both = float(np.prod(np.maximum(sides, 0)))
+    areas = sum(float(np.prod(np.maximum(box[2:4] - box[:2], 0))) for box in (one, other))
+    return both / max(areas - both, 1e-12)

@@ -1,0 +1,72 @@
+"""A detector of faces is any network that gives boxes; a face is counted once, and its height is kept."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from obygaze_features.backbones.faces import FaceDetector
+from obygaze_features.errors import BackboneError
+
+TOLD = """layout = "NCHW"
+type = "float32"
+channels = "RGB"
+resize = "opencv-bilinear"
+size = 24
+fit = "squash"
+scale = [1, 1, 1]
+shift = [0, 0, 0]
+"""
+BOXES = [
+    [0.1, 0.1, 0.3, 0.5, 0.9],
+    [0.12, 0.1, 0.3, 0.52, 0.8],  # the same face
+    [0.6, 0.2, 0.8, 0.45, 0.75],
+    [0.0, 0.0, 1.0, 1.0, 0.6],  # not sure
+]
+
+
+def written(folder, boxes=BOXES, told=TOLD):
+    """A network whose scores are multiplied by whether its picture is bright."""
+    values = {
+        "boxes": np.array(boxes, np.float32)[None],
+        "floor": np.float32(50), "axes": np.array([1, 2, 3]), "one": np.float32(1),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("ReduceMean", ["in", "axes"], ["mean"], keepdims=0),
+        helper.make_node("Greater", ["mean", "floor"], ["bright"]),
+        helper.make_node("Cast", ["bright"], ["on"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["boxes", "on"], ["out"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info("in", TensorProto.FLOAT, [1, 3, 24, 24])],
+        [helper.make_tensor_value_info("out", TensorProto.FLOAT, [1, len(boxes), len(boxes[0])])],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save(model, folder / "net.onnx")
+    (folder / "net.toml").write_text(told, encoding="utf-8")
+    return f"onnx:{folder / 'net.onnx'}"
+
+
+def test_faces_are_counted_once_and_the_largest_is_measured(tmp_path):
+    detector = FaceDetector(written(tmp_path))
+    bright, dark = (detector.prepare(np.full((48, 64, 3), level, np.uint8)) for level in (200, 0))
+    assert detector([bright, dark]) == {"faces": 1.0, "face": pytest.approx(0.4)}
+    assert detector([dark, dark]) == {"faces": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("boxes", "told", "said"),
+    [
+        ([[0.1, 0.2, 0.3, 0.4]], TOLD, r"boxes were expected, \[N, 5\]"),
+        (
+            BOXES,
+            TOLD.replace('"squash"', '"crop"\nshortest = 24').replace("opencv-bilinear", "pillow-bilinear"),
+            "squash",
+        ),
+    ],
+)
+def test_what_is_no_detector_of_whole_pictures_is_refused(tmp_path, boxes, told, said):
+    with pytest.raises(BackboneError, match=said):
+        FaceDetector(written(tmp_path, boxes, told))
