@@ -14,11 +14,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
+from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.persistence.concept_estimators import StoredTree, _check_tree
-from obygaze_models.persistence.model_file import OWN_CLASSES, construct, pack, read_model
+from obygaze_models.persistence.model_file import OWN_CLASSES, construct, pack, read_model, to_state
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_models import corpus
@@ -191,6 +192,17 @@ def test_parameters_and_arrays_that_no_estimator_has_are_refused(name, parameter
     construct(file)
     with pytest.raises(ModelError):
         construct(replace(file, card=card, arrays={**file.arrays, **arrays}))
+
+
+def test_a_cav_of_standardised_features_is_read_back_as_it_was():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(3, 2, (60, 8)), np.arange(60) % 2
+    X[:, 0] += y
+    cav = LinearCAV("ridge", clip=5.0).fit(X, y)
+    state, file = to_state(cav), read_model(FROZEN / "protocol_3_cav.model")
+    card = structs.replace(file.card, parameters=dict(state.parameters))
+    again = construct(replace(file, card=card, arrays=dict(state.arrays)))
+    np.testing.assert_array_equal(again.decision_function(X), cav.decision_function(X))
 
 
 DATA = TREE.read_bytes()
