@@ -16,12 +16,12 @@ from obygaze_features.backbones.backbone import Backbone, BackboneOutput, descri
 from obygaze_features.backbones.resize import opencv
 from obygaze_features.errors import BackboneError, install_command
 
-N_PAIRS, GAP_S = 3, 0.3
+N_PAIRS, GAP_S = 2, 0.3
 MOST_GAP_S = 1.0
 """Seconds between the frames of a pair, beyond which motion is not read."""
 
 WIDTH = 320
-GRID, CORNERS = (8, 6), 6
+GRID, CORNERS = (8, 6), 4
 """Cells across and down, and most corners of each."""
 
 BLACK, BACK, OFF = 24, 1.0, 1.5
@@ -42,7 +42,7 @@ Motion = tuple[float, float, float, float, float]
 
 
 def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
-    """Build the backbone for clips of at most `n_frames` frames, which are taken in one to three pairs.
+    """Build the backbone for clips of at most `n_frames` frames, which are taken in one or two pairs.
 
     `frames` [F, 5] has the motion in the row of a pair's second frame; zeros where there is none.
 

@@ -67,7 +67,7 @@ def variables(
     cuts      cuts a minute
     black     share of time in black shots
     camera    how fast the picture moves, in its widths a second, by
-              one to three pairs of frames; needs OpenCV (extra extract)
+              one or two pairs of frames; needs OpenCV (extra extract)
     pan, tilt, zoom, roll
               to the right and up in widths a second, logarithm of the
               growth a second, degrees clockwise a second
