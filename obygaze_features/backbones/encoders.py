@@ -32,7 +32,7 @@ from obygaze_features.backbones.encoder_kinds import (
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Preset, choose_preset
 from obygaze_features.backbones.processor import preset_of_processor, second_siglip
-from obygaze_features.backbones.weights import HUB, Weights, find_weights, space_of
+from obygaze_features.backbones.weights import CONFIG, HUB, Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError, first_line
 
 AnyKind = TypeVar("AnyKind", bound=EncoderKind | TextKind)
@@ -261,8 +261,12 @@ class SeeingHalf(Half[EncoderKind]):
             return wanted or 32, 1
         field_, step = self.kind.frames
         usual = getattr(self.own, field_)
-        size = step if isinstance(step, int) else getattr(self.own, step)
-        size = size if isinstance(size, int) else size[0]
+        found = step if isinstance(step, int) else getattr(self.own, step)
+        size = found[0] if isinstance(found, list | tuple) and found else found
+        if not isinstance(size, int) or size < 1:
+            raise BackboneError(
+                f"{self.weights.name}/{CONFIG}: {step} is {found!r:.80}, expected frames of a step"
+            )
         frames = wanted or usual
         if frames % size or (frames != usual and not self.kind.flexible):
             takes = f"a multiple of {size}" if self.kind.flexible else usual

@@ -17,7 +17,7 @@ LEAVE_OUT: Final = "!"
 SHOWN: Final = 8
 """Columns that a message names."""
 
-_NUMBERED = re.compile(r"(.*?)(\d+)")
+_NUMBERED = re.compile(r"(.*\D|)(\d{1,9})", re.DOTALL)
 
 
 def choose_columns(

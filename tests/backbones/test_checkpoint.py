@@ -173,6 +173,15 @@ def test_a_configuration_that_says_quantised_is_refused_by_the_method(tmp_path, 
         load_backbone("clip", 2, weights=str(folder))
 
 
+@pytest.mark.parametrize("size", [[], [0, 16, 16], ["x"], "x", 0])
+def test_a_configuration_without_frames_of_a_step_is_refused(tmp_path, checkpoints, size):
+    folder = shutil.copytree(checkpoints["vivit"], tmp_path / "vivit")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"tubelet_size": size}))
+    with pytest.raises(BackboneError, match=r"config\.json"):
+        load_backbone("vivit", weights=str(folder))
+
+
 @pytest.mark.parametrize("prefix", ["module.", "model.", "clip.", "_orig_mod.module."])
 def test_a_prefix_of_all_names_is_named(change, prefix):
     def rename(tensors):

@@ -80,6 +80,13 @@ def test_no_column_beside_a_series_becomes_a_feature_unasked(others, n):
     assert set(chosen(kinds, *(f"!{name}" for name in others))) == set(features)
 
 
+def test_a_number_of_thousands_of_digits_is_no_place_in_a_series():
+    kinds = series("f", 2) | {"f" + "9" * 5000: NUMBERS}
+    with pytest.raises(StoreError, match="--columns"):
+        chosen(kinds)
+    assert chosen(kinds, "f?") == ["f0", "f1"]
+
+
 def test_labels_of_the_manifest_are_never_features_and_patterns_must_match():
     kinds = series("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
     never = {"Weapon", "clip_id"}
