@@ -200,8 +200,8 @@ def test_a_model_of_a_module_may_be_given_a_name():
 @pytest.mark.parametrize(
     ("asked", "place"),
     [
-        ("liner", "'liner': .*'linear'"),
-        ("xyz", "'xyz': .*linear, mlp, .*MODULE:FACTORY"),
+        ("liner", "'liner'.*'linear'"),
+        ("xyz", "'xyz'.*linear, mlp, .*MODULE:FACTORY"),
         ("nowhere.models:make", r"--model nowhere\.models:make"),
         ("thelab_torn:make", "thelab_torn.*'a_package_that_is_not_there'"),
         ("torn", "torn of thelab_torn:make.*'a_package_that_is_not_there'"),
