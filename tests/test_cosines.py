@@ -67,6 +67,7 @@ def test_the_best_are_the_first_of_a_stable_order(scores, top):
     assert best(scores, top).tolist() == order[:top]
 
 
+@pytest.mark.long
 def test_a_search_takes_the_room_of_a_block(tmp_path):
     n, width = 20_000, 128
     ids = {f"c{row:05}": "film" for row in range(n)}

@@ -10,9 +10,11 @@ from obygaze_models.evaluation.intervals import CAPTIONS
 
 NOT_WRITTEN = {"nulls"}
 """Rows to be run at their full size: no page states their figures."""
+SLOW = {"speech", "speech_time"}
+"""Rows whose films speak."""
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in SLOW)) for n in ROWS])
 def test_a_row_runs_and_its_page_has_its_table(name):
     row = ROWS[name]
     result = run(row, small=True)
