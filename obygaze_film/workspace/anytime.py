@@ -26,7 +26,8 @@ def anytime_interval(
     against which the mean capital of all bets never did (betting confidence sequence: Waudby-Smith and
     Ramdas, JRSS B 86, 2024, here with a mixture of fixed stakes). Bets are on the judgements themselves, and
     on their differences from the model's probabilities, as in `correct_rate`: the capital is the mean of
-    both. `benchmarks/planted/rates.py` measures the coverage.
+    both. Where all shares are refuted, which happens with at most that chance, the least refuted is left.
+    `benchmarks/planted/rates.py` measures the coverage.
 
     Parameters
     ----------
@@ -47,5 +48,8 @@ def anytime_interval(
                 growth = np.log(np.maximum(1 + stake * largest * away, 1e-12))
                 path = np.vstack([np.zeros(len(GRID)), np.cumsum(growth, axis=0)])
                 capital += np.exp(np.minimum(path, 50)) / (4 * len(STAKES))
-    kept = GRID[(capital < 1 / (1 - level)).all(axis=0)]
-    return (float(kept[0]), float(kept[-1])) if len(kept) else (float("nan"), float("nan"))
+    highest_capital = capital.max(axis=0)
+    kept = GRID[highest_capital < 1 / (1 - level)]
+    if not len(kept):
+        kept = GRID[[highest_capital.argmin()]]
+    return float(kept[0]), float(kept[-1])

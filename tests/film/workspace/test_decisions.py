@@ -494,6 +494,15 @@ def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
     assert capital(low) < 20 <= capital(low - 0.001)
 
 
+def test_judgements_that_refute_every_share_leave_the_least_refuted():
+    """Hundreds of positives and then of negatives are no draw at random: a share is given, and not NaN."""
+    n, seconds = 800, np.ones(800)
+    cells = Cells(np.zeros((n, 2)), seconds, seconds, np.full(n, 0.5))
+    low, high = anytime_interval(cells, np.arange(n), np.repeat([1.0, 0.0], n // 2))
+    assert low == high
+    assert 0 < low < 1
+
+
 @pytest.mark.parametrize(
     ("perceives", "left_out"),
     [
