@@ -21,14 +21,15 @@ from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import ObygazeError
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import read_pth
-from obygaze_features.exchange.import_tables import read_ids, table_items
+from obygaze_features.exchange.import_tables import table_items
+from obygaze_features.exchange.row_ids import read_ids
 from obygaze_features.manifest import import_spans, load_codebook
 from obygaze_features.manifest.importers.film_windows import read_parts
 from obygaze_features.video import find_shots, read_frames, read_windows, uniform
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_studies.audits import audits
 from obygaze_studies.caption_words import read_captions
-from obygaze_studies.eat import read_tests
+from obygaze_studies.eat_stimuli import read_tests
 from obygaze_studies.saliency.maps_file import read_regions
 
 Target = Callable[[bytes], None]

@@ -245,7 +245,7 @@ def read_here() -> None:
         is_ours = reader.__module__.startswith("obygaze")
         return reader(path, *words) if is_ours else apart(library, reader, path, *words)
 
-    for name in ("import_hdf5", "import_tables"):
+    for name in ("import_arrays", "import_hdf5", "import_tables", "row_ids"):
         vars(importlib.import_module(f"obygaze_features.exchange.{name}"))["read_apart"] = here
 
 

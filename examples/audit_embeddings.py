@@ -13,7 +13,8 @@ import numpy as np
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.report import plain, write_report
 from obygaze_studies.audit_common.embeddings import read_embeddings
-from obygaze_studies.eat import EatTest, audit_eat
+from obygaze_studies.eat import audit_eat
+from obygaze_studies.eat_stimuli import EatTest
 
 SPACE = "planted-clip sha256:0123"
 SAD, NEUTRAL = ("a sad person", "an unhappy person"), ("a person", "a photo of a person")

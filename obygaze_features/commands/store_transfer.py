@@ -91,7 +91,7 @@ def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | Non
           --arrays frames --clips few.txt
       obygaze store pull hf://datasets/lab/films@v1 stores/films-1.0.0
     """
-    from obygaze_features.exchange.import_tables import read_ids
+    from obygaze_features.exchange.row_ids import read_ids
     from obygaze_features.exchange.transfer import pull as pull_store
 
     wanted = None if clips is None else read_ids(clips)

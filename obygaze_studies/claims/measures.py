@@ -25,7 +25,7 @@ from obygaze_models.evaluation import (
     t_interval,
 )
 from obygaze_studies.caption_words import EMOTION_WORDS
-from obygaze_studies.eat import EFFECTS
+from obygaze_studies.eat_stimuli import EFFECTS
 from obygaze_studies.gender_score.published_values import TOTALS
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds

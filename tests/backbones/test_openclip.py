@@ -11,7 +11,7 @@ from obygaze_features.backbones import load_backbone, load_text_backbone, weight
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.weights import OPENCLIP
 from obygaze_features.errors import BackboneError
-from obygaze_studies.eat import EFFECTS
+from obygaze_studies.eat_stimuli import EFFECTS
 from tests.later import cpu, later
 from tests.rounding import network_rounding
 from tests.tiny_checkpoints import tiny_openclip

@@ -24,7 +24,7 @@ from obygaze_features.manifest import (
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, seal, staging_path
 from obygaze_features.store.testing import seal_arrays, toy_group
 from obygaze_film.score import score_film
-from obygaze_studies.eat import Variant, prompt_rows
+from obygaze_studies.eat_stimuli import Variant, prompt_rows
 from obygaze_studies.gender_score.priors import write_priors
 from obygaze_studies.mediaeval15 import import_mediaeval15
 from obygaze_studies.saliency.maps_file import SIDE, Maps, write_maps

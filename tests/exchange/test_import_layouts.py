@@ -13,7 +13,8 @@ from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import array_files, torch_files
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import ImportItem, match
-from obygaze_features.exchange.import_tables import read_ids, table_items
+from obygaze_features.exchange.import_tables import table_items
+from obygaze_features.exchange.row_ids import read_ids
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from tests.command import obygaze

@@ -10,7 +10,8 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.export import export_anndata
 from obygaze_features.exchange.import_items import match
-from obygaze_features.exchange.import_tables import _items, read_ids, table_items
+from obygaze_features.exchange.import_tables import table_items
+from obygaze_features.exchange.row_ids import read_ids, row_items
 from obygaze_features.store import PlannedClip, open_store
 
 from ..store.toy_stores import sealed
@@ -113,7 +114,7 @@ def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((1, 2)))
     wide = np.broadcast_to(np.float32(0), (1, 1 << 29))
     with pytest.raises(StoreError, match=r"a\.npy"):
-        _items(tmp_path / "a.npy", ["a"], {"": wide})
+        row_items(tmp_path / "a.npy", ["a"], {"": wide})
 
 
 def test_our_own_exports_come_back_as_a_table(tmp_path):

@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_studies.eat import (
-    MOST_EXACT,
-    Associations,
-    associations,
-    critical_d,
-    effect,
-    exact,
-    label,
-    sampled,
-)
+from obygaze_studies.eat import MOST_EXACT, Associations, associations, critical_d, effect, exact, sampled
+from obygaze_studies.eat_stimuli import label
 from obygaze_studies.errors import AuditError
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -7,14 +7,13 @@ import pytest
 
 from obygaze_models.report import records, to_csv, to_json
 from obygaze_studies.audit_common.embeddings import read_embeddings
-from obygaze_studies.eat import (
+from obygaze_studies.eat import audit_eat, critical_d
+from obygaze_studies.eat_stimuli import (
     EFFECTS,
     SELECTIONS,
     WORDS,
     EatTest,
     Variant,
-    audit_eat,
-    critical_d,
     prompts,
     read_tests,
     select,

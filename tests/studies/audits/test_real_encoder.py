@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from obygaze_features.commands.extract_command import extract
 from obygaze_models.report import records
 from obygaze_studies.audit_common.embeddings import read_embeddings
-from obygaze_studies.eat import EatTest, audit_eat
+from obygaze_studies.eat import audit_eat
+from obygaze_studies.eat_stimuli import EatTest
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, revise
 from obygaze_studies.gender_score.gender_audit import audit_gender_score
 from tests.files import rows_of

@@ -10,7 +10,7 @@ from tokenize import NAME, STRING, generate_tokens
 
 import pytest
 
-from obygaze_studies.eat import Variant, prompt_rows, read_tests
+from obygaze_studies.eat_stimuli import Variant, prompt_rows, read_tests
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs/audits"

@@ -1,0 +1,177 @@
+"""Read features stored as arrays whose first axis is the clip: .npy, .npz, HDF5 and AnnData."""
+
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from obygaze_features.door import open_regular
+from obygaze_features.errors import StoreError
+from obygaze_features.exchange.array_choice import ArrayChoice
+from obygaze_features.exchange.import_files import map_npy
+from obygaze_features.exchange.import_hdf5 import (
+    groups_of_clips,
+    is_plain,
+    naming_damage,
+    open_hdf5,
+    plain_node,
+    read_column,
+    refuse_giant_chunks,
+    text_of,
+)
+from obygaze_features.exchange.import_items import (
+    NOT_NPY,
+    FileContent,
+    read_apart,
+    refuse_giants,
+)
+from obygaze_features.exchange.row_ids import id_texts, ids_file, ids_of, read_ids, row_items
+from obygaze_features.file_kinds import NPZ, why_not
+
+MOST_UNPACKED = 16 << 30
+"""Most bytes of one array of a .npz, which is unpacked into memory as a whole."""
+
+
+@contextmanager
+def npy_rows(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
+    """Read a matrix, whose ids a file holds."""
+    matrix = map_npy(path)
+    if asked:
+        raise StoreError(f"{path}: one matrix, whose columns have no names: leave out --columns and --key")
+    if ids is None:
+        raise StoreError(f"{path}: a matrix does not say whose its rows are; give --ids FILE")
+    yield row_items(path, ids_file(path, ids), {"": matrix}), {}
+
+
+@contextmanager
+def npz_rows(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
+    """Read the ids and the arrays of numpy.savez."""
+    try:
+        with open_regular(path) as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
+            for member in file.zip.infolist() if file.zip else ():
+                _refuse_bomb(member, path)
+            arrays = {name: file[name] for name in file.files}
+    except StoreError:
+        raise
+    except (*NOT_NPY, OSError, zipfile.BadZipFile) as error:
+        text = "; ids are texts: save them with np.asarray(ids, str)" if "pickle" in str(error) else ""
+        raise StoreError(f"{path}: {why_not(path, NPZ)}{text}") from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy returns bytes for other files in the zip
+            raise StoreError(f"{path}: {name} is no array; expected what numpy.savez writes")
+    yield _rows(path, arrays, ids, asked, lambda column: id_texts(arrays[column], f"{path}, {column}"))
+
+
+def _rows(
+    path: Path,
+    arrays: Mapping[str, Any],
+    ids: str | None,
+    asked: tuple[str, ...],
+    texts: Callable[[str], list[str]],
+) -> FileContent:
+    """Take ids and the arrays that have a row for each."""
+    names, column = ids_of(path, list(arrays), ids)
+    labels = texts(column) if names is None else names
+    choice = ArrayChoice(asked, axes=1)
+    rest = {name: array for name, array in arrays.items() if name != column}
+    return row_items(path, labels, _by_row(path, rest, len(labels), choice)), choice.about
+
+
+def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
+    if member.file_size > MOST_UNPACKED:
+        raise StoreError(f"{path}: {member.filename} is too large to unpack; save it as .npy")
+    if member.compress_size > path.stat().st_size:  # zipfile allocates that much before it reads
+        raise StoreError(f"{path}: {member.filename} claims more bytes than the file has; it is damaged")
+
+
+def hdf5_apart(
+    path: Path, ids: str | None, asked: tuple[str, ...], **_: object
+) -> AbstractContextManager[FileContent]:
+    """Read HDF5 or AnnData in a subprocess."""
+    return read_apart("HDF5", hdf5_rows, path, ids, asked)
+
+
+@contextmanager
+def hdf5_rows(path: Path, ids: str | None, asked: tuple[str, ...]) -> Iterator[FileContent]:
+    """Open HDF5 or AnnData in this process, as `table_items` does in a subprocess."""
+    with open_hdf5(path) as file:
+        with naming_damage(str(path)):
+            content = _hdf5_table(path, file, ids, asked)
+        if content is not None:
+            yield content
+            return
+    with groups_of_clips(path, asked, frozenset()) as groups:
+        yield groups
+
+
+def _hdf5_table(path: Path, file: h5py.File, ids: str | None, asked: tuple[str, ...]) -> FileContent | None:
+    """Read AnnData or datasets at the top; None for a file that holds groups alone."""
+    nodes = {name: plain_node(file, name) for name in file}
+    if "X" in nodes and isinstance(obs := nodes.get("obs"), h5py.Group):
+        return _anndata(path, file, obs, ids, asked)
+    matrices = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
+    if not matrices:
+        return None
+    return _rows(
+        path, matrices, ids, asked, lambda column: id_texts(read_column(matrices[column], path), path)
+    )
+
+
+def _anndata(
+    path: Path, file: h5py.File, obs: h5py.Group, ids: str | None, asked: tuple[str, ...]
+) -> FileContent:
+    """Read AnnData's X, or what is asked for of obsm and layers, and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
+    x, uns = plain_node(file, "X"), plain_node(file, "uns")
+    held = [
+        node
+        for node in (plain_node(file, "obsm"), plain_node(file, "layers"))
+        if isinstance(node, h5py.Group)
+    ]
+    arrays = {"X": x} | {name: plain_node(group, name) for group in held for name in group}
+    choice = ArrayChoice(asked or ("X",), axes=1)
+    (chosen,) = choice(path, arrays)
+    x = arrays[chosen]
+    if not isinstance(x, h5py.Dataset):
+        raise StoreError(f"{path}: {chosen} is sparse; write it dense (adata.X = adata.X.toarray())")
+    if ids and Path(ids).is_file():
+        labels = read_ids(Path(ids))
+    else:
+        name = ids or text_of(obs.attrs, "_index") or "_index"
+        column = plain_node(obs, name)
+        if column is None:
+            raise StoreError(f"{path}: obs has no column {name!r} of its own; found {', '.join(obs)}")
+        labels = id_texts(read_column(column, path), path)
+    known = set(obs) & {"status", "reason"}
+    columns = {name: id_texts(read_column(plain_node(obs, name), path), path) for name in known}
+    for name, texts in columns.items():
+        if len(texts) != len(labels):
+            raise StoreError(f"{path}: obs/{name} has {len(texts)} rows; expected {len(labels)}, one per id")
+    about = choice.about
+    for name in ("provenance", "backbone"):
+        node = plain_node(uns, name) if isinstance(uns, h5py.Group) else None
+        if is_plain(node) and node.shape == ():
+            refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
+            about[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
+    return row_items(path, labels, _by_row(path, {"": x}, len(labels), ArrayChoice(axes=1)), **columns), about
+
+
+def _by_row(path: Path, arrays: Mapping[str, Any], rows: int, choice: ArrayChoice) -> dict[str, Any]:
+    """Choose the arrays that have a row per clip: those named as the format's, a single one, or columns."""
+    for name, array in arrays.items():
+        if isinstance(array, h5py.Dataset) and not is_plain(array):
+            raise StoreError(f"{path}: {name} lies in another file; only plain datasets are read")
+    chosen = {name: arrays[name] for name in choice(path, arrays)}
+    for name, array in chosen.items():
+        where = f"{path}, {name}" if name else str(path)
+        if (found := array.shape[0] if array.ndim else 0) != rows:
+            raise StoreError(f"{where}: {found} rows and {rows} ids")
+        if isinstance(array, h5py.Dataset):
+            refuse_giant_chunks(array, where)
+    if all(array.ndim == 1 for array in chosen.values()):
+        refuse_giants(rows * len(chosen) * 8, str(path))
+        return {"": np.stack([array[:] for array in chosen.values()], axis=1)}
+    return chosen

@@ -1,0 +1,207 @@
+"""Tell which clip each row of another tool's table is about."""
+
+import csv
+import io
+import json
+import math
+import re
+from codecs import BOM_UTF32_BE, BOM_UTF32_LE
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.door import open_regular, read_bytes
+from obygaze_features.errors import StoreError, install_command
+from obygaze_features.exchange.import_files import map_npy
+from obygaze_features.exchange.import_hdf5 import (
+    naming_damage,
+)
+from obygaze_features.exchange.import_items import (
+    Arrays,
+    FileContent,
+    ImportItem,
+    read_apart,
+    refuse_giants,
+)
+from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UTF16, what, why_not
+
+ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
+"""Names of the column or array of ids if --ids is not given."""
+
+MOST_TEXT = 2 << 30
+"""Most bytes of a table of text, which is held in memory."""
+
+
+def read_ids(path: Path) -> list[str]:
+    """Read clip ids: the column clip_id of a CSV or Parquet, one id per line, or a .npy array of texts."""
+    content = read_bytes(path)
+    kind = what(content).name
+    if kind == NPY:
+        return id_texts(map_npy(path), str(path))
+    if kind == PARQUET:
+        need_pyarrow(path)
+        with read_apart("Parquet", parquet_ids, path) as (_, texts):
+            return list(json.loads(texts["ids"]))
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        reason = (
+            "not UTF-8; save the list of ids as UTF-8 text"
+            if kind == TEXT
+            else why_not(content, "a list of ids")
+        )
+        raise StoreError(f"{path}: {reason}") from error
+    lines = text.splitlines()
+    delimiter = _delimiter(lines[0]) if lines else ","
+    try:
+        header, *rows = csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if lines else [[]]
+    except csv.Error as error:
+        raise StoreError(f"{path}: not a table ({error})") from error
+    if "clip_id" in header:
+        column = header.index("clip_id")
+        return [row[column] for row in rows if len(row) > column]
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _encoding(path: Path) -> str:
+    """Tell UTF-8 from UTF-16, as Excel's Unicode text is, and UTF-32; refuse what is no text."""
+    with open_regular(path) as file:
+        head = file.read(4)
+    kind = what(path)
+    if head in (BOM_UTF32_LE, BOM_UTF32_BE):
+        return "utf-32"
+    if kind.remedy and kind.name != UTF16:
+        raise StoreError(f"{path}: {why_not(path, TEXT)}")
+    return "utf-16" if kind.name == UTF16 else "utf-8-sig"
+
+
+def csv_rows(path: Path) -> tuple[list[list[str]], str]:
+    """Read the rows that are not empty, the header first, and what stands between their cells."""
+    encoding = _encoding(path)
+    opened = io.BufferedReader(open_regular(path, MOST_TEXT))
+    with io.TextIOWrapper(opened, encoding=encoding, newline="") as file:
+        try:
+            first = file.readline()
+            if not (said := re.match(r'"?sep=(.)', first)):  # Excel's own first line
+                file.seek(0)
+            delimiter = said[1] if said else _delimiter(first)
+            return [row for row in csv.reader(file, delimiter=delimiter, strict=True) if row], delimiter
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise StoreError(f"{path}: not a UTF-8 table ({error})") from error
+
+
+def _delimiter(header: str) -> str:
+    """Find the delimiter: Excel writes semicolons in locales with a decimal comma."""
+    return "," if "," in header else next((sign for sign in ";\t" if sign in header), ",")
+
+
+def need_pyarrow(path: Path) -> None:
+    """Refuse Parquet where its reader is not installed."""
+    if find_spec("pyarrow") is None:
+        raise StoreError(f"{path}: Parquet needs pyarrow ({install_command('pyarrow')}); or save a CSV")
+
+
+@contextmanager
+def parquet_ids(path: Path) -> Iterator[FileContent]:
+    """Read the ids of a Parquet file in this process: a column of `ID_NAMES`, or the only one of texts."""
+    table = parquet_table(path)
+    columns = {name: table.column(name) for name in table.column_names}
+    named = [name for name in columns if name in ID_NAMES]
+    named = named or [
+        name for name, column in columns.items() if str(column.type) in {"string", "large_string"}
+    ]
+    if len(named) != 1:
+        raise StoreError(f"{path}: expected one column {', '.join(ID_NAMES)}; found {', '.join(columns)}")
+    yield {}, {"ids": json.dumps([*map(id_text, columns[named[0]].to_pylist())])}
+
+
+def parquet_table(path: Path) -> Any:
+    """Read a Parquet file in this process."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
+
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError):
+        raise StoreError(f"{path}: {why_not(path, PARQUET)}") from None
+
+
+def ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str] | None, str]:
+    """Return the ids of a file of ids, or the name of the column or array that holds them."""
+    if ids is not None and ids not in names:
+        return ids_file(path, ids, names), ""
+    if ids is not None:
+        return None, ids
+    candidates = [name for name in names if name in ID_NAMES]
+    if len(candidates) != 1:
+        found = [*names[:8], *(["..."] if names[8:] else [])]
+        raise StoreError(
+            f"{path}: {'no' if not candidates else 'more than one'} column or array of ids "
+            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {', '.join(found)}"
+        )
+    return None, candidates[0]
+
+
+def ids_file(path: Path, ids: str, names: Sequence[str] = ()) -> list[str]:
+    """Read the file that --ids names."""
+    if not Path(ids).is_file():
+        within = f", nor a column or array of {path} ({', '.join(names[:8])})" if names else ""
+        raise StoreError(f"--ids {ids}: no such file{within}")
+    return read_ids(Path(ids))
+
+
+def row_items(
+    path: Path,
+    ids: Sequence[str],
+    arrays: Mapping[str, Any],
+    status: Sequence[str] = (),
+    reason: Sequence[str] = (),
+) -> dict[str, ImportItem]:
+    """Name each row by its id, which no other row has."""
+    for array in arrays.values():
+        if array.ndim < 2 or len(array) != len(ids):
+            raise StoreError(
+                f"{path}: expected a matrix with a row for each of {len(ids)} ids; found {list(array.shape)}"
+            )
+        if len(array):
+            refuse_giants(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
+    items: dict[str, ImportItem] = {}
+    for row, name in enumerate(ids):
+        if name in items:
+            raise StoreError(f"{path}: id {name!r} is there twice (row {row + 1}); ids are unique")
+        items[name] = ImportItem(
+            f"{path}, row {row + 1} ({name})",
+            partial(_row, arrays, row, str(path)),
+            status[row] if status else "ok",
+            reason[row] if reason else "",
+        )
+    if not items:
+        raise StoreError(f"{path}: no row in it")
+    return items
+
+
+def _row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
+    with naming_damage(where):
+        return {name: np.asarray(array[row]) for name, array in arrays.items()}
+
+
+def id_texts(values: NDArray[Any], where: object) -> list[str]:
+    """Write an array of ids as texts."""
+    if values.ndim != 1 or values.dtype.kind in "fcV":
+        raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
+    try:
+        return [*map(id_text, values)]
+    except SystemError as error:  # numpy accepts any number of 32 bits as a character
+        raise StoreError(f"{where}: holds ids that are no text ({error}); the file is damaged") from error
+
+
+def id_text(value: Any) -> str:
+    """Write an id, of NumPy, pyarrow or Python, as text."""
+    value = value.as_py() if hasattr(value, "as_py") else value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
