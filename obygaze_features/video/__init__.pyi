@@ -1,7 +1,7 @@
+from .file_facts import file_digest as file_digest
+from .file_facts import share_in as share_in
 from .frames import Frames as Frames
 from .frames import Probe as Probe
-from .index import file_digest as file_digest
-from .index import share_in as share_in
 from .passes import Known as Known
 from .playback import played as played
 from .read import decoder_versions as decoder_versions

@@ -1,14 +1,11 @@
 """Index a stream by demuxing alone (pass 1): packets, display times and random access points.
 
-The packets and the digest of a large file take seconds to compute, so they are cached across the processes of
-a run. A file is compared with what its container declares, to detect truncation.
+The packets of a large file take seconds to read, so they are cached across the processes of a run. A file is
+compared with what its container declares, to detect truncation.
 """
 
-import hashlib
-import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,9 +17,7 @@ from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular, read_bytes
-from obygaze_features.errors import InputError, StoreError, VideoError
-from obygaze_features.locks import hold
+from obygaze_features.errors import VideoError
 from obygaze_features.video.bitstream import (
     MPEG12,
     READABLE,
@@ -33,6 +28,7 @@ from obygaze_features.video.bitstream import (
     vop_type,
 )
 from obygaze_features.video.boxes import cut_blocks, odd_edits, second_file
+from obygaze_features.video.file_facts import cached_fact, is_large
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
@@ -56,9 +52,6 @@ TRUNCATED_BELOW = 0.98
 BESIDES = {"sound": "audio", "subtitles": "subtitle"}
 # Matroska's duration may be that of the sound, so a difference of one second is not evidence.
 DURATION_SLACK_S = 1.0
-# Below this size, recomputing costs less than a cache file: reading 32 MiB takes tens of milliseconds.
-LARGE_BYTES = 1 << 25
-_folder: Path | None = None
 # Spans of one film are read one after the other, and a film is not read again.
 TABLES = 4
 _tables: dict[tuple[Path, int, int], PacketTable] = {}
@@ -87,7 +80,7 @@ def index_packets(path: Path, kept: KeptFile | None = None) -> PacketTable:
         return _read_index(path)  # raises the error with its cause
     key = (path, status.st_size, status.st_mtime_ns)
     table = _tables.pop(key, None)
-    if table is None and status.st_size < LARGE_BYTES:
+    if table is None and not is_large(status.st_size):
         table = _read_index(path, kept)
     elif table is None:
         table = PacketTable.from_bytes(cached_fact(path, "packets", lambda: _read_index(path).to_bytes()))
@@ -498,56 +491,3 @@ def truncation(read: int, declared: int, last_s: float, promised_s: float) -> st
     if last_s < TRUNCATED_BELOW * promised_s - DURATION_SLACK_S:
         return f"the file is cut off: pictures end at {last_s:.2f} s of {promised_s:.2f} s"
     return ""
-
-
-def share_in(folder: Path | None) -> None:
-    """Share the cache with other processes through a folder; None caches in this process alone."""
-    global _folder  # noqa: PLW0603 - a fact about the process, set once when it starts
-    _folder = folder
-
-
-def file_digest(path: Path) -> str:
-    """Compute the SHA-256 of a file, once for all processes that share a cache."""
-
-    def compute() -> bytes:
-        with open_regular(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest().encode()
-
-    return cached_fact(path, "sha256", compute).decode()
-
-
-def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
-    """Return a fact about a file in its present state; compute it if it is not cached.
-
-    Parameters
-    ----------
-    path
-        The file; a changed size or modification time invalidates the cache.
-    what
-        Name of the fact.
-    compute
-        Computes the fact, which may take seconds; other processes wait meanwhile.
-    """
-    status = path.stat()
-    if _folder is None or status.st_size < LARGE_BYTES:
-        return compute()
-    state = f"{path.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{what}"
-    cache_file = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
-    with _locked(cache_file.with_suffix(".lock")):
-        with suppress(OSError, InputError):  # not cached yet
-            return read_bytes(cache_file)
-        fact = compute()
-        with suppress(OSError):  # with a full disk, other processes compute it again
-            unfinished = cache_file.with_suffix(f".{os.getpid()}")
-            unfinished.write_bytes(fact)
-            unfinished.replace(cache_file)
-        return fact
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock during a computation; without locks, two processes may compute the same fact."""
-    with ExitStack() as stack:
-        with suppress(StoreError, OSError):  # a full disk, a file system without locks
-            hold(stack.enter_context(path.open("wb")).fileno(), path)
-        yield

@@ -24,7 +24,8 @@ from av.stream import Discard
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.index import cached_fact, index_packets
+from obygaze_features.video.file_facts import cached_fact
+from obygaze_features.video.index import index_packets
 from obygaze_features.video.source import UNREADABLE, Source, opened
 from obygaze_features.video.time_line import TrackLine
 

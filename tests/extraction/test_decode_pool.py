@@ -22,8 +22,7 @@ from obygaze_features.extraction.decode_clips import (
     passes,
 )
 from obygaze_features.extraction.pool import DecodePool
-from obygaze_features.video import index as video_index
-from obygaze_features.video import uniform
+from obygaze_features.video import file_facts, uniform
 from obygaze_features.workers import Event
 
 WINDOWS = 20
@@ -88,7 +87,7 @@ def same(one: DecodedClip, other: DecodedClip) -> bool:
 
 
 def test_each_window_comes_as_it_comes_alone(film, monkeypatch):
-    monkeypatch.setattr(video_index, "LARGE_BYTES", 0)
+    monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)
     tasks = tasks_of(film, hash_source=True)
     tasks += [replace(tasks[0], clip_id="late", start_s=50.0, end_s=60.0)]
     tasks += [replace(tasks[0], clip_id="whole", start_s=None, end_s=None)]

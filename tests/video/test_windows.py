@@ -13,6 +13,7 @@ from obygaze_features.video import (
     Frames,
     at,
     file_digest,
+    file_facts,
     keyframes,
     read_frames,
     read_windows,
@@ -20,7 +21,6 @@ from obygaze_features.video import (
     uniform,
 )
 from obygaze_features.video import decode as sparse_room
-from obygaze_features.video import index as index_room
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from tests.video.test_decoding import plainly
@@ -149,7 +149,7 @@ def test_a_seek_that_leads_astray_is_done_without(films, monkeypatch, numbers):
 
 
 def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, monkeypatch):
-    monkeypatch.setattr(index_room, "LARGE_BYTES", 0)
+    monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)
     read = index_room._read_index
     share_in(tmp_path)
     try:
