@@ -21,6 +21,7 @@ from obygaze_features.video import (
     uniform,
 )
 from obygaze_features.video import decode as sparse_room
+from obygaze_features.video import index as index_room
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from tests.video.test_decoding import plainly
