@@ -199,6 +199,16 @@ def test_stores_that_cannot_be_compared_are_refused(tmp_path):
     assert not has_signatures(other)
 
 
+@pytest.mark.parametrize("value", [2, 0.5, -0.001, 65504])
+def test_values_that_are_no_signs_are_refused_and_the_clip_is_named(tmp_path, value):
+    values = encode(np.stack([sampled(moving(seed)) for seed in range(3)]))["frames"]
+    values[1, 4, 700] = value
+    store = seal(tmp_path / "a", values, {name: name for name in ("one", "two", "three")})
+    with pytest.raises(StoreError, match="two"):
+        duplicates(store)
+    assert duplicates(store, only={"one", "three"}).compared == (2,)
+
+
 def test_the_columns_are_those_that_the_backbone_makes():
     assert list(FEATURES) == COMPARED
 

@@ -24,7 +24,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset_of, frame_of, html_table
 from obygaze_features.store.provenance import FILLED_IN
 from obygaze_features.store.records import ArraySpec, GroupSpec, StoredClip
-from obygaze_features.store.store_files import StoreFiles
+from obygaze_features.store.store_files import StoreFiles, needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +82,9 @@ class Group:
         }
         self.arrays = tuple(array for array in FEATURE_ARRAYS if array in self._stored)
         n_clips = self.shape("status")[0]
-        if any(self.shape(array)[0] != n_clips for array in self._stored) or n_clips > files.size(TABLE):
+        with needed(files, TABLE):
+            most = files.size(TABLE)
+        if any(self.shape(array)[0] != n_clips for array in self._stored) or n_clips > most:
             raise StoreError(
                 f"{self._where}, group {name}: its arrays differ in clips, or have more than {TABLE}"
             )

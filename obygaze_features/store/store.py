@@ -34,7 +34,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.group import Group
 from obygaze_features.store.labelled import html_table, no_xarray
 from obygaze_features.store.records import StoredClip, parse_clips_csv
-from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, parse_info, whole
+from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, needed, parse_info, whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -207,7 +207,8 @@ class Store:
             The table has no such row.
         """
         where, chosen = f"{self.where}/{TABLE}", sorted(set(rows))
-        table = parse_clips_csv(self.files.stream(TABLE), where, set(chosen))
+        with needed(self.files, TABLE):
+            table = parse_clips_csv(self.files.stream(TABLE), where, set(chosen))
         if len(table) < len(chosen):
             raise StoreError(f"{where}: has no row {chosen[len(table)]}")
         return dict(zip(chosen, table, strict=True))

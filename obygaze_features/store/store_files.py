@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from io import FileIO
@@ -177,8 +178,15 @@ UNREADABLE = (
 
 def whole(files: StoreFiles, name: str) -> bytes:
     """Read a file that every store has."""
-    try:
+    with needed(files, name):
         return files.read(name)
+
+
+@contextmanager
+def needed(files: StoreFiles, name: str) -> Iterator[None]:
+    """Say what it means that a file is missing which every store has."""
+    try:
+        yield
     except (FileNotFoundError, IsADirectoryError):
         hint = ", or not at this URL: its name ends in the version, as films-1.0.0" * ("://" in files.where)
         raise StoreError(f"{files.where}/{name}: missing; this is not a whole store{hint}") from None

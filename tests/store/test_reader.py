@@ -105,6 +105,7 @@ def test_what_is_not_a_sealed_store_is_refused_by_name(tmp_path):
     ("file", "message"),
     [
         ("data/features.zarr/zarr.json", "missing"),
+        ("data/clips.csv", "missing"),
         ("data/features.zarr/toy/pooled/c/0/0", None),
         ("data/features.zarr/toy/frames/c/1/0/0", None),
         ("data/features.zarr/toy/tokens/c/2/0/0", None),
@@ -112,9 +113,13 @@ def test_what_is_not_a_sealed_store_is_refused_by_name(tmp_path):
 )
 def test_a_file_that_is_gone_is_an_error_not_a_row_of_nan(tmp_path, file, message):
     path = sealed(tmp_path, 72)
+    opened = open_store(path)
     (path / file).unlink()
     with pytest.raises(StoreError, match=message):
         read_all(path)
+    if file == "data/clips.csv":
+        with pytest.raises(StoreError, match=message):
+            opened.clips_at([0])
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens", "clip", "status", "time_s"])
