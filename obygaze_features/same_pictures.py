@@ -23,6 +23,7 @@ from obygaze_features.store.store import Store
 
 GROUP = "signature"
 """Backbone whose frames are compared."""
+EXTRACT = f"extract them: obygaze extract MANIFEST STORE --backbone {GROUP}"
 
 ALIKE = 0.6
 """Least likeness of clips that look alike: half way between the copies and the others it was fixed on."""
@@ -404,8 +405,8 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
             signatures = _whole_numbers(block[rows - start])
             if (wrong := np.flatnonzero((signatures == _NO_SIGN).any(axis=(1, 2)))).size:
                 raise StoreError(
-                    f"{store.where}: clip {group.clip_ids[rows[wrong[0]]]}: the frames of {GROUP} have values "
-                    f"that are not -1, 0 or 1; extract them: obygaze extract MANIFEST STORE --backbone {GROUP}"
+                    f"{store.where}: clip {group.clip_ids[rows[wrong[0]]]}: frames of {GROUP} have values that "
+                    f"are not -1, 0 or 1; {EXTRACT}"
                 )
             plain = signatures[:, :, -1].sum(axis=1) < LEAST_FRAMES
             clips.plain[number - 1] += int(plain.sum())
@@ -442,8 +443,7 @@ def _frames(store: Store) -> int:
     """Return how many frames a clip has in a store's signatures."""
     if not has_signatures(store):
         raise StoreError(
-            f"{store.where}: has no frames of {GROUP}, as this version makes them, to compare; "
-            f"extract them: obygaze extract MANIFEST STORE --backbone {GROUP}"
+            f"{store.where}: has no frames of {GROUP}, as this version makes them, to compare; {EXTRACT}"
         )
     n_frames: int = store[GROUP].shape("frames")[1]
     return n_frames
