@@ -404,9 +404,10 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
             rows = start + np.flatnonzero(usable[start : start + len(block)])
             signatures = _whole_numbers(block[rows - start])
             if (wrong := np.flatnonzero((signatures == _NO_SIGN).any(axis=(1, 2)))).size:
+                clip_id = group.clip_ids[rows[wrong[0]]]
                 raise StoreError(
-                    f"{store.where}: clip {group.clip_ids[rows[wrong[0]]]}: frames of {GROUP} have values that "
-                    f"are not -1, 0 or 1; {EXTRACT}"
+                    f"{store.where}: frames of {GROUP} of clip {clip_id} have values other than -1, 0 and 1; "
+                    f"{EXTRACT}"
                 )
             plain = signatures[:, :, -1].sum(axis=1) < LEAST_FRAMES
             clips.plain[number - 1] += int(plain.sum())
