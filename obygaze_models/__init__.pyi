@@ -1,4 +1,5 @@
 from .concepts import ConceptBottleneck as ConceptBottleneck
+from .concepts import ConceptsInTime as ConceptsInTime
 from .concepts import LinearCAV as LinearCAV
 from .concepts import fused_by_concepts as fused_by_concepts
 from .dataset import Dataset as Dataset

@@ -249,7 +249,7 @@ def localise(
     Examples:
       obygaze predict run/attention.model stores/more --frames frames.csv
       obygaze localise frames.csv marked.csv --positive S
-      obygaze localise frames.csv marked.csv --concept Body --score Body_value
+      obygaze localise concepts.csv marked.csv --concept Body --score Body_value
     """
     from obygaze_models.evaluation.localise import marked_segments, movies_table, read_frames
     from obygaze_models.evaluation.predictions import records

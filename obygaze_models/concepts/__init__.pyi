@@ -14,6 +14,7 @@ from .heads import Explanation as Explanation
 from .heads import Step as Step
 from .heads import head_scores as head_scores
 from .heads import node_counts as node_counts
+from .in_time import ConceptsInTime as ConceptsInTime
 from .ridge_tuning import Tuned as Tuned
 from .ridge_tuning import tuned_ridge as tuned_ridge
 from .texts import TextKind as TextKind

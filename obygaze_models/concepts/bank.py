@@ -315,12 +315,16 @@ class ShuffledConcepts(Control):
     """
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        movies, rows = np.asarray(groups), np.arange(len(present))
-        rng = np.random.default_rng(self.random_state)
-        for movie in np.unique(movies):
-            own = np.flatnonzero(movies == movie)
-            rows[own] = rng.permutation(own)
-        return super()._tuned(X, present[rows], groups)
+        return super()._tuned(X, present[exchanged(np.asarray(groups), self.random_state)], groups)
+
+
+def exchanged(movies: NDArray[Any], seed: int) -> NDArray[np.intp]:
+    """Draw for each clip [N] another of its movie: a permutation within movies."""
+    rows, rng = np.arange(len(movies)), np.random.default_rng(seed)
+    for movie in np.unique(movies):
+        own = np.flatnonzero(movies == movie)
+        rows[own] = rng.permutation(own)
+    return rows
 
 
 # --- one concept

@@ -20,6 +20,7 @@ from obygaze_models.concepts.heads import (
     Explanation,
     HeadName,
     additive_parts,
+    by_concept,
     choice,
     explain_score,
     head_scores,
@@ -110,6 +111,8 @@ class ConceptBottleneck(LogitClassifier):
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
+    _clip_ndim: ClassVar[int] = 1
+
     head: HeadName | BaseEstimator = "logistic"
     _: KW_ONLY
     bank: ConceptBank | None = None
@@ -147,8 +150,7 @@ class ConceptBottleneck(LogitClassifier):
             leaves with one class.
         """
         self._validate_params()
-        features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
-        codes = np.asarray(y)
+        features, codes = self._given(X, y)
         # -1 beside two other labels says that a clip is not in the task.
         marks = codes.dtype.kind in "if" and np.unique(codes).size > 2
         known = codes != -1 if marks else np.ones(len(codes), dtype=np.bool_)
@@ -182,9 +184,9 @@ class ConceptBottleneck(LogitClassifier):
         return self
 
     def concept_values(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute the values [N, K] that the head reads of each clip of X [N, D]."""
+        """Compute the value [N, K] of each clip of X [N, D] on each concept."""
         check_is_fitted(self)
-        return self._values(self._checked(X))
+        return self._values(self._checked(X))[:, : len(self.concepts_)]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip of X [N, D]."""
@@ -202,7 +204,7 @@ class ConceptBottleneck(LogitClassifier):
         """
         check_is_fitted(self)
         # A data frame keeps the names of its columns, which scikit-learn compares.
-        rows = self._checked(X if np.ndim(X) == 2 else np.atleast_2d(np.asarray(X)))
+        rows = self._checked(np.asarray(X)[None] if np.ndim(X) == self._clip_ndim else X)
         if len(rows) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(rows)}")
         return explain_score(
@@ -250,7 +252,7 @@ class ConceptBottleneck(LogitClassifier):
         base : float
             The logit of the mean training clip (linear head), or of the tree's root.
         parts : ndarray, shape [N, K]
-            What each concept adds.
+            What each concept adds, by all of its values.
         residual : ndarray, shape [N]
             What the features add beyond concepts. Base, parts and residual add up to the logit.
         """
@@ -258,7 +260,15 @@ class ConceptBottleneck(LogitClassifier):
         features = self._checked(X)
         residual = np.zeros(len(features)) if self.residual_ is None else self.residual_.scores(features)
         base, parts = additive_parts(self.head_, self._values(features), self.centre_)
-        return base, parts, residual
+        return base, by_concept(parts, len(self.concepts_)), residual
+
+    def _given(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+        """Check features and labels."""
+        features, codes = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        return features, np.asarray(codes)
+
+    def _new_bank(self) -> ConceptBank:
+        return ConceptBank()
 
     def _checked(self, X: ArrayLike) -> Floats:
         return rows_for(self, X, np.float64, np.float32)
@@ -279,7 +289,7 @@ class ConceptBottleneck(LogitClassifier):
             return X.astype(np.float64)
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
-        bank = ConceptBank() if self.bank is None else clone(self.bank)
+        bank = self._new_bank() if self.bank is None else clone(self.bank)
         if bank.values != "standardised":
             raise ConceptError(
                 f"a bottleneck's concept values are standardised distances, not {bank.values}: for others, "

@@ -272,6 +272,8 @@ def explain_score(
 
     Parameters
     ----------
+    values : ndarray, shape [K]
+        Or [V K]: the concepts' first values, which are shown, then their others.
     train : ndarray, shape [N, K]
         The training clips' values, or quantiles of them at equal steps.
     centre : ndarray, shape [K]
@@ -279,7 +281,8 @@ def explain_score(
     """
     percentiles = (train <= values).mean(axis=0) * 100
     base, rows = additive_parts(head, values[None], centre)
-    parts = rows[0]
+    k = len(concepts)
+    parts = by_concept(rows, k)[0]
     path = _path(head, values, concepts) if hasattr(head, "tree_") else ()
     return Explanation(
         score=base + float(parts.sum()) + residual,
@@ -287,7 +290,9 @@ def explain_score(
         base=base,
         contributions=tuple(
             Contribution(concept, float(value), float(percentile), float(part))
-            for concept, value, percentile, part in zip(concepts, values, percentiles, parts, strict=True)
+            for concept, value, percentile, part in zip(
+                concepts, values[:k], percentiles[:k], parts, strict=True
+            )
         ),
         residual=residual,
         path=path,
@@ -323,6 +328,12 @@ def additive_parts(
         parts[here, concept] += logits[below] - logits[at]
         nodes[here] = below
     return float(logits[0]), parts
+
+
+def by_concept(parts: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    """Add up the parts [N, V K] of the V values of each of k concepts: [N, K]."""
+    added: NDArray[np.float64] = parts.reshape(len(parts), -1, k).sum(axis=1)
+    return added
 
 
 def _path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:

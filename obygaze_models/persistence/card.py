@@ -41,7 +41,10 @@ PROTOCOL = 3
 """Number of the format. It grows when a reader of the last one would misread the next; every number that was
 ever written stays readable."""
 
-KINDS = ("linear", "mlp", "attention", "attentive", "pcbm", "cav", "bank", "fused", "arrays", "skops")
+KINDS = (
+    *("linear", "mlp", "attention", "attentive", "pcbm", "pcbm_time", "cav", "bank", "fused"),
+    *("arrays", "skops"),
+)
 """How a file keeps an estimator: the zoo's own, one that gives its arrays, one of scikit-learn's parts."""
 
 Texts = Annotated[tuple[str, ...], Meta(description="a list of text")]

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from obygaze_models.concepts.bank import ConceptBank, LinearCAV
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.heads import node_counts
+from obygaze_models.concepts.in_time import ConceptsInTime, TimeBank
 from obygaze_models.errors import ModelError
 from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.persistence.archive import expect
@@ -23,6 +25,7 @@ from obygaze_models.persistence.estimators import (
     fill_linear,
 )
 
+TIME_BANK = ("weights", "value_mean", "value_scale")
 BANK = ("weights", "intercepts", "value_mean", "value_scale")
 SCALER = ("feature_mean", "feature_scale")
 
@@ -32,6 +35,24 @@ def _bank_to_state(bank: ConceptBank) -> tuple[dict[str, Any], Arrays]:
     arrays = (planes.weights, planes.intercepts, bank.mean_, bank.scale_)
     parameters = {"directions": bank.kind, "clip": bank.clip}
     return parameters, dict(zip(BANK, arrays, strict=True)) | _scaler_to_state(bank.scaler_)
+
+
+def _time_bank_to_state(bank: TimeBank) -> tuple[dict[str, Any], Arrays]:
+    arrays = dict(zip(TIME_BANK, (bank.weights_, bank.mean_, bank.scale_), strict=True))
+    moments = zip(SCALER, (bank.frame_mean_, bank.frame_scale_), strict=True)
+    return {"clip": bank.clip}, arrays | dict(moments)
+
+
+def _time_bank_from_state(card: Card, arrays: Arrays) -> TimeBank:
+    d, k = card.n_features, len(card.concepts)
+    moments = {"feature_mean": (d,), "feature_scale": (d,)}
+    expect(arrays, weights=(k, d), value_mean=(2 * k,), value_scale=(2 * k,), **moments)
+    bank = TimeBank(concepts=list(card.concepts), clip=card.parameters["clip"])
+    bank._validate_params()
+    bank.concepts_, bank.n_features_in_ = np.array(card.concepts), d
+    bank.weights_, bank.mean_, bank.scale_ = (arrays[name] for name in TIME_BANK)
+    bank.frame_mean_, bank.frame_scale_ = (arrays[name] for name in SCALER)
+    return bank
 
 
 def _scaler_to_state(scaler: ClippedScaler | None) -> Arrays:
@@ -70,7 +91,8 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
     if estimator.bank_ is None or estimator.residual_ is not None:
         what = "with a residual" if estimator.bank_ is not None else "fed with concept values"
         raise ModelError(f"a bottleneck {what} can't be kept in a file")
-    parameters, arrays = _bank_to_state(estimator.bank_)
+    in_time = isinstance(estimator.bank_, TimeBank)
+    parameters, arrays = (_time_bank_to_state if in_time else _bank_to_state)(estimator.bank_)
     values = estimator.train_values_
     if len(values) != N_LEVELS or (np.diff(values, axis=0) < 0).any():  # else they are their own quantiles
         values = np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0)
@@ -95,9 +117,12 @@ def _table(head: Any) -> NDArray[np.float64]:
 
 
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
-    k, is_tree = len(card.concepts), card.parameters["head"] == "tree"
-    bank = _bank_from_state(card, {name: arrays.pop(name) for name in (*BANK, *SCALER) if name in arrays})
-    model = ConceptBottleneck("tree" if is_tree else "logistic", bank=ConceptBank(bank.kind))
+    in_time, is_tree = card.kind == "pcbm_time", card.parameters["head"] == "tree"
+    k = (1 + in_time) * len(card.concepts)
+    own = {name: arrays.pop(name) for name in (*BANK, *SCALER) if name in arrays}
+    bank = (_time_bank_from_state if in_time else _bank_from_state)(card, own)
+    made = ConceptsInTime if in_time else ConceptBottleneck
+    model = made("tree" if is_tree else "logistic", bank=clone(bank))
     if is_tree:
         table = arrays.get("tree", np.empty(0))
         expect(arrays, values=(N_LEVELS, k), centre=(k,), tree=(len(table), 6))
@@ -185,6 +210,7 @@ class StoredTree:
 
 STATES: Mapping[str, StateFunctions] = {
     "pcbm": (_pcbm_to_state, _pcbm_from_state),
+    "pcbm_time": (_pcbm_to_state, _pcbm_from_state),
     "cav": (_cav_to_state, _cav_from_state),
     "bank": (_bank_to_state, _bank_from_state),
 }

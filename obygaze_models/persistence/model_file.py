@@ -19,6 +19,7 @@ from obygaze_features.plugins import points
 from obygaze_features.store.files_remote import as_url
 from obygaze_models.concepts.bank import ConceptBank, LinearCAV
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.errors import ModelError
 from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.models.names import ENTRY_POINTS
@@ -31,6 +32,7 @@ from obygaze_models.persistence.zoo_list import is_name, read_limited, read_name
 
 OWN_CLASSES: Mapping[str, type] = {
     **estimators.NETWORKS,
+    "pcbm_time": ConceptsInTime,
     "pcbm": ConceptBottleneck,
     "cav": LinearCAV,
     "bank": ConceptBank,

@@ -430,7 +430,7 @@ def cross_fitted(
     """
     bank: Any = model.bank_
     if hasattr(bank, "cross_distances_"):
-        values = (bank.cross_distances_ - bank.mean_) / bank.scale_
+        values = ((bank.cross_distances_ - bank.mean_) / bank.scale_)[:, : present.shape[1]]
         return values, present, np.ones(len(present), dtype=np.bool_)
     return model.train_values_, present[in_task], in_task
 

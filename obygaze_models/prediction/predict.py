@@ -21,6 +21,7 @@ from obygaze_features.store.group import rows_of
 from obygaze_features.store.records import StoredClip
 from obygaze_features.store.store import locate
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
@@ -267,7 +268,7 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     Parameters
     ----------
     model : Model
-        One that weights frames (``attention``), or one with concepts.
+        One that weighs frames (``attention``), or finds concepts in them (``pcbm_time``).
     stores : Store or sequence of Store
         With the array `frames` of the backbone that the model reads, or the tokens that it reads reduced.
 
@@ -276,9 +277,9 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     DataFrame
         `FRAME_COLUMNS`, one row a frame (or vector of reduced tokens), sorted by clip and time. For attention
         ``weight`` (a clip's add up to 1), ``evidence`` and ``contribution``, their product: a clip's
-        contributions and the model's bias add up to its logit. For concepts ``<concept>_value``, the frame's
-        signed distance to the concept's hyperplane in deviations of training clips, and ``<concept>_p``,
-        calibrated on clips. Empty where the clip is out of distribution.
+        contributions and the model's bias add up to its logit. For concepts ``<concept>_value``, what a clip
+        of this frame alone has, and ``<concept>_p``, calibrated on clips. Empty where the clip is out of
+        distribution.
 
     Raises
     ------
@@ -296,8 +297,8 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     """
     if not says_when(model):
         raise ModelError(
-            f"model {model.card.model} neither weighs frames nor knows concepts: "
-            "attention, pcbm_lr and bank say something of frames"
+            f"model {model.card.model} says nothing of frames: attention weighs them, and pcbm_time finds "
+            "concepts in them"
         )
     stores = [stores] if isinstance(stores, Store) else stores
     parts = [
@@ -311,7 +312,7 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
 
 def says_when(model: Model) -> bool:
     """Return whether a model has an output for single frames."""
-    return isinstance(model.estimator, AttentionPooling) or bool(model.concepts)
+    return isinstance(model.estimator, AttentionPooling | ConceptsInTime)
 
 
 def reads_frames(model: Model, store: Store) -> bool:
@@ -370,23 +371,24 @@ def _read_frames(
 def _of_clip(
     model: Model, clip: StoredClip, frames: NDArray[Any], times: NDArray[np.float64]
 ) -> pd.DataFrame:
-    attention = model.estimator if isinstance(model.estimator, AttentionPooling) else None
-    wide = frames.astype(np.float32)
+    estimator, wide = model.estimator, frames.astype(np.float32)[None]
     columns: dict[str, Any] = {
         "clip_id": clip.clip_id,
         "movie": clip.movie,
-        "frame": np.arange(len(wide)),
+        "frame": np.arange(len(frames)),
         "time_s": times,
         **dict.fromkeys(OF_ATTENTION, np.nan),
     }
-    far = bool(model.is_out_of_distribution(wide[None] if attention else wide.mean(axis=0)[None])[0])
-    if attention is not None and not far:
-        weights, evidence = attention.weights(wide[None])[0], attention.evidence(wide[None])[0]
+    far = bool(model.is_out_of_distribution(wide)[0])
+    if isinstance(estimator, AttentionPooling) and not far:
+        weights, evidence = estimator.weights(wide)[0], estimator.evidence(wide)[0]
         # One type, whatever clips are joined: those without a weight have NaN of float64.
         of_frames = (each.astype(np.float64) for each in (weights, evidence, weights * evidence))
         columns |= zip(OF_ATTENTION, of_frames, strict=True)
-    values, shares = model.concept_values(wide), model.concept_probabilities(wide)
-    for index, concept in enumerate(model.concepts):
-        columns[f"{concept}_value"] = values[:, index]
-        columns[f"{concept}_p"] = np.nan if far else shares[:, index]
+    if isinstance(estimator, ConceptsInTime):
+        values = estimator.frame_values(wide)[0]
+        shares = model.probabilities_of(values)
+        for index, concept in enumerate(model.concepts):
+            columns[f"{concept}_value"] = values[:, index]
+            columns[f"{concept}_p"] = np.nan if far else shares[:, index]
     return pd.DataFrame(columns)

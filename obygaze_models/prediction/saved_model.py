@@ -13,6 +13,7 @@ from scipy.special import expit
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.heads import Explanation
+from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.dataset import StoredClips
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.grouped_selection import scores_of
@@ -104,7 +105,10 @@ class Model:
 
     def concept_probabilities(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the probability [N, K] that each concept is in each clip, calibrated film by film."""
-        values = self.concept_values(X)
+        return self.probabilities_of(self.concept_values(X))
+
+    def probabilities_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the probability of each concept from its value [N, K], of a clip or a frame."""
         probabilities: NDArray[np.float64] = expit(
             self.concept_sigmoids[:, 0] * values + self.concept_sigmoids[:, 1]
         )
@@ -116,10 +120,10 @@ class Model:
 
         The larger of the two counts: the CAV says that the concept is there (a distance of 0 or more), and so
         does its calibrated probability. The hyperplane of a rare concept, midway between clips with and
-        without it, lies where it is there as seldom as among all clips.
+        without it, lies where it is there as seldom as among all clips. Concepts in time have no hyperplane.
         """
-        if not self.concepts:
-            return np.empty(0)
+        if not self.concepts or isinstance(self.estimator, ConceptsInTime):
+            return np.full(len(self.concepts), MORE_LIKELY)
         bank: Any = self.estimator if isinstance(self.estimator, ConceptBank) else self._bottleneck().bank_
         on_plane = -bank.mean_ / bank.scale_
         p: NDArray[np.float64] = expit(self.concept_sigmoids[:, 0] * on_plane + self.concept_sigmoids[:, 1])

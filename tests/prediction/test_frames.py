@@ -1,5 +1,6 @@
 """A kept model says of every frame what it adds: attention in unseen films, concepts in time."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film.score import traces_of
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError, DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.models.registry import BUILTIN_MODELS, find_models
 from obygaze_models.prediction.explain import explain, lines
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.predict import FRAME_COLUMNS, predict, predict_frames
@@ -43,9 +46,13 @@ def kept(tmp_path_factory):
         )
     )
     data = load_dataset(store, Manifest(clips, folder, codebook))
-    run = evaluate(data, ["attention", "pcbm_lr", "linear"], "hn_s")
-    names = ["attention", "pcbm_lr", "linear", "mean_frames", "max_frames"]
-    paths = save_models(run, data, names, folder / "models")
+    pcbm_time = replace(find_models(["pcbm_time"], BUILTIN_MODELS)[0], beside=())
+    specs = [*find_models(["attention", "pcbm_lr", "linear"], BUILTIN_MODELS), pcbm_time]
+    run = evaluate(data, specs, "hn_s")
+    names = ["attention", "pcbm_lr", "pcbm_time", "linear", "mean_frames", "max_frames"]
+    paths = save_models(
+        run, data, names, folder / "models", models=[*specs, *find_models(names[-2:], BUILTIN_MODELS)]
+    )
     left_out, _ = store_of(folder, X[~inside], movies[~inside], name="new")
     return SimpleNamespace(paths=paths, new=left_out, y=y[~inside], event=event[~inside], data=data)
 
@@ -73,11 +80,27 @@ def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(kept):
     np.testing.assert_allclose(known, logits.loc[known.index], atol=1e-5)
 
 
-def test_concepts_have_a_value_in_every_frame(kept):
-    frames = predict_frames(load_model(kept.paths["pcbm_lr"]), [kept.new])
+def test_concepts_in_time_are_kept_and_have_a_value_in_every_frame(kept, tmp_path):
+    model = load_model(kept.paths["pcbm_time"])
+    save_model(model, tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == kept.paths["pcbm_time"].read_bytes()
+    frames = predict_frames(model, [kept.new])
     assert frames["weight"].isna().all()
     assert frames["Body_value"].notna().all()
     assert len(frames) == len(kept.new.clips) * N_FRAMES
+    table = predict(model, [kept.new]).table.dropna(subset="Body_p")
+    added = table["Body_contribution"] + table["base_contribution"]
+    np.testing.assert_allclose(added, table["logit"], atol=1e-9)
+    # A clip of one frame alone has that frame's value.
+    one = kept.new["toy"].frames()[:1, :1].astype(np.float32)
+    np.testing.assert_allclose(model.estimator.frame_values(one)[:, 0], model.concept_values(one))
+    found = explain(model, [kept.new], table["clip_id"].iloc[0], {"Body": 0.95})
+    assert list(found.frames[0]) == ["time_s", "Body_value", "Body_p"]
+    assert lines(found, model)
+    steps = traces_of(model, "pcbm_time", kept.new, "film3", kept.new["toy"].clip_ids)
+    assert steps["Body_p"].notna().any()
+    bottleneck = load_model(kept.paths["pcbm_lr"])
+    assert traces_of(bottleneck, "pcbm_lr", kept.new, "film3", kept.new["toy"].clip_ids).empty
 
 
 @pytest.mark.parametrize("name", ["mean_frames", "max_frames"])
@@ -145,7 +168,8 @@ def test_a_model_that_knows_no_frames_and_stores_without_them_are_refused(kept, 
     bare = open_store(seal_arrays(tmp_path / "bare", dict.fromkeys(ids, "film9"), pooled, n_frames=N_FRAMES))
     for path, store, place in (
         (kept.paths["linear"], kept.new, "linear"),
-        (kept.paths["pcbm_lr"], bare, r"storage\.frames"),
+        (kept.paths["pcbm_lr"], kept.new, "pcbm_lr"),
+        (kept.paths["pcbm_time"], bare, r"storage\.frames"),
     ):
         with pytest.raises(ModelError, match=place):
             predict_frames(load_model(path), [store])

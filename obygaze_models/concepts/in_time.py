@@ -1,0 +1,301 @@
+"""Find concepts in time: which are in a clip and when, by channels that do not mix before the head.
+
+A concept that is there in 2 of 32 frames is lost in the mean over frames, and so is the order of two. Each
+concept gets a direction of frames, learnt from labels of whole clips, and of each clip two numbers: how
+strongly the concept is there at its best, and at what time. What needs two concepts at the same moment can't
+be seen (docs/when.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import logsumexp, softmax
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.concepts.bank import ConceptBank, Values, exchanged, presence
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.cav_fitting import Floats, refuse_constant
+from obygaze_models.concepts.heads import HeadName
+from obygaze_models.models.linear import CLIP, FrameReader, check_frames, safe_scale, standardise
+from obygaze_models.models.spec import ModelSpec
+
+Disturb = Literal["none", "concepts", "time"]
+
+SHRINKAGE = 0.05
+"""Share of the mean variance that is added to every variance before the covariance is inverted."""
+
+ROUNDS = 6
+"""How often frames are weighed anew by the direction last found."""
+
+LEARNING, PRESENCE, POSITION = 4.0, 2.0, 3.0
+"""Sharpness of the soft maximum over frames: of the weights that a direction is learnt with, of presence, and
+of the weights of position. Scores have a deviation of 1 within films."""
+
+N_FOLDS = 4
+"""Folds of movies for cross-fitted values, by movies' names in order."""
+
+BLOCK = 256
+"""Clips that are standardised at once."""
+
+
+class TimeBank(ConceptBank):
+    """Fit for each concept a direction of frames, and give its presence and position in clips.
+
+    The direction is a discriminant: the difference between frames of clips with the concept and of clips
+    without, less films' means, times the inverse of the covariance of frames within films. First all frames
+    of a clip count alike; then, six times over, they are weighed by the softmax of their scores along the
+    direction. Presence is a soft maximum of the scores, log(mean(exp(2 s))) / 2; position is the mean place
+    of frames from -1/2 to 1/2, weighed by softmax(3 s). A frame of NaN is absent.
+
+    Parameters
+    ----------
+    disturb : {"none", "concepts", "time"}
+        For controls: "concepts" exchanges presences between the clips of a movie, "time" takes positions of
+        frames in random order while fitting.
+    random_state : int
+        Seed of what is drawn.
+    values, concepts, clip
+        As of a `ConceptBank`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of float64, shape [K, D]
+        Directions in standardised features; along each, frames have a deviation of 1 within films.
+    frame_mean_, frame_scale_ : ndarray, shape [D]
+        Moments of all frames, by which they are standardised.
+    mean_, scale_ : ndarray, shape [2 K]
+        Moments of the training clips' presences and positions.
+    cross_distances_ : ndarray of float64, shape [N, 2 K]
+        Each training clip's presences and positions along directions fitted without its fold of movies. A
+        concept that a fold leaves with one class has no direction there, and 0 for both.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ConceptBank._parameter_constraints,
+        "disturb": [StrOptions({"none", "concepts", "time"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        values: Values = "standardised",
+        concepts: Sequence[str] | None = None,
+        clip: float | None = CLIP,
+        disturb: Disturb = "none",
+        random_state: int = 0,
+    ) -> None:
+        super().__init__("mean_difference", values=values, concepts=concepts, clip=clip)
+        self.disturb, self.random_state = disturb, random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Fit directions on frames X [N, F, D] and presences y [N, K], as `ConceptBank.fit`.
+
+        Raises
+        ------
+        ConceptError
+            A concept, named, is in all clips or in none.
+        """
+        self._validate_params()
+        frames, given = check_frames(X), np.asarray(y, np.float64)
+        columns = given.reshape(len(frames), -1)
+        movies = np.zeros(len(frames), np.intp) if groups is None else np.asarray(groups)
+        check_consistent_length(frames, columns, movies)
+        self.concepts_ = self._names(columns.shape[1], getattr(y, "columns", None))
+        present = np.column_stack(
+            [presence(name, column) for name, column in zip(self.concepts_, columns.T, strict=True)]
+        )
+        for name, column in zip(self.concepts_, present.T, strict=True):
+            refuse_constant(name, column)
+        if self.disturb == "concepts":
+            present = present[exchanged(movies, self.random_state)]
+        self.n_features_in_ = frames.shape[2]
+        with one_blas_thread():
+            self._learn(frames, present, np.unique(movies, return_inverse=True)[1])
+        self.rescale(self.cross_distances_)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute each clip's presences and positions: [N, 2 K]."""
+        values = summaries(self.frame_scores(X))
+        return values if self.values == "distance" else self._standardised(values)
+
+    def frame_scores(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute the score of each frame of X [N, F, D] for each concept [N, F, K]; NaN where absent."""
+        check_is_fitted(self)
+        frames = check_frames(X)
+        scores = np.empty((*frames.shape[:2], len(self.weights_)))
+        with one_blas_thread():
+            # Matrix libraries choose kernels by size: a clip at a time has the same bytes alone and together.
+            for clip, out in zip(frames, scores, strict=True):
+                out[:] = standardise(clip, self.frame_mean_, self.frame_scale_, self.clip) @ self.weights_.T
+        return scores
+
+    def _learn(self, frames: Floats, present: NDArray[np.float64], movies: NDArray[np.intp]) -> None:
+        """Fit the directions, and cross-fitted values."""
+        there = ~np.isnan(frames[..., 0])
+        n = there.sum()
+        mean = sum(np.nansum(block, axis=(0, 1), dtype=np.float64) for block in _blocks(frames)) / n
+        squares = sum(np.nansum((block - mean) ** 2, axis=(0, 1)) for block in _blocks(frames))
+        self.frame_mean_, self.frame_scale_ = safe_scale(mean, np.sqrt(squares / n), np.dtype(np.float32))
+        z = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip).astype(np.float32, copy=False)
+        z[~there] = 0
+        centres = np.empty((movies.max() + 1, z.shape[2]), np.float32)
+        folds = movies % N_FOLDS
+        scatters = np.zeros((N_FOLDS, z.shape[2], z.shape[2]))
+        for movie in range(len(centres)):
+            own = np.flatnonzero(movies == movie)
+            centres[movie] = z[own].sum(axis=(0, 1), dtype=np.float64) / there[own].sum()
+            for rows in np.array_split(own, -(-len(own) // BLOCK)):
+                z[rows] = block = (z[rows] - centres[movie]) * there[rows, :, None]
+                flat = block.reshape(-1, z.shape[2])
+                scatters[movie % N_FOLDS] += flat.T @ flat
+        kept = [
+            (folds == fold, folds != fold, scatters.sum(axis=0) - scatters[fold]) for fold in np.unique(folds)
+        ]
+        rng = np.random.default_rng(self.random_state)
+        self.cross_distances_ = np.empty((len(z), 2 * present.shape[1]))
+        for out, known, scatter in kept:
+            weights = _directions(z, there, np.where(known[:, None], present, np.nan), scatter)
+            scores = z[out] @ weights.T.astype(np.float32) + (centres @ weights.T)[movies[out], None]
+            scores[~there[out]] = np.nan
+            if self.disturb == "time":
+                order = rng.permuted(np.tile(np.arange(z.shape[1]), (len(scores), 1)), axis=1)
+                scores = np.take_along_axis(scores, order[..., None], axis=1)
+            self.cross_distances_[out] = summaries(scores)
+        self.weights_ = _directions(z, there, present, scatters.sum(axis=0))
+
+
+def _blocks(frames: Floats) -> list[Floats]:
+    return [frames[start : start + BLOCK] for start in range(0, len(frames), BLOCK)]
+
+
+def _directions(
+    z: Floats, there: NDArray[np.bool_], present: NDArray[np.float64], scatter: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Find a direction [K, D] for each concept from frames z [N, F, D], less films' means; absent ones are 0.
+
+    Clips of which `present` [N, K] is NaN do not count; of one class alone comes a direction of zeros.
+    """
+    n, d = scatter.trace(), scatter.shape[0]
+    known = ~np.isnan(present).all(axis=1)
+    covariance = scatter / max(there[known].sum(), 1)
+    covariance += SHRINKAGE * (n / max(there[known].sum(), 1)) / d * np.eye(d)
+    factor = cho_factor(covariance + (n == 0) * np.eye(d))
+    sides = [present == 1, present == 0]
+    sizes = [side.sum(axis=0) for side in sides]
+    both = np.minimum(*sizes) > 0
+    contrast = (sides[0] / np.maximum(sizes[0], 1) - sides[1] / np.maximum(sizes[1], 1)) * both
+    flat, weights = z.reshape(-1, d), np.zeros((present.shape[1], d), np.float32)
+    for _ in range(ROUNDS + 1):  # at first all frames have the same score
+        scores = (flat @ weights.T).reshape(*there.shape, -1)
+        pull = contrast[:, None] * softmax(np.where(there[..., None], LEARNING * scores, -np.inf), axis=1)
+        found = cho_solve(factor, (pull.reshape(len(flat), -1).T.astype(np.float32) @ flat).T.astype(float)).T
+        lengths = np.sqrt(np.einsum("kd,de,ke->k", found, covariance, found))
+        found /= np.where(lengths > 0, lengths, 1.0)[:, None]
+        weights = found.astype(np.float32)
+    return np.asarray(found, np.float64)
+
+
+def summaries(scores: Floats) -> NDArray[np.float64]:
+    """Compute presences and positions [N, 2 K] of frames' scores [N, F, K]; absent frames are NaN."""
+    wide = scores.astype(np.float64)
+    there = ~np.isnan(wide)
+    wide = np.where(there, wide, -np.inf)
+    n_frames = wide.shape[1]
+    place = np.linspace(-0.5, 0.5, n_frames) if n_frames > 1 else np.zeros(1)
+    present = (logsumexp(PRESENCE * wide, axis=1) - np.log(there.sum(axis=1))) / PRESENCE
+    return np.hstack([present, np.einsum("nfk,f->nk", softmax(POSITION * wide, axis=1), place)])
+
+
+@dataclass(eq=False, repr=False)
+class ConceptsInTime(FrameReader, ConceptBottleneck):
+    """Classify clips by their concepts and when these are, from frames.
+
+    A `ConceptBottleneck` on frames [N, F, D], whose head reads two values of each concept, presence and
+    position (`TimeBank`). What a concept contributes is the sum of both; `intervene` sets its presence.
+
+    Parameters
+    ----------
+    head, bank, residual, residual_C, inner_folds, random_state
+        As of a `ConceptBottleneck`; the head is sparse by default, and there is no residual.
+
+    Attributes
+    ----------
+    train_values_, centre_ : ndarray, shapes [N, 2 K] and [2 K]
+        Presences, then positions.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> frames, present = data.read("frames"), data.present[["Body", "Clothing"]]
+    >>> model = om.ConceptsInTime().fit(frames, data.levels == "S", data.movies, present=present)
+    >>> model.frame_values(frames).shape == (*frames.shape[:2], 2)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ConceptBottleneck._parameter_constraints,
+        "bank": [TimeBank, None],
+    }
+
+    _clip_ndim: ClassVar[int] = 2
+
+    head: HeadName | BaseEstimator = "elastic_net"
+
+    def frame_values(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute each frame's value on each concept [N, F, K]: the presence of a clip of this frame alone.
+
+        In the units of `concept_values`; NaN for absent frames.
+        """
+        check_is_fitted(self)
+        bank: Any = self.bank_
+        scores, k = bank.frame_scores(self._checked(X)), len(self.concepts_)
+        values: NDArray[np.float64] = (scores - bank.mean_[:k]) / bank.scale_[:k]
+        return values
+
+    def _given(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
+        frames = check_frames(X)
+        check_consistent_length(frames, y)
+        self.n_features_in_ = frames.shape[2]
+        return frames, np.asarray(y)
+
+    def _checked(self, X: ArrayLike) -> Any:
+        return self._frames(X)
+
+    def _new_bank(self) -> ConceptBank:
+        return TimeBank()
+
+
+def _spec(name: str, title: str, disturb: Disturb = "none", **about: Any) -> ModelSpec:
+    return ModelSpec(
+        name,
+        title,
+        lambda seed: ConceptsInTime(bank=TimeBank(disturb=disturb, random_state=seed), random_state=seed),
+        choose=None,
+        reads="frames",
+        uses=("groups", "present", "unlabelled"),
+        kinds=(),
+        control=disturb != "none",
+        **about,
+    )
+
+
+SPECS = (
+    _spec(
+        "pcbm_time",
+        "PCBM in time",
+        beside=("pcbm_lr", "attention", "attentive", "pcbm_time_unordered", "pcbm_time_shuffled"),
+    ),
+    _spec("pcbm_time_unordered", "PCBM in time, trained in random order", "time"),
+    _spec("pcbm_time_shuffled", "PCBM in time, shuffled concepts", "concepts"),
+)
