@@ -33,14 +33,14 @@ COMPUTE = ("device", "dtype", "tf32", "compiled", "clips_at_once", "same_device"
 """Parameters about how networks run."""
 OF_FRAMES = (
     *("n_frames", "sampling", "preset", "tokens", "track", "tf32", "compiled", "same_device", "engine"),
-    *("workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots"),
+    *("workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots", "keep_frames"),
 )
 """Parameters that mean nothing where no video is decoded."""
 GROUPS = {
     "Options that most people need": "backbone weights n device workers licence corpus store-version "
     "retry-failed dry-run",
-    "Frames, sound and what is stored of them": "sampling preset tokens track shots decoder strict timeout "
-    "hash-sources",
+    "Frames, sound and what is stored of them": "sampling preset tokens track shots keep-frames decoder "
+    "strict timeout hash-sources",
     "Networks": "dtype tf32 compile clips-at-once batch-size same-device",
     "Several GPUs, machines and jobs": "gpus engine shard limit",
     "The store": "append no-seal citation json",
@@ -191,6 +191,13 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     metavar="FILE.csv",
     help="Also find the shots of films whose windows are in MANIFEST, and write their table. Each frame is "
     "decoded once for both.",
+)
+@click.option(
+    "--keep-frames",
+    type=LOCAL,
+    metavar="FOLDER",
+    help="Keep sampled frames in FOLDER, as JPEG of at most 256 pixels at the short side, and read those in "
+    "it: later backbones need not decode. Features are those of the JPEGs.",
 )
 @click.option("--no-seal", is_flag=True, help="Do not seal; run 'obygaze store seal' later.")
 @click.option(

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from obygaze_features.extraction.decode_clips import DecodedClip, decode_clips, 
 from obygaze_features.extraction.decoders import load_decoder
 from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu
 from obygaze_features.extraction.job import Job
+from obygaze_features.extraction.keep_frames import keeping
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from obygaze_features.video import probe
 
@@ -101,7 +102,10 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     file. Decoding and networks overlap on a GPU and share the processor on a CPU.
     """
     began = min(time.process_time(), 60.0)  # imports and loading of networks, which the run repeats
-    tasks = job.tasks(clip_ids)
+    tasks = [
+        task if task.keep is None else replace(task, keep=replace(task.keep, writes=False))
+        for task in job.tasks(clip_ids)
+    ]
     paths = {task.path for task in tasks if task.path is not None}
     sizes = {path: path.stat().st_size for path in paths if path.is_file()}
     every = passes(tasks, workers)
@@ -117,7 +121,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         with suppress(VideoError, OSError):
             probe(path)  # of a file that was tried already, the index is there
         indexed = _now()
-        decoded = [clip for _, clip in decode_clips(some, load_decoder(job.decoder))]
+        decoded = [clip for _, clip in decode_clips(some, keeping(load_decoder(job.decoder)))]
         index += (indexed - before - index) / n_passes
         decode += _now() - indexed
         work.tried += len(some)

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -63,6 +63,26 @@ class Request(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """Where frames are kept between runs, of which `keep_frames` makes those that backbones see.
+
+    Parameters
+    ----------
+    prepares
+        Backbone name -> transform of its frames; those of the requests make what is kept.
+    decoder
+        The decoder's record.
+    writes
+        Keep frames that are decoded, not only read those that are kept.
+    """
+
+    folder: Path
+    prepares: Mapping[str, Prepare]
+    decoder: Mapping[str, str]
+    writes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class DecodeTask:
     """Input of a decode worker for one clip.
 
@@ -80,6 +100,8 @@ class DecodeTask:
         Also compute the SHA-256 of the file.
     sounds
         Backbone name -> the samples and what else it needs, of those that hear.
+    keep
+        Keep frames, and read those that are kept.
     """
 
     clip_id: str
@@ -90,6 +112,7 @@ class DecodeTask:
     strict: bool = False
     hash_source: bool = False
     sounds: Mapping[str, tuple[Hearing, Request]] = field(default_factory=dict)
+    keep: Keep | None = None
 
     def wishes(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
         """Return the distinct pairs of sampling and `prepare`, each shared by all backbones that need it."""
@@ -255,7 +278,9 @@ def _pictureless(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip
             continue
         try:
             source = _source(task.path, hashed=task.hash_source)
-            clip = DecodedClip(task.clip_id, "ok", source=source, remarks=_unread(task, task.path))
+            clip = DecodedClip(
+                task.clip_id, "ok", source=source, remarks=unread(task, probe(task.path).besides)
+            )
         except (VideoError, OSError) as error:
             clip = DecodedClip(task.clip_id, "failed", _reason(error))
         yield number, clip
@@ -410,13 +435,13 @@ def _clip(
         {name: prepared[wish_of(request)] for name, request in task.requests.items()},
         source=source,
         n_decoded=read[0].decoded,
-        remarks=(*(notes if read[0].status == "ok" else ()), *_unread(task, path)),
+        remarks=(*(notes if read[0].status == "ok" else ()), *unread(task, probe(path).besides)),
     )
 
 
-def _unread(task: DecodeTask, path: Path) -> tuple[str, ...]:
-    """Say what the file holds that no backbone takes."""
-    return tuple(UNREAD[name] for name in probe(path).besides if not (name == "sound" and task.sounds))
+def unread(task: DecodeTask, besides: Iterable[str]) -> tuple[str, ...]:
+    """Say what the file holds beside pictures that no backbone takes."""
+    return tuple(UNREAD[name] for name in besides if not (name == "sound" and task.sounds))
 
 
 def _prepared(frames: Frames[Pixels]) -> Prepared:

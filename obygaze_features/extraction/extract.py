@@ -60,6 +60,7 @@ def prepare(
     limit: int | None = None,
     sealing: bool = True,
     shots: Path | str | None = None,
+    keep_frames: Path | str | None = None,
     note: OnNote = warnings.warn,
     progress: ShowRows | bool | None = None,
 ) -> Extraction:
@@ -135,6 +136,7 @@ def prepare(
         hash_sources,
         tuple(recipe for recipe in recipes if recipe),
         decoder,
+        None if keep_frames is None else _folder_of_frames(local_path(keep_frames)),
     )
     if len({backbone.n_frames for backbone in job.backbones}) > 1:
         counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
@@ -158,6 +160,12 @@ def prepare(
         engine=partial(run_gpus if gpus else run_ray if engine == "ray" else run_local, **how),
         costs=partial(estimate_clips, job, workers=workers or usable_cores()),
     )
+
+
+def _folder_of_frames(folder: Path) -> Path:
+    if folder.exists() and not folder.is_dir():
+        raise ExtractError(f"{folder}: a file, and frames are kept in a folder; choose another")
+    return folder.absolute()
 
 
 def _table_of_shots(shots: Path | str | None, others: Sequence[str]) -> Path | None:
@@ -246,6 +254,9 @@ def extract(work: Extraction) -> Store:
     shots
         CSV file to write: the shots of the films whose windows the manifest holds, found on the frames that
         are decoded for the windows, each frame once.
+    keep_frames
+        Folder in which the sampled frames stay, at most 256 pixels at the short side and as JPEG, and from
+        which later calls read them. Features are those of these frames; None is the frames themselves.
     note
         Called with each message that is not an error.
     progress

@@ -4,14 +4,16 @@ import importlib.metadata
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from obygaze_features.backbones import Backbone, Hearing, load_backbone
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode_clips import DecodeTask, Request
+from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
+from obygaze_features.extraction.keep_frames import RECORD, to_jpeg
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
@@ -58,6 +60,8 @@ class Job:
         Recipe of each backbone; needed only by engines that build backbones in other processes.
     decoder
         Name of the decoder, as listed by `obygaze_features.extraction.decoders`.
+    keep_frames
+        Folder of frames that are kept, small and as JPEG, for later runs, and read; None reads exact frames.
 
     Raises
     ------
@@ -75,6 +79,7 @@ class Job:
     hash_sources: bool = False
     recipes: tuple[Recipe, ...] = ()
     decoder: str = PYAV
+    keep_frames: Path | None = None
 
     def __post_init__(self) -> None:
         names = [backbone.name for backbone in self.backbones]
@@ -83,6 +88,8 @@ class Job:
         for backbone in self.backbones:
             sent = (backbone.prepare, _in_worker(backbone), backbone.hears)
             pickled_for_workers(sent, f"backbone '{backbone.name}'")
+        if self.keep_frames is not None and all(backbone.hears is not None for backbone in self.backbones):
+            raise ExtractError(f"{self.keep_frames}: no backbone here takes frames that could be kept")
         for backbone in self.backbones if of_stills(self.manifest) else ():
             if backbone.n_frames != 1:
                 raise ExtractError(
@@ -133,6 +140,11 @@ class Job:
             else:
                 sounds[each.name] = each.hears, request
         clips = self.manifest.by_id
+        keep = None
+        if self.keep_frames is not None:
+            prepares = {name: request.prepare for name, request in requests.items()}
+            keep = Keep(self.keep_frames, prepares, self._decoder_record())
+            requests = {name: request._replace(prepare=to_jpeg) for name, request in requests.items()}
         return [
             DecodeTask(
                 clip_id,
@@ -143,6 +155,7 @@ class Job:
                 self.strict,
                 self.hash_sources,
                 sounds,
+                keep,
             )
             for clip_id in clip_ids
         ]
@@ -154,16 +167,19 @@ class Job:
 
     def _provenance(self, backbone: Backbone) -> dict[str, Any]:
         on_damage = "refuse" if self.strict else "what can be read, status partial"
-        decoder = decoder_record(self.decoder, stills=of_stills(self.manifest))
+        kept = {} if self.keep_frames is None or backbone.hears is not None else {"kept_frames": dict(RECORD)}
         return {
             "name": backbone.name,
             **backbone.provenance,
             "sampling": self.sampling(backbone).record(),
-            "decoder": {**decoder, "on_damage": on_damage},
+            "decoder": {**self._decoder_record(), "on_damage": on_damage, **kept},
             "software": _software(backbone),
             "commit": None,
             "contact": "",
         }
+
+    def _decoder_record(self) -> dict[str, str]:
+        return decoder_record(self.decoder, stills=of_stills(self.manifest))
 
 
 def _in_worker(backbone: Backbone) -> Any:

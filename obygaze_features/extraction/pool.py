@@ -21,6 +21,7 @@ from obygaze_features.extraction.decode_clips import (
 )
 from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.films import Films, KeptFrames, Pass, WorkQueue
+from obygaze_features.extraction.keep_frames import keeping
 from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.workers import Event, Parent, WorkerPool
 
@@ -188,6 +189,7 @@ def _decode(task: tuple[Pass, Path, Sequence[Path]], parent: Parent, *, decoder:
             list(decode_stretch((), path=film, stretch=ends, others=(), rests=rests))
     elif known:
         decode = partial(decode_with_av, known=known)
+    decode = keeping(decode, always=work.stretch is not None)
     for number, clip in decode_clips(work.tasks, decode):
         spent_s += clip.cpu_s
         parent.send((number, clip))

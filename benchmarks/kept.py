@@ -1,0 +1,156 @@
+"""Frames that are kept (`extract --keep-frames`): what reading them costs, and what features lose by them.
+
+Cost: what a decode worker does for 32 frames of a clip of 60 s and one network, CPU milliseconds, the least
+of runs in turn: exact frames; decoding and keeping them; reading those that are kept (the digest of the
+video, the file of frames, its JPEGs, the network's resizing, which all three do).
+
+Features: EfficientNet-Lite0 on real windows of 2 s, from exact and from kept frames: the cosine of a window's
+vectors, and the AUC, videos left out in turn, of a linear probe that tells windows that move more than the
+median one, by `descriptors` of the exact frames.
+
+    python benchmarks/kept.py [--videos FOLDER] [--seconds 60] [--repeats 5] [--check]
+
+With --check, exit code 1 if reading takes over a tenth of decoding, or the median cosine is below .97.
+"""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from decode_clips import VIDEOS, make
+from measure import arguments, in_turn, show, verdict
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from obygaze_features.backbones import load_backbone
+from obygaze_features.errors import VideoError
+from obygaze_features.extraction import Job
+from obygaze_features.extraction.decode_clips import DecodedClip, decode_clips, decode_with_av, passes
+from obygaze_features.extraction.encode import encode_batch
+from obygaze_features.extraction.keep_frames import keeping
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.video import index as video_index
+from obygaze_features.video import probe
+
+FRAMES, WINDOW_S, HOP_S, OF_WINDOW = 32, 2.0, 0.5, 8
+CLIPS = ("h264.mp4", "h264-1280x544.mp4")
+NETWORK = "efficientnet-lite0"
+MOST_OF_DECODING, LEAST_COSINE = 0.1, 0.97
+
+
+def worked(job: Job) -> list[DecodedClip]:
+    """Do what a decode worker does for all clips of a job, cold."""
+    video_index._tables.clear()
+    ids = [clip.clip_id for clip in job.manifest]
+    every = [decode_clips(some, keeping(decode_with_av)) for some in passes(job.tasks(ids), 1)]
+    return [clip for some in every for _, clip in some]
+
+
+def costs(folder: Path, repeats: int) -> list[dict[str, Any]]:
+    """Measure the three ways on clips of two sizes."""
+    rows = []
+    for number, name in enumerate(CLIPS):
+        manifest = Manifest((Clip("tt1-0", "tt1", name),), folder)
+        network, kept = (load_backbone(NETWORK, FRAMES),), folder / f"kept-{number}"
+        ways = {"exact": None, "kept anew": folder / "anew", "read": kept}
+        jobs = {way: Job(manifest, "kept", network, keep_frames=where) for way, where in ways.items()}
+        worked(jobs["read"])
+        works: dict[str, Callable[[], object]] = {
+            way: lambda job=job, way=way: (
+                forget(folder / "anew") if way == "kept anew" else None,
+                worked(job),
+            )
+            for way, job in jobs.items()
+        }
+        took = in_turn(works, repeats, least=True)
+        (file,) = (path for path in kept.rglob("*") if path.is_file())
+        row = {"clip": name, "kB a frame": file.stat().st_size / 1e3 / FRAMES}
+        row |= {f"{way}, CPU ms": 1e3 * took[way].cpu_s for way in works}
+        rows.append(row | {"read / exact": took["read"].cpu_s / took["exact"].cpu_s})
+    return rows
+
+
+def forget(folder: Path) -> None:
+    """Remove what was kept."""
+    for file in folder.rglob("*.frames"):
+        file.unlink()
+
+
+def windows(videos: Path) -> Manifest:
+    """Cut the videos into windows."""
+    clips = []
+    for path in sorted(videos.iterdir()):
+        try:
+            length_s = probe(path).duration_s
+        except VideoError:
+            continue
+        starts = np.arange(0, length_s - WINDOW_S, HOP_S).tolist()
+        clips += [Clip(f"{path.stem}-{s:05.1f}", path.stem, path.name, s, s + WINDOW_S) for s in starts]
+    return Manifest(tuple(clips), videos)
+
+
+def vectors(manifest: Manifest, name: str, kept: Path | None) -> dict[str, NDArray[np.float64]]:
+    """Return the pooled vector of each window that could be read."""
+    job = Job(manifest, "kept", (load_backbone(name, OF_WINDOW),), keep_frames=kept)
+    results = [result for clip in worked(job) for result in encode_batch(job.backbones, [clip])]
+    return {
+        result.clip_id: np.asarray(result.groups[name].arrays["pooled"], np.float64)
+        for result in results
+        if result.status != "failed"
+    }
+
+
+def auc(X: NDArray[np.float64], y: NDArray[np.bool_], videos: NDArray[np.str_]) -> float:
+    """Score every window by a probe trained on the other videos; the AUC within videos, the mean of them."""
+    found = []
+    for video in np.unique(videos):
+        out = videos == video
+        if 0 < y[out].sum() < out.sum():
+            probe_ = make_pipeline(StandardScaler(), LogisticRegression(C=1e-3, max_iter=2_000))
+            probe_.fit(X[~out], y[~out])
+            found.append(roc_auc_score(y[out], probe_.decision_function(X[out])))
+    return float(np.mean(found))
+
+
+def features(videos: Path, folder: Path) -> tuple[list[dict[str, Any]], float]:
+    """Compare the features; return a table, and the median cosine."""
+    manifest = windows(videos)
+    exact, kept = (vectors(manifest, NETWORK, where) for where in (None, folder / "windows"))
+    measured = vectors(manifest, "descriptors", None)
+    names = load_backbone("descriptors", OF_WINDOW).provenance["architecture"]["features"]
+    ids = sorted(exact)
+    moves = np.array([measured[each][names.index("motion")] for each in ids])
+    of = np.array([each.rpartition("-")[0] for each in ids])
+    y = np.concatenate([moves[of == video] > np.median(moves[of == video]) for video in np.unique(of)])
+    a, b = (np.array([some[each] for each in ids]) for some in (exact, kept))
+    cosine = (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    row = {"windows": len(ids), "median cosine": f"{np.median(cosine):.4f}", "least": f"{cosine.min():.4f}"}
+    row |= {f"AUC, {way}": f"{auc(X, y, of):.3f}" for way, X in (("exact", a), ("kept", b))}
+    return [row], float(np.median(cosine))
+
+
+def main() -> None:
+    """Measure and print two tables."""
+    asked = arguments(__doc__, videos=VIDEOS, seconds=60, repeats=5, check=False)
+    with tempfile.TemporaryDirectory() as name:
+        make(Path(name), CLIPS, asked.videos, asked.seconds)
+        rows = costs(Path(name), asked.repeats)
+        show(rows, title=f"{FRAMES} frames of a clip of {asked.seconds} s")
+        table, cosine = features(asked.videos, Path(name))
+        show(table, title=f"{NETWORK} on windows of {WINDOW_S:g} s")
+    wrong = [
+        f"{row['clip']}: reading is {row['read / exact']:.3f} of decoding"
+        for row in rows
+        if row["read / exact"] > MOST_OF_DECODING
+    ]
+    wrong += [f"the median cosine is {cosine:.4f}"] if cosine < LEAST_COSINE else []
+    verdict(wrong, check=asked.check)
+
+
+if __name__ == "__main__":
+    main()

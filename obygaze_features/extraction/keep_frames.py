@@ -1,0 +1,246 @@
+"""Keep the sampled frames of clips in a folder, small and as JPEG, so that later backbones need not decode.
+
+A clip's frames are one file, under the SHA-256 of its video, named by what they were sampled with. All
+backbones of a run see the JPEG, also those of the run that decodes: features do not depend on who was first.
+"""
+
+import json
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import PIL
+from numpy.typing import NDArray
+from PIL import Image
+
+from obygaze_features.backbones.resize import antialiased_resize, bicubic
+from obygaze_features.door import read_bytes
+from obygaze_features.errors import ObygazeError
+from obygaze_features.extraction.decode_clips import (
+    UNREAD,
+    DecodedClip,
+    DecodeTask,
+    Keep,
+    Pixels,
+    Prepared,
+    unread,
+    wish_of,
+)
+from obygaze_features.extraction.decoders import Decode
+from obygaze_features.io import make_folder, sha256_of, write_whole
+from obygaze_features.video import Sampling, file_digest, probe
+
+SHORT, QUALITY = 256, 95
+RECORD = {
+    "resize": f"shortest edge to {SHORT} at most, pillow-bicubic",
+    "codec": f"JPEG, quality {QUALITY}, 4:4:4",
+    "pillow": PIL.__version__,
+}
+"""What frames are that are kept, for the provenance."""
+VERSION = 1
+DAMAGED = "its kept frames were damaged, or not ours: decoded again"
+
+
+class _Header(msgspec.Struct):
+    """First lines of a file of frames: what is known of the clip, and the bytes of each frame."""
+
+    status: Literal["ok", "partial"]
+    reason: str
+    source: dict[str, Any]
+    remarks: list[str]
+    besides: list[str]
+    index: list[int]
+    time_s: list[float]
+    sizes: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Frames of a clip by one rule: JPEG, and what else is known of them."""
+
+    header: _Header
+    jpegs: Sequence[bytes]
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> "_Kept":
+        """Read a file; a ValueError if it is not whole."""
+        digest, _, rest = data.partition(b"\n")
+        if digest.decode() != sha256_of(rest):
+            raise ValueError("another digest")
+        line, _, pictures = rest.partition(b"\n")
+        header = msgspec.json.decode(line, type=_Header)
+        ends = np.cumsum([0, *header.sizes]).tolist()
+        if not len(header.sizes) == len(header.index) == len(header.time_s) or ends[-1] != len(pictures):
+            raise ValueError("another number of frames")
+        return cls(header, [pictures[start:end] for start, end in pairwise(ends)])
+
+    def to_bytes(self) -> bytes:
+        rest = b"".join([msgspec.json.encode(self.header), b"\n", *self.jpegs])
+        return sha256_of(rest).encode() + b"\n" + rest
+
+
+def to_jpeg(frame: Pixels) -> NDArray[Any]:
+    """Make of a frame, uint8 [H, W, 3], a small JPEG: an array of no axis that holds bytes."""
+    height, width = frame.shape[:2]
+    if (short := min(height, width)) > SHORT:
+        size = height * SHORT // short, width * SHORT // short
+        frame = antialiased_resize(frame, size, (0, 0, *size), bicubic, 2.0)
+    buffer = BytesIO()
+    Image.fromarray(frame).save(buffer, "JPEG", quality=QUALITY, subsampling=0)
+    return np.array(buffer.getvalue(), object)
+
+
+def from_jpeg(data: bytes) -> Pixels:
+    """Decode a JPEG as RGB, uint8 [h, w, 3]."""
+    with Image.open(BytesIO(data), formats=("JPEG",)) as picture:
+        return np.array(picture)
+
+
+def keeping(decode: Decode, *, always: bool = False) -> Decode:
+    """Let a decoder's tasks with `keep` read what is kept, and keep what the decoder gives for the others.
+
+    Parameters
+    ----------
+    always
+        Call the decoder also if all is kept, for it gives more than clips.
+    """
+
+    def read_or_decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
+        if not tasks or tasks[0].keep is None:
+            yield from decode(tasks)
+            return
+        video = _Video(tasks[0].path, tasks[0].keep)
+        left, damaged = [], set()
+        for number, task in enumerate(tasks):
+            try:
+                clip = video.clip(task, video.read(task))
+            except FileNotFoundError:
+                left.append(number)
+            except Exception:  # noqa: BLE001 - damage takes many forms, and the video is there
+                left.append(number)
+                damaged.add(number)
+            else:
+                yield number, clip
+        if not left and not always:
+            return
+        for place, clip in decode([tasks[number] for number in left]):
+            number, task = left[place], tasks[left[place]]
+            if clip.status == "failed":
+                yield number, clip
+                continue
+            kept = _kept(task, clip)
+            said = [DAMAGED] if number in damaged else []
+            remarks = (*clip.remarks, *said, *video.keep_frames(task, kept))
+            whole = video.clip(task, kept)
+            yield number, replace(whole, n_decoded=clip.n_decoded, remarks=remarks, source=clip.source)
+
+    return read_or_decode
+
+
+class _Video:
+    """A video, and where its frames are kept."""
+
+    def __init__(self, path: Path | None, keep: Keep) -> None:
+        self.path, self.keep = path, keep
+        self.digest, self.state = "", None
+        if path is not None:
+            with suppress(OSError, ObygazeError):  # the decoder says what is wrong with it
+                self.state = self._state()
+                self.digest = file_digest(path)
+
+    def _state(self) -> tuple[int, int] | None:
+        status = None if self.path is None else self.path.stat()
+        return status and (status.st_size, status.st_mtime_ns)
+
+    def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
+        """Name the file of a clip's frames by all that they depend on."""
+        span = task.start_s, task.end_s
+        made = [VERSION, RECORD, self.keep.decoder, task.strict, span, sampling.record()]
+        return self.keep.folder / self.digest / f"{sha256_of(json.dumps(made).encode())[:32]}.frames"
+
+    def read(self, task: DecodeTask) -> dict[Sampling, _Kept]:
+        """Read the frames of a clip by all rules.
+
+        Raises
+        ------
+        FileNotFoundError
+            They are not kept.
+        """
+        if not self.digest:
+            raise FileNotFoundError
+        return {
+            sampling: _Kept.of_bytes(read_bytes(self._file(task, sampling), within=self.keep.folder))
+            for sampling in _samplings(task)
+        }
+
+    def keep_frames(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> list[str]:
+        """Keep the frames of a clip; return what is to be said."""
+        if not self.keep.writes or not self.digest:
+            return []
+        try:
+            for sampling, each in kept.items():
+                if self._state() == self.state:  # else it was another video that was decoded
+                    file = self._file(task, sampling)
+                    make_folder(file.parent)
+                    write_whole(file, each.to_bytes(), links=False)
+        except OSError as error:
+            return [f"its frames could not be kept: {error.strerror or error}"]
+        return []
+
+    def clip(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> DecodedClip:
+        """Prepare the kept frames of a clip for all backbones."""
+        headers = [each.header for each in kept.values()]
+        pictures = {sampling: [from_jpeg(data) for data in each.jpegs] for sampling, each in kept.items()}
+        shared: dict[Hashable, Prepared] = {}
+        frames = {}
+        for name, request in task.requests.items():
+            prepare, header = self.keep.prepares[name], kept[request.sampling].header
+            wish = wish_of(request._replace(prepare=prepare))
+            if wish not in shared:
+                images = np.stack([prepare(picture) for picture in pictures[request.sampling]])
+                shared[wish] = Prepared(images, np.array(header.index, np.int64), np.array(header.time_s))
+            frames[name] = shared[wish]
+        said = [remark for header in headers for remark in header.remarks]
+        return DecodedClip(
+            task.clip_id,
+            "partial" if any(header.status == "partial" for header in headers) else "ok",
+            "; ".join(dict.fromkeys(header.reason for header in headers if header.reason)),
+            frames,
+            source={**headers[0].source, **({"sha256": self.digest} if task.hash_source else {})},
+            remarks=tuple(dict.fromkeys([*said, *unread(task, headers[0].besides)])),
+        )
+
+
+def _samplings(task: DecodeTask) -> dict[Sampling, str]:
+    """Map the rules by which frames of a clip are taken to a backbone that takes them."""
+    return {request.sampling: name for name, request in task.requests.items()}
+
+
+def _kept(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
+    """Make of what a decoder gave what is kept."""
+    besides = []
+    if task.path is not None:
+        with suppress(ObygazeError):  # a decoder may read other files than ours
+            besides = list(probe(task.path).besides)
+    kept = {}
+    for sampling, name in _samplings(task).items():
+        frames = clip.frames[name]
+        jpegs = frames.images.tolist()
+        header = _Header(
+            "ok" if clip.status == "ok" else "partial",
+            clip.reason,
+            {field: value for field, value in clip.source.items() if field != "sha256"},
+            [remark for remark in clip.remarks if remark not in UNREAD.values()],
+            besides,
+            frames.frame_index.tolist(),
+            frames.time_s.tolist(),
+            list(map(len, jpegs)),
+        )
+        kept[sampling] = _Kept(header, jpegs)
+    return kept
