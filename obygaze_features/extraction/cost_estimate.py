@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,10 +102,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     file. Decoding and networks overlap on a GPU and share the processor on a CPU.
     """
     began = min(time.process_time(), 60.0)  # imports and loading of networks, which the run repeats
-    tasks = [
-        task if task.keep is None else replace(task, keep=replace(task.keep, writes=False))
-        for task in job.tasks(clip_ids)
-    ]
+    tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
     sizes = {path: path.stat().st_size for path in paths if path.is_file()}
     every = passes(tasks, workers)
@@ -121,7 +118,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         with suppress(VideoError, OSError):
             probe(path)  # of a file that was tried already, the index is there
         indexed = _now()
-        decoded = [clip for _, clip in decode_clips(some, keeping(load_decoder(job.decoder)))]
+        decoded = [clip for _, clip in decode_clips(some, keeping(load_decoder(job.decoder), writes=False))]
         index += (indexed - before - index) / n_passes
         decode += _now() - indexed
         work.tried += len(some)

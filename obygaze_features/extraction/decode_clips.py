@@ -72,14 +72,11 @@ class Keep:
         Backbone name -> transform of its frames; those of the requests make what is kept.
     decoder
         The decoder's record.
-    writes
-        Keep frames that are decoded, not only read those that are kept.
     """
 
     folder: Path
     prepares: Mapping[str, Prepare]
     decoder: Mapping[str, str]
-    writes: bool = True
 
 
 @dataclass(frozen=True, slots=True)

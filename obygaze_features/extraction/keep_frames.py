@@ -102,13 +102,15 @@ def from_jpeg(data: bytes) -> Pixels:
         return np.array(picture)
 
 
-def keeping(decode: Decode, *, always: bool = False) -> Decode:
+def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
     """Let a decoder's tasks with `keep` read what is kept, and keep what the decoder gives for the others.
 
     Parameters
     ----------
     always
         Call the decoder also if all is kept, for it gives more than clips.
+    writes
+        Keep frames that are decoded, not only read those that are kept.
     """
 
     def read_or_decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
@@ -136,7 +138,7 @@ def keeping(decode: Decode, *, always: bool = False) -> Decode:
                 continue
             kept = _kept(task, clip)
             said = [DAMAGED] if number in damaged else []
-            remarks = (*clip.remarks, *said, *video.keep_frames(task, kept))
+            remarks = (*clip.remarks, *said, *(video.keep_frames(task, kept) if writes else ()))
             whole = video.clip(task, kept)
             yield number, replace(whole, n_decoded=clip.n_decoded, remarks=remarks, source=clip.source)
 
@@ -181,7 +183,7 @@ class _Video:
 
     def keep_frames(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> list[str]:
         """Keep the frames of a clip; return what is to be said."""
-        if not self.keep.writes or not self.digest:
+        if not self.digest:
             return []
         try:
             for sampling, each in kept.items():
