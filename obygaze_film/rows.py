@@ -16,6 +16,7 @@ from obygaze_features.manifest import (
     Account,
     FilmPart,
     Problems,
+    RawSpan,
     find_film,
     name_hint,
     read_parts,
@@ -389,8 +390,14 @@ def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float,
         return [(line.start_s, line.end_s, line.text) for line in said], account.line()
     from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
 
-    lines = read_subtitle_track(path)
-    return lines, f"{path.name}: {len(lines):,} subtitles of its first text track"
+    account = Account(path, "its first text track")
+    records = [
+        RawSpan(f"line {n}, {text[:40]!r}", start, end, text)
+        for n, (start, end, text) in enumerate(read_subtitle_track(path), start=1)
+    ]
+    lines = [(span.start_s, span.end_s, span.text) for span in account.spans(records)]
+    account.used = len(lines)
+    return lines, account.line()
 
 
 def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]:

@@ -64,6 +64,7 @@ from .projection import project as project
 from .projection import sweep as sweep
 from .projection import windows as windows
 from .spans.given import Account as Account
+from .spans.given import RawSpan as RawSpan
 from .spans.instant import frame_label as frame_label
 from .spans.instant import frame_rate as frame_rate
 from .spans.instant import time_code as time_code

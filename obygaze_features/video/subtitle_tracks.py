@@ -1,5 +1,6 @@
 """Read the subtitles that a film holds as text; files of subtitles are read by `manifest.read_subtitles`."""
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,9 @@ Line = tuple[float, float, str]
 def read_subtitle_track(path: Path) -> list[Line]:
     """Read the first text track of a film in time order, on the time line of its pictures.
 
+    All of it: a line that ends before the first picture begins below zero, one without a duration ends where
+    it begins, and one without a time has NaN.
+
     Raises
     ------
     VideoError
@@ -35,7 +39,7 @@ def read_subtitle_track(path: Path) -> list[Line]:
     try:
         with opened(path) as source:
             found = [
-                (start + offset_s, end + offset_s, text)
+                (_from_first_picture(start + offset_s, end + offset_s), end + offset_s, text)
                 for offset_s, packet in _placed(source)
                 for start, end, text in _lines(packet)
             ]
@@ -43,7 +47,12 @@ def read_subtitle_track(path: Path) -> list[Line]:
         raise VideoError(f"its subtitles cannot be read ({first_line(error)})", path) from error
     if not found:
         raise VideoError("it has no subtitles that are text", path)
-    return sorted((line for line in found if line[0] >= 0), key=lambda line: line[0])
+    return sorted(found, key=lambda line: line[0])
+
+
+def _from_first_picture(start_s: float, end_s: float) -> float:
+    """Begin a line that is still shown when the pictures begin with them."""
+    return 0.0 if start_s < 0 < end_s else start_s
 
 
 def _placed(source: Source) -> Iterator[tuple[float, Any]]:
@@ -63,10 +72,11 @@ def _placed(source: Source) -> Iterator[tuple[float, Any]]:
 
 def _lines(packet: Any) -> Iterator[Line]:
     """Yield what a packet shows, with its own times."""
+    tick = math.nan if packet.pts is None else float(packet.time_base or math.nan)
     text = " ".join(_plain(rect.dialogue.decode("utf-8", "replace")) for rect in packet.decode()).strip()
-    if text and packet.pts is not None and packet.duration and packet.time_base is not None:
-        start = float(packet.pts * packet.time_base)
-        yield start, start + float(packet.duration * packet.time_base), text
+    if text:
+        start = (packet.pts or 0) * tick
+        yield start, start + (packet.duration or 0) * tick, text
 
 
 def _plain(text: str) -> str:

@@ -1,5 +1,7 @@
 """What people wrote in ELAN becomes clips; what a model wrote never does."""
 
+import re
+
 import pytest
 
 from obygaze_features.errors import ManifestError
@@ -46,6 +48,17 @@ def test_an_untouched_export_gives_no_clips(tmp_path, untouched):
     imported = import_spans([tmp_path / "film.eaf"], tmp_path)
     assert len(imported.manifest) == 0
     assert any("left out 8 tiers" in notice for notice in imported.notices)
+
+
+@pytest.mark.parametrize("tag", ["ANNOTATION", "ALIGNABLE_ANNOTATION"])
+def test_what_is_no_annotation_of_elan_is_counted(tmp_path, untouched, tag):
+    whole = ALIGNED.format(0, 0, 1, "S")
+    other = re.sub(rf"(</?){tag}\b", r"\1REMARK", whole)
+    text = written_on(untouched, concepts=())
+    assert whole in text
+    (tmp_path / "film.eaf").write_text(text.replace(whole, other), encoding="utf-8")
+    (account,) = import_spans([tmp_path / "film.eaf"], tmp_path).accounts
+    assert any("REMARK" in where for where, _ in account.left_out)
 
 
 def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):

@@ -23,6 +23,8 @@ DECIDED: Mapping[str, str] = {DECIDED_LEVEL: "levels", DECIDED_CONCEPTS: "concep
 DECIDED_ON = "decided_on"
 """Column of when a document with decisions was saved."""
 
+ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
+
 MODEL = "obygaze"
 """Begins the names of tiers and of header properties that a model's export wrote."""
 
@@ -57,7 +59,10 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
     for tier, name in zip(tiers, ids, strict=True):
         if name not in chosen:
             continue
-        for node in tier.findall("ANNOTATION/*"):
+        for node in (inner for child in tier for inner in (child if child.tag == "ANNOTATION" else [child])):
+            if node.tag not in ANNOTATIONS:
+                yield RawSpan(f"<{node.tag}> on tier {name!r}", why="it is no annotation of ELAN")
+                continue
             start, end, above, who = times.of(node, tier)
             own = node.get("ANNOTATION_ID", "")
             text = " ".join((node.findtext("ANNOTATION_VALUE") or "").split())
