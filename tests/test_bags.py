@@ -78,6 +78,7 @@ def test_a_bag_with_a_window_that_was_read_in_part_is_counted(windows, tmp_path)
     assert om.load_bags(of.open_store(sealed), cut).counts["partial"] == 1
 
 
+@pytest.mark.long  # simulates
 def test_an_event_in_one_window_of_a_bag_is_found_by_attention_over_windows(windows):
     store, manifest = windows
     run = om.evaluate(om.load_bags(store, manifest), ["linear", "attention"], "en_s")

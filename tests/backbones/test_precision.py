@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.later import later
 
 torch = later("torch")
@@ -52,6 +54,7 @@ for prelude in sys.argv[1].strip().splitlines():
 """
 
 
+@pytest.mark.long  # in processes of their own
 def test_set_elsewhere_before_or_after_it_never_fails_and_is_put_back():
     command = [sys.executable, "-W", "error", "-c", SCRIPT, PRELUDES]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

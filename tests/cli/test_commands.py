@@ -462,7 +462,7 @@ demo --out in/films.csv
     2 | is not an obygaze demo
 """,
 }
-SLOW = {"networks"}
+SLOW = {"networks", "zoo"}
 
 
 def contents(folder):

@@ -47,6 +47,7 @@ def data(tmp_path_factory):
     return om.load_dataset(stores, of.Manifest(tuple(clips), folder)).named(["visual", "heard"])
 
 
+@pytest.mark.long  # simulates
 def test_concepts_of_both_modalities_are_worth_more_than_of_each(data):
     run = om.evaluate(data, om.fused_by_concepts(data), "en_s")
     rows = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]

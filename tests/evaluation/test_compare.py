@@ -73,6 +73,7 @@ def test_the_difference_is_the_mean_over_movies_of_the_movies_differences(strong
         assert row["difference"] == pytest.approx(row["a"] - row["b"])
 
 
+@pytest.mark.long  # simulates
 def test_two_models_of_equal_strength_are_not_told_apart():
     low = 0
     for noise in range(20):

@@ -64,6 +64,7 @@ def test_a_planted_direction_beats_every_baseline(run, model):
     assert pooled(run, "f1_pos")[model] > constant + 0.1
 
 
+@pytest.mark.long  # simulates
 def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_planted):
     """8 data sets of 240 clips: the mean has a standard error of about .015."""
     found = [

@@ -108,6 +108,7 @@ def test_a_movie_of_one_clip_has_no_chance_and_is_no_finding():
     assert alone["p"].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.long  # simulates
 def test_smooth_scores_that_know_nothing_are_not_above_chance():
     """Chance of frames in random order: the interval of AP is wholly above it in .28 of these."""
     (row,) = frames.ROWS

@@ -40,6 +40,7 @@ def table(path, data, *, cuts=lambda positive, n: 5.0 * positive + n % 3, extra=
     return path
 
 
+@pytest.mark.long  # simulates
 def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data, tmp_path):
     measured, _ = with_variables(data, table(tmp_path / "v.csv", data))
     run = om.evaluate(measured, ["linear"], "en_s")

@@ -124,6 +124,7 @@ def test_killed_and_resumed_it_is_the_same_and_measured_stretches_are_kept(film,
     assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
 
 
+@pytest.mark.long  # decodes a film twice
 def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp_path):
     notes: list[str] = []
     work = prepare(

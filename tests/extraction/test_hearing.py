@@ -51,6 +51,7 @@ def statuses(store):
     return {clip.clip_id: (clip.status, clip.absent.get("sound", "")) for clip in store.clips}
 
 
+@pytest.mark.long  # decodes films
 def test_a_clip_without_sound_is_absent_where_others_have_it(both):
     found = statuses(both)
     assert found["full-1"] == ("ok", "")
@@ -122,6 +123,7 @@ def test_a_network_hears_through_the_same_door(manifest, tmp_path):
     assert of.verify(store, "full").ok
 
 
+@pytest.mark.long  # decodes films
 def test_shots_are_found_on_frames_decoded_once_where_nothing_is_seen(tmp_path):
     frames = (np.full((48, 64, 3), 40 + 120 * (n // 100 % 2), np.uint8) for n in range(400))
     film = write_film(tmp_path / "film.mp4", {"eng": tone(330, 16.0)}, seconds=16.0, pictures=frames)

@@ -118,6 +118,7 @@ def test_only_the_new_clips_are_extracted_and_licence_and_corpus_are_kept(here, 
     assert verify(store, "full").ok
 
 
+@pytest.mark.long  # extracts twice
 def test_a_stage_that_is_wholly_sealed_makes_way_for_the_next_version_and_no_other_does(here, obygaze):
     def extract(clips, *words):
         rows = (here / "new.csv").read_text(encoding="utf-8").splitlines(keepends=True)

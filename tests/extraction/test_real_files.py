@@ -25,6 +25,7 @@ def sealed(videos, obygaze):
     return videos / document["store"]
 
 
+@pytest.mark.long  # decodes every real file
 def test_every_clip_ends_ok_or_with_a_reason_that_a_person_understands(sealed):
     rows = {row["clip"]: row for row in rows_of(sealed / "data" / "clips.csv")}
     assert {clip for clip, row in rows.items() if row["status"] == "ok"} == {

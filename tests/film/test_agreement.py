@@ -126,6 +126,7 @@ def people(segments):
     }
 
 
+@pytest.mark.long  # simulates
 def test_two_annotators_of_mobygaze_agree_as_far_as_the_ceilings_say(people):
     """Annotator 1 against annotator 2, segments that touch as one; rounded, film.md's figures."""
     first = {movie: both["annotator1"] for movie, both in people.items()}
@@ -152,6 +153,7 @@ def test_two_annotators_of_mobygaze_agree_as_far_as_the_ceilings_say(people):
     assert all(f"{value:.2f}" in text for value in pages.values())
 
 
+@pytest.mark.long  # simulates
 def test_precision_rises_with_planted_signal_and_a_shifted_timeline_stays_flat(people):
     people = dict(list(people.items())[:6])
     rng = np.random.default_rng(1)

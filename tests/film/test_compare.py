@@ -45,6 +45,7 @@ def ends(estimate):
     return np.array([estimate.value, estimate.low, estimate.high])
 
 
+@pytest.mark.long  # simulates
 def test_the_planted_rate_is_held_as_often_as_said_by_good_useless_and_wrong_models():
     """`benchmarks/planted/films.py` has all designs; 200 data sets are good to .015."""
     widths = {}

@@ -100,6 +100,7 @@ def test_an_event_that_the_corpus_lacks_is_learnt_and_recorded(tmp_path, trained
     assert all(film.model().is_trained_on for film in read_films([tmp_path / "learnt"]))
 
 
+@pytest.mark.long  # simulates
 def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained, capsys):
     scored = []
     for seed, movie in enumerate(("n0", "n1")):

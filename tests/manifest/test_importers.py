@@ -174,6 +174,7 @@ def test_a_broken_segment_is_refused_with_its_line(tmp_path, row, what):
         import_mobygaze(moby_file(tmp_path, moby_row(0), row), tmp_path)
 
 
+@pytest.mark.long  # reads the whole of it
 def test_the_record_sets_of_mobygazes_metadata_hold_what_its_columns_say(shared_data, tmp_path):
     """Recounted with csv alone: subtitles that are not blank, and names of concepts in a cell."""
     folder = shared_data / "mobygaze"

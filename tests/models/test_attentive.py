@@ -95,6 +95,7 @@ def test_the_kept_probe_scores_as_the_one_that_was_trained(clips):
 
 # --- what it finds
 # ---------------------------------------------------------------------------
+@pytest.mark.long  # simulates
 def test_an_event_of_three_frames_is_found_where_the_mean_knows_nothing():
     X, y, movies, event = planted_frames(n_per_movie=60)
     train, positive = movies < 10, (movies >= 10) & (y == 1)
@@ -129,6 +130,7 @@ def planted(tmp_path_factory):
     return store_of(tmp_path_factory.mktemp("tokens"), 1568)
 
 
+@pytest.mark.long  # simulates
 def test_a_single_token_among_1568_is_found(planted):
     _, data, place, y = planted
     tokens, train = data.read("tokens", stream=True), data.movies != "film3"

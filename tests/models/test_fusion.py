@@ -70,6 +70,7 @@ def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
     assert 0.35 < found["linear:noise"] < 0.65
 
 
+@pytest.mark.long  # simulates
 def test_of_three_each_is_left_out_in_turn(evaluated):
     found = auc(evaluated("late", "seen", "heard", "noise"))
     assert {name for name in found if name.startswith("linear")} == {

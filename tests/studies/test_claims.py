@@ -119,6 +119,7 @@ def annotated(rng, rates, n_movies=12, n_per_movie=60):
     return Manifest(tuple(clips), Path())
 
 
+@pytest.mark.long  # simulates
 def test_planted_rates_are_told_from_equal_ones_whatever_films_do():
     rng = np.random.default_rng(0)
     equal, moved = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]

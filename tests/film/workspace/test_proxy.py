@@ -70,6 +70,7 @@ def test_times_are_the_films(tmp_path, monkeypatch):
     assert seen == sorted(seen)
 
 
+@pytest.mark.long  # transcodes films
 @pytest.mark.parametrize("name", ["flipping_a_pancake.mkv", "test.avi"])
 def test_real_files(tmp_path, shared_data, name):
     film = shared_data / "videos" / name

@@ -220,6 +220,7 @@ def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
         assert "window" not in json.loads(served.ask("GET", f"/film/0/next?who=EF&n={n}")[1])
 
 
+@pytest.mark.long  # transcodes a film
 def test_a_copy_that_browsers_do_not_play_is_made_and_sent_in_parts(serve, copied, shared_data, monkeypatch):
     film = shared_data / "videos" / "flipping_a_pancake.mkv"
     monkeypatch.setattr(proxy, "cache_folder", lambda: copied[0] / "cache")

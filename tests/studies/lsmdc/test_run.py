@@ -112,6 +112,7 @@ def kill_after(monkeypatch):
     return arm
 
 
+@pytest.mark.long  # trains, is stopped, trains again
 def test_killed_again_and_again_it_ends_with_the_same_bytes(whole, settings, kill_after):
     given = settings(save_every=1, resume=True)
     for _ in range(30):
@@ -128,6 +129,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(whole, settings, kil
     assert [name for name in wanted if found[name] != wanted[name]] == []
 
 
+@pytest.mark.long  # trains, is stopped, trains again
 def test_stopped_on_request_it_saves_and_resumes_to_the_same_bytes(whole, settings):
     given = settings(save_every=1, resume=True)
     asked = iter([False, False, False, False, True])  # after 3 steps, an epoch, step 4 of 6

@@ -103,6 +103,7 @@ def test_chunks_change_nothing(oracle, chunk):
     assert furthest(found, oracle.load("after_3_steps")) <= 2e-6
 
 
+@pytest.mark.long  # simulates
 def test_published_arithmetic_is_near_the_originals_mixed_one(oracle):
     found, losses, _, optimiser = three_steps(oracle, arithmetic="published", lr=1e-4, scale=1e-3)
     wanted = oracle.run["original dtypes at the published rates"]["loss"]

@@ -83,6 +83,7 @@ def test_the_perceptrons_f1_is_the_originals_within_its_spread(results, original
             assert found.max() <= theirs[..., place].max() + 0.05
 
 
+@pytest.mark.long  # tables of the paper
 def test_the_heads_f1_is_the_originals(results, original):
     """From features to CAVs to heads: equal to the last digit, on CAVs against all as the original stored."""
     for kind, model in (("tree", "pcbm_dt|all"), ("logistic", "pcbm_lr|all")):
@@ -117,6 +118,7 @@ def test_the_elected_cavs_and_their_f1_are_the_originals(results, original):
         assert found["f1_pos"].tolist() == pytest.approx(sides["test"], abs=1e-12)
 
 
+@pytest.mark.long  # tables of the paper
 def test_table_2_prints_every_cells_leak_and_the_published_figures_beside_ours(results):
     report = table2.paper_report([results])
     compact, *cells = report.blocks

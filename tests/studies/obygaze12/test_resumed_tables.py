@@ -63,6 +63,7 @@ def test_a_killed_run_keeps_its_tables_and_resumes_to_the_same_bytes(inputs, tmp
     assert not (tmp_path / "cut.partial").exists()
 
 
+@pytest.mark.long  # tables of all models
 def test_what_was_left_from_other_inputs_is_not_resumed(inputs, tmp_path, monkeypatch):
     def kill(*_, **__):
         raise KeyboardInterrupt

@@ -67,6 +67,7 @@ def learnt():
     return planted(direction=2.0, film=0.5, concept=2.5)
 
 
+@pytest.mark.long  # tables of all models
 def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_the_report_says_so(film_only):
     known = table2.movie_knowledge([film_only])
     assert not known["told_apart"].any()
@@ -195,6 +196,7 @@ def test_other_levels_are_refused_by_the_codebooks_name_and_mobygazes_are_not():
         refuse_other_codebook(other, "Table 2")
 
 
+@pytest.mark.long  # tables of all models
 def test_the_same_runs_give_the_same_bytes_with_one_thread_or_two(learnt, tmp_path):
     """Tree, permutation tests and error factors are computed anew; runs have a test of their own."""
     again = []
