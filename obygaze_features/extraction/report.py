@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
+from obygaze_features.extraction.row_digests import RowDigests
 from obygaze_features.store import ClipResult, Stage
 
 REPORTS = "reports"  # folder of a stage, one file per run
@@ -157,7 +158,8 @@ class Recording:
 
     def __init__(self, stage: Stage, clip_ids: Iterable[str], report: RunReport) -> None:
         self.report = report
-        self._writer = stage.writer(clip_ids)
+        self._digests = RowDigests()
+        self._writer = stage.writer(clip_ids, self._digests if usable_cores() > 1 else None)
         self._started = time.perf_counter()
         self._thread = ThreadPoolExecutor(1, "writer")
         self._waiting: deque[tuple[list[ClipResult], Future[float]]] = deque()
@@ -169,8 +171,11 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._thread.shutdown()
-        with suppress(*([] if kind is None else [OSError, StoreError])):
-            self._writer.close()
+        try:
+            with suppress(*([] if kind is None else [OSError, StoreError])):
+                self._writer.close()
+        finally:
+            self._digests.close()
 
     def commit(self, results: list[ClipResult]) -> list[ClipResult]:
         """Queue clips to be written; return those that were written meanwhile.

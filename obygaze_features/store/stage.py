@@ -45,7 +45,7 @@ from obygaze_features.store.pieces import Rows, StageLayout
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, whole
-from obygaze_features.store.writer import StageWriter
+from obygaze_features.store.writer import DigestLater, StageWriter
 
 
 def staging_path(destination: Path | str) -> Path:
@@ -276,7 +276,9 @@ class Stage:
         parent = None if self.grows is None else (Path(self.grows.path), self._parent_clips)
         return Rows(self.path, self.layout, parent)
 
-    def writer(self, clip_ids: Iterable[str] | None = None) -> StageWriter:
+    def writer(
+        self, clip_ids: Iterable[str] | None = None, digest_later: DigestLater | None = None
+    ) -> StageWriter:
         """Create a writer with a new journal; one writer per process, used as a context manager.
 
         Parameters
@@ -284,10 +286,18 @@ class Stage:
         clip_ids
             The clips that it will do; a piece is finished when all of them that are in it are there. None is
             all that are missing.
+        digest_later
+            As of `StageWriter`.
         """
         best, reader = self.best(), self.reader()
         writer = StageWriter(
-            self.path, self.groups, self.rows, reader=reader, best=best, attempts=self._known
+            self.path,
+            self.groups,
+            self.rows,
+            reader=reader,
+            best=best,
+            attempts=self._known,
+            digest_later=digest_later,
         )
         writer.to_do |= {self.rows[clip] for clip in (self.missing() if clip_ids is None else clip_ids)}
         return writer

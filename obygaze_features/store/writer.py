@@ -8,10 +8,11 @@ the store will have: sealing links the shards.
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,10 +22,11 @@ from fastcrc.crc32 import iscsi as crc32c
 from msgspec import structs
 from numpy.typing import NDArray
 
+from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import force_to_disk, naming, open_binary, sync, write_all
 from obygaze_features.store.arrays import CRC_BYTES, all_finite, row_view
-from obygaze_features.store.format import JOURNALS, PIECE_ROWS, PIECES
+from obygaze_features.store.format import ARRAYS, JOURNALS, PIECE_ROWS, PIECES
 from obygaze_features.store.journal import NO_ROW, Attempt, Journal, JournalEntry, Line, is_done
 from obygaze_features.store.pieces import Rows, StageLayout, StoredArray, attempt_file
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec
@@ -38,11 +40,15 @@ WRITE_BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _CheckedRow:
-    """Bytes of a checked row, with their digests."""
+    """Bytes of a checked row, with their digests; `sha256` is None if it is computed after writing."""
 
     data: memoryview | bytes
-    sha256: str
+    sha256: str | None
     crc32c: int
+
+
+DigestLater = Callable[[str, int, int], Callable[[], str]]
+"""Begins to digest a part of a file (path, offset, bytes), and returns what waits for the SHA-256."""
 
 
 class StageWriter:
@@ -62,6 +68,8 @@ class StageWriter:
         Row -> its best valid entry.
     attempts
         The attempts that have a line.
+    digest_later
+        Digests rows of `WRITE_BLOCK` bytes and more of shards, once they are written; None digests them here.
 
     Attributes
     ----------
@@ -78,12 +86,14 @@ class StageWriter:
         reader: Rows,
         best: Mapping[int, JournalEntry],
         attempts: Iterable[Attempt],
+        digest_later: DigestLater | None = None,
     ) -> None:
         self.to_do: set[int] = set()
         self._stage, self._row_of = stage, row_of
         self._groups = {group.name: group for group in groups}
         self._reader, self._layout = reader, reader.layout
         self._best = dict(best)
+        self._later = digest_later
         self._earlier: defaultdict[int, set[Attempt]] = defaultdict(set)
         for attempt in attempts:
             self._earlier[attempt.piece].add(attempt)
@@ -149,9 +159,8 @@ class StageWriter:
         try:
             for row, (result, rows) in sorted(checked.items()):
                 piece = self._piece(row // PIECE_ROWS)
-                digests = "".join(rows[name].sha256 for name in self._layout.names) if rows else ""
                 known = (result.clip_id, result.status, result.reason, 0, "")
-                piece.put(JournalEntry(row, *known, digests, result.source, result.absent), rows)
+                piece.put(JournalEntry(row, *known, "", result.source, result.absent), rows, self._later)
                 self.to_do.discard(row)
                 if self.to_do.isdisjoint(self._layout.rows(row // PIECE_ROWS)):
                     self._finish(piece)
@@ -203,6 +212,7 @@ class StageWriter:
         number = piece.attempt.piece
         del self._open[number]  # first: after a failed fsync another one proves nothing
         piece.force()
+        piece.settle()
         self._journal.append(Line(list(piece.entries.values()), whole))
         self._best |= piece.entries
         if whole:  # those of a writer at work on the same piece are left alone
@@ -229,7 +239,8 @@ class StageWriter:
             )
         rows: dict[str, _CheckedRow] = {}
         for name, features in result.groups.items():
-            checked = _check_features(features, self._groups[name], f"{where}, group {name}")
+            group, large = self._groups[name], WRITE_BLOCK if self._later else inf
+            checked = _check_features(features, group, f"{where}, group {name}", large)
             rows |= {f"{name}/{array}": row for array, row in checked.items()}
         for array in (*self._layout.small, *self._layout.shards):
             if array.name not in rows:  # of a group that is absent
@@ -244,8 +255,12 @@ class _Piece:
         self._stage, self._layout, self.attempt = stage, layout, attempt
         self.entries: dict[int, JournalEntry] = {}
         self._files: dict[str, int] = {}  # path -> descriptor
+        self._owed: dict[int, list[str | Callable[[], str]]] = {}
+        self._arrays = sorted((*layout.small, *layout.shards), key=lambda array: array.position)
 
-    def put(self, entry: JournalEntry, rows: Mapping[str, _CheckedRow]) -> None:
+    def put(
+        self, entry: JournalEntry, rows: Mapping[str, _CheckedRow], later: DigestLater | None = None
+    ) -> None:
         """Write a clip's rows; a failed clip has none."""
         if rows:
             record = b"".join(rows[array.name].data for array in self._layout.small)
@@ -254,6 +269,23 @@ class _Piece:
                 self._put_in_shard(array, entry.row, rows[array.name].data, rows[array.name].crc32c)
         where = {"writer": self.attempt.writer, "attempt": self.attempt.number}
         self.entries[entry.row] = structs.replace(entry, **where)
+        if rows and not entry.sha256:
+            self._owed[entry.row] = [self._digest(array, entry.row, rows, later) for array in self._arrays]
+
+    def _digest(
+        self, array: StoredArray, row: int, rows: Mapping[str, _CheckedRow], later: DigestLater | None
+    ) -> str | Callable[[], str]:
+        checked = rows[array.name]
+        if checked.sha256 is not None or later is None:
+            return checked.sha256 or ""
+        path = attempt_file(self._stage, self.attempt, array)
+        return later(path, array.offset(row % PIECE_ROWS), len(checked.data))
+
+    def settle(self) -> None:
+        """Wait for the digests, without which the entries are not whole."""
+        for row, digests in self._owed.items():
+            known = "".join(digest if isinstance(digest, str) else digest() for digest in digests)
+            self.entries[row] = structs.replace(self.entries[row], sha256=known)
 
     def take_over(self, reader: Rows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
         """Copy the other rows from earlier attempts; return the entries whose bytes are others now."""
@@ -333,7 +365,21 @@ def _rows_of(reader: Rows, entry: JournalEntry) -> dict[str, _CheckedRow] | None
 
 # --- checking results
 # ---------------------------------------------------------------------------
-def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> dict[str, _CheckedRow]:
+def digest_of_part(path: str, offset: int, size: int) -> str:
+    """Compute the SHA-256 of a part of a file."""
+    digest, block = hashlib.sha256(), bytearray(BLOCK)
+    with open_regular(path) as file:
+        file.seek(offset)
+        while size and (n := file.readinto(memoryview(block)[: min(size, BLOCK)])):
+            digest.update(memoryview(block)[:n])
+            size -= n
+    return digest.hexdigest()
+
+
+def _check_features(
+    features: ClipFeatures, group: GroupSpec, where: str, large: float = inf
+) -> dict[str, _CheckedRow]:
+    """Check the arrays of a clip; of tokens of `large` bytes and more without the SHA-256."""
     expected = group.clip_arrays()
     arrays = {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
     if arrays.keys() != expected.keys():
@@ -351,7 +397,8 @@ def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> dic
             raise StoreError(
                 f"{where}, array {name}: expected shape {list(shape)}, found {list(values.shape)}"
             )
-        rows[name], finite = _checked(values)
+        later = ARRAYS[name].sharded and values.nbytes >= large
+        rows[name], finite = _checked(values, hashes=not later)
         if not finite and not (name == "time_s" and _times_unknown(features, group)):
             kinds = "NaN" if np.isnan(values).any() else "inf"
             hint = " (float16 overflow?)" if kinds == "inf" and dtype == np.float16 else ""
@@ -364,18 +411,19 @@ def _check_features(features: ClipFeatures, group: GroupSpec, where: str) -> dic
     return rows
 
 
-def _checked(values: NDArray[Any]) -> tuple[_CheckedRow, bool]:
-    """Return a row's bytes with their digests, and whether all values are finite."""
+def _checked(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow, bool]:
+    """Return a row's bytes with their digests, and whether all values are finite; SHA-256 is dear."""
     data = row_view(values)
     numbers = np.frombuffer(data, values.dtype.newbyteorder("<"))
     digest, checksum, finite = hashlib.sha256(), 0, True
     for start in range(0, len(data), BLOCK):
         block = data[start : start + BLOCK]
-        digest.update(block)
+        if hashes:
+            digest.update(block)
         checksum = crc32c(block, checksum)
         first, last = (byte // numbers.itemsize for byte in (start, start + BLOCK))
         finite = finite and all_finite(numbers[first:last])
-    return _CheckedRow(data, digest.hexdigest(), checksum), finite
+    return _CheckedRow(data, digest.hexdigest() if hashes else None, checksum), finite
 
 
 def _times_unknown(features: ClipFeatures, group: GroupSpec) -> bool:
