@@ -7,7 +7,7 @@ of the same vectors agree to a thousandth, and films, clips and positives are eq
 """
 
 import os
-import runpy
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -43,8 +43,8 @@ def main() -> None:
     folder = sys.argv[1] if len(sys.argv) > 1 else str(DATA / "mobygaze")
     with tempfile.TemporaryDirectory() as zoo:
         script = str(ROOT / "examples" / "models_of_words.py")
-        sys.argv = [script, folder, "--weights", str(minilm.get_model_path()), "--zoo", zoo]
-        runpy.run_path(script, run_name="__main__")
+        words = [folder, "--weights", str(minilm.get_model_path()), "--zoo", zoo]
+        subprocess.run([sys.executable, "-W", "error", script, *words], check=True)
         names = [found.entry.name for found in om.verify_models()]
         found = [line for name in names for line in differences(name, Path(zoo))]
     print("\n".join(found) or f"as shipped: {', '.join(names)}")
