@@ -126,6 +126,9 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
     ap, low, high, chance : float or None
         Out-of-fold average precision, its 95 % interval over films, and the share of clips with the concept;
         None if the model's card does not give them.
+    absent : float or None
+        Its contribution to the logit where it is at the 5th percentile of the training clips (`explain --set
+        NAME=.05`); None where contributions depend on each other, as in a tree.
     """
 
     name: str
@@ -134,6 +137,7 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     chance: float | None = None
+    absent: float | None = None
 
     @property
     def is_found(self) -> bool:

@@ -328,7 +328,19 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
         low=row.get("movie_low"),
         high=row.get("movie_high"),
         chance=row.get("movie_chance"),
+        absent=_absent(model, name),
     )
+
+
+def _absent(model: Model, concept: str) -> float | None:
+    """Return what a concept adds to a linear head's logit at the 5th percentile of the training clips."""
+    bottleneck = model.estimator
+    if not isinstance(bottleneck, ConceptBottleneck) or not hasattr(bottleneck.head_, "coef_"):
+        return None
+    anywhere = np.zeros((1, bottleneck.n_features_in_))
+    part = bottleneck.contributions(anywhere)[1][0, model.concepts.index(concept)]
+    moved = bottleneck.intervene(anywhere, {concept: 0.05}) - bottleneck.decision_function(anywhere)
+    return float(part + moved[0])
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> Rate:

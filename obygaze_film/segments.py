@@ -134,12 +134,24 @@ def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
     """Describe one segment."""
     part = rows.iloc[slice(*run)]
     reliable = part[is_counted(part)]
-    weights = durations(reliable)
+    peak = reliable.iloc[int(np.argmax(reliable["p"].to_numpy()))]
+    return {
+        "movie": part["movie"].iloc[0],
+        "model": model.key,
+        "start_s": float(part["start_s"].iloc[0]),
+        "end_s": float(part["end_s"].iloc[-1]),
+        "peak_s": float((peak["start_s"] + peak["end_s"]) / 2),
+        **means_of(reliable, durations(reliable), model),
+        "flags": ";".join(flags_in(part)),
+    }
+
+
+def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
+    """Average rows that are counted by weights [N]: probability, band, and the concepts that weigh most."""
 
     def mean(column: str) -> float:
-        return float(np.average(reliable[column], weights=weights))
+        return float(np.average(rows[column], weights=weights))
 
-    peak = reliable.iloc[int(np.argmax(reliable["p"].to_numpy()))]
     every = []
     for concept in model.concepts if model.by_concepts else ():
         p = mean(f"{concept.name}_p")
@@ -149,15 +161,9 @@ def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
     weighing = [reason for reason in every[:N_CONCEPTS] if reason.contribution]
     named = [reason for reason in every if reason in present or reason in weighing]
     return {
-        "movie": part["movie"].iloc[0],
-        "model": model.key,
-        "start_s": float(part["start_s"].iloc[0]),
-        "end_s": float(part["end_s"].iloc[-1]),
         **{name: mean(name) for name in ("p", "p_low", "p_high")},
-        "peak_s": float((peak["start_s"] + peak["end_s"]) / 2),
         "present": ";".join(reason.concept for reason in present),
         "concepts": ";".join(reason.concept for reason in named),
         "concepts_p": ";".join(f"{reason.p:.4f}" for reason in named),
         "contributions": ";".join(f"{reason.contribution:.4f}" for reason in named),
-        "flags": ";".join(flags_in(part)),
     }

@@ -75,10 +75,11 @@ def open_(
     facts = read_facts(films, timelines)[0] if films is not None else None
     addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
 
-    def compared() -> str:
+    def compared(language: str = "en") -> str:
         clips = [clip for film in opened for clip in film.decisions.judgements()]
         judged = Manifest(tuple(clips), Path(), book)
-        return comparison_page(obygaze_film.compare_films(timelines, judged, facts, by=by), addresses)
+        found = obygaze_film.compare_films(timelines, judged, facts, by=by)
+        return comparison_page(found, addresses, language)
 
     compared()  # what can't be compared is said before anybody works
     serve(opened, compared, port=port, browser=not no_browser, tell=click.echo)

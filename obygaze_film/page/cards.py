@@ -188,7 +188,7 @@ def cards(
                     frames, [part.concept for part in of_row if part.is_present], start, end, words
                 ),
                 "parts": [
-                    {**_bar(part, largest, words), "doubt": part.concept in unfound} for part in of_row
+                    {**concept_bar(part, largest, words), "doubt": part.concept in unfound} for part in of_row
                 ],
                 "flags": words.flags(str(row["flags"])),
                 "picture": stills.get(rank, ""),
@@ -285,7 +285,7 @@ def _traces(
     return rows
 
 
-def _bar(part: Reason, largest: float, words: Words) -> dict[str, Any]:
+def concept_bar(part: Reason, largest: float, words: Words) -> dict[str, Any]:
     """Place a positive contribution to the right of the middle, a negative one to the left."""
     value, p = part.contribution, words.probability(part.p)
     width = HALF * abs(value) / largest

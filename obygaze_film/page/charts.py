@@ -107,3 +107,9 @@ def ticks(whole_s: float) -> list[int]:
 def cuts(starts: Sequence[float]) -> str:
     """Draw a tick at each cut, except at the film's start."""
     return "".join(f"M{tenths(start)} 0v6" for start in starts if start > 0)
+
+
+def spans(table: pd.DataFrame) -> str:
+    """Draw a stroke at height 5 for each row's span."""
+    ends = table[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist()
+    return "".join(f"M{tenths(start)} 5H{tenths(end)}" for start, end in ends)

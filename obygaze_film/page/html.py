@@ -1,6 +1,7 @@
 """Write the page of scored films as one HTML file; pictures of segments only on request."""
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -69,7 +70,7 @@ def film_page(
     return page(
         "film.html.j2",
         asset("film.css", "obygaze_film.page"),
-        asset("timeline.js", "obygaze_film.page"),
+        _joined("time.js", "timeline.js"),
         package="obygaze_film.page",
         title=views[0].heading if alone else words.say("films_title", n=len(views)),
         language=words.language,
@@ -82,6 +83,12 @@ def film_page(
         footer=_footer(ordered, words, with_frames=any(view.stills for view in views)),
         texts=json_data({name: words[name] for name in SCRIPT}),
     )
+
+
+def _joined(*modules: str) -> str:
+    """Join modules of the script to one that imports nothing: a mailed page has no other file."""
+    text = "".join(asset(name, "obygaze_film.page") for name in modules)
+    return re.sub("^import .*\n|^export ", "", text, flags=re.MULTILINE)
 
 
 def write_film_page(

@@ -38,6 +38,14 @@ class Words:
         """Fill a text."""
         return self._texts[key].format(**values)
 
+    def starting(self, prefix: str) -> dict[str, str]:
+        """Return the texts of a script: those whose names begin so, by the rest of their names."""
+        return {
+            name.removeprefix(prefix): text
+            for name, text in self._texts.items()
+            if name.startswith(prefix) or name == "decimal"
+        }
+
     def number(self, value: float, digits: int = 2) -> str:
         """Write a number with two decimals."""
         return f"{value:.{digits}f}".replace(".", self._texts["decimal"])

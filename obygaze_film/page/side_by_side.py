@@ -18,13 +18,15 @@ SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
 """Possible ends of the axis of shares; the smallest that contains all intervals is used."""
 
 
-def comparison_page(compared: FilmComparison, addresses: Mapping[str, str] | None = None) -> str:
+def comparison_page(
+    compared: FilmComparison, addresses: Mapping[str, str] | None = None, language: str = "en"
+) -> str:
     """Write compared films as one HTML page; films stand by year and title, never by rate.
 
     `addresses` of films' own pages, by movie, make their titles links.
     """
     addresses = addresses or {}
-    words = Words("en")
+    words = Words(language)
     highest = compared.groups["high"].max() if len(compared.groups) else np.nan
     scale = next((limit for limit in SCALES if highest <= limit), 1.0)
     groups = []
@@ -36,10 +38,15 @@ def comparison_page(compared: FilmComparison, addresses: Mapping[str, str] | Non
     report = comparison_report(compared)
     return page(
         "compare.html.j2",
-        asset("film.css", "obygaze_film.page") + asset("compare.css", "obygaze_film.page"),
+        "".join(
+            asset(f"{name}.css", "obygaze_film.page")
+            for name in ("film", "compare", *["desk"] * bool(addresses))
+        ),
         package="obygaze_film.page",
         title=report.title,
-        language="en",
+        language=language,
+        w=words,
+        desks=bool(addresses),
         compared=compared,
         groups=groups,
         ends=(words.share(0), words.share(scale)),

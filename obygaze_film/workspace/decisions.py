@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError
@@ -58,6 +58,18 @@ SPAN: Final = ("movie", "start_s", "end_s", "annotator")
 TO_JUDGE: Final = 40
 """Windows of a film that one is asked to judge, unless told otherwise."""
 
+SHORTEST_S: Final = 0.1
+"""Seconds that a passage of one's own lasts at least; the tenth of a second is that of short shots."""
+
+
+class Act(NamedTuple):
+    """What somebody did in this sitting: ids of the lines that stood before, and after (none: a deletion)."""
+
+    who: str
+    before: tuple[str, ...]
+    after: str
+
+
 Row = dict[str, str]
 State = tuple[int, int, int] | None
 
@@ -104,7 +116,9 @@ class Decisions:
         self.ledger = Ledger(folder, self._say)
         self.kept: dict[str, list[Clip]] = {}
         self.notices: list[str] = []
-        self._own: list[Line] = []
+        self._done: list[Act] = []
+        self._undone: list[Act] = []
+        self._again: dict[str, str] = {}
         self._said: set[str] = set()
         self._clips: dict[str, tuple[Line, Clip | None]] = {}
         self._places: dict[str, int] = {}
@@ -120,7 +134,7 @@ class Decisions:
     def who(self) -> str:
         """Who decided last in this sitting, else who decided all there is, if that is one person."""
         names = {clip.annotator for clips in self.kept.values() for clip in clips}
-        return self._own[-1].row["annotator"] if self._own else names.pop() if len(names) == 1 else ""
+        return self._done[-1].who if self._done else names.pop() if len(names) == 1 else ""
 
     @cached_property
     def windows(self) -> list[tuple[float, float]]:
@@ -183,7 +197,7 @@ class Decisions:
 
         A judgement of a window that was drawn, `place` in the draw, was made blindly; `windows` is the number
         that its judge has decided to judge. A judgement stands in place of what the same person judged of the
-        span in the same way: blindly, or with the score in sight.
+        span in the same way: blindly, or with the score in sight; one with an `id`, of that decision.
         """
         row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
         row |= {"annotator": " ".join(who.split()), "written_at" if kind == "note" else "judged_at": _now()}
@@ -192,9 +206,11 @@ class Decisions:
             row |= {"note": " ".join(more["note"].split())}
         else:
             row |= {"level": self.codebook.level_named(level), "concepts": ";".join(more.get("concepts", ()))}
-            row |= {SEEN_SCORE: "0" if place else "1"}
+            row |= {SEEN_SCORE: "0" if place else "1", "note": " ".join(more.get("note", "").split())}
         if kind == "passage":
             row |= {"origin": more.get("origin", "own")}
+            if not end_s - start_s >= SHORTEST_S:
+                raise FilmError(f"{start_s:g} to {end_s:g} s is shorter than {SHORTEST_S} s")
         elif kind == "judgement":
             agreed = dict.fromkeys(model.positive, "agree") | dict.fromkeys(model.negative, "disagree")
             fixed = {DRAW: RANDOM, PLACE: f"{place}", FIXED: str(more.get("windows") or "")}
@@ -212,21 +228,99 @@ class Decisions:
             self.refresh()
             mine = [old for old in self.kept[kind] if old.annotator == clip.annotator]
             same = [old.clip_id for old in mine if kind == "judgement" and _place(old) == _place(clip)]
-            self._own.append(self.ledger.add(kind, row, same))
-            self._settle()
-            return self._own[-1].id
+            if edited := more.get("id", ""):
+                same = list(dict.fromkeys([self._standing(edited, clip.annotator).id, *same]))
+            name = self.ledger.add(kind, row, same).id
+            self._did(Act(clip.annotator, tuple(same), name))
+            return name
+
+    def delete(self, name: str, annotator: str) -> Line:
+        """Take back a decision of the same person, of whatever sitting, and return it.
+
+        Raises
+        ------
+        FilmError
+            It is somebody else's, or was changed or deleted meanwhile.
+        """
+        with self._lock:
+            self.refresh()
+            line = self._standing(name, " ".join(annotator.split()))
+            self._take_back(line)
+            self._did(Act(line.row["annotator"], (name,), ""))
+            return line
 
     def undo(self, annotator: str) -> Line | None:
-        """Take back the last decision of this sitting by the same person, and return it."""
+        """Undo what the same person did last in this sitting; return the decision that it was about."""
+        return self._step(annotator, self._done, self._undone, forward=False)
+
+    def redo(self, annotator: str) -> Line | None:
+        """Do again what the same person undid last, unless they decided something since."""
+        return self._step(annotator, self._undone, self._done, forward=True)
+
+    def history(self, name: str) -> list[Line]:
+        """Return what a decision stands in place of, the latest first, without what says the same."""
+        shown = [self.ledger.lines[name]]
+        for line in self._replaced(name):
+            if all(_content(line) != _content(other) for other in shown):
+                shown.append(line)
+        return shown[1:]
+
+    def _replaced(self, name: str) -> list[Line]:
+        """Find the lines in whose place a line stands, and those in whose place they stood."""
+        found: dict[str, Line] = {}
+        names = [*self.ledger.lines[name].replaces]
+        while names:
+            line = self.ledger.lines.get(names.pop(0))
+            if line is not None and line.id not in found:
+                found[line.id] = line
+                names += line.replaces
+        return sorted(found.values(), key=lambda line: (-line.clock, line.id))
+
+    def _standing(self, name: str, who: str) -> Line:
+        """Find a decision that somebody may change: one of their own that stands."""
+        stands = any(clip.clip_id == name for clips in self.kept.values() for clip in clips)
+        if not stands or self.ledger.lines[name].row["annotator"] != who:
+            raise FilmError(
+                "this decision was changed or deleted meanwhile, or is not yours: look at it again"
+            )
+        return self.ledger.lines[name]
+
+    def _did(self, act: Act) -> None:
+        self._done.append(act)
+        self._undone = [other for other in self._undone if other.who != act.who]
+        self._settle()
+
+    def _take_back(self, line: Line) -> None:
+        """Let a decision stand no more, nor what it stood in place of."""
+        names = [line.id, *(old.id for old in self._replaced(line.id))]
+        self.ledger.add("undo", {"annotator": line.row["annotator"], "judged_at": _now()}, names)
+
+    def _step(self, annotator: str, acts: list[Act], others: list[Act], *, forward: bool) -> Line | None:
         with self._lock:
             self.refresh()
             who = " ".join(annotator.split())
-            line = next((line for line in reversed(self._own) if line.row["annotator"] == who), None)
-            if line is not None:
-                self.ledger.add("undo", {"annotator": who, "judged_at": _now()}, [line.id])
-                self._own.remove(line)
-                self._settle()
-            return line
+            act = next((act for act in reversed(acts) if act.who == who), None)
+            if act is None:
+                return None
+            before, after = (
+                [self._latest(name) for name in act.before],
+                [self._latest(act.after)] * bool(act.after),
+            )
+            gone, back = (before, after) if forward else (after, before)
+            for name in back:  # in one line each, so that a crash leaves one of both
+                line = self.ledger.lines[name]
+                self._again[name] = self.ledger.add(line.kind, line.row, [name, *gone]).id
+            if not back:
+                self._take_back(self.ledger.lines[gone[0]])
+            acts.remove(act)
+            others.append(act)
+            self._settle()
+            return self.ledger.lines[(after or before)[0]]
+
+    def _latest(self, name: str) -> str:
+        while name in self._again:
+            name = self._again[name]
+        return name
 
     def refresh(self, *, opening: bool = False) -> None:
         """Read what others appended to the ledger, or edited in the tables."""
@@ -329,9 +423,10 @@ class Decisions:
         self._find()
         for line in self.ledger.lines.values():
             for name in line.replaces if line.kind == "undo" else ():
-                if name in self.ledger.lines and name.partition("-")[0] != line.id.partition("-")[0]:
+                taken = self.ledger.lines.get(name, line)
+                if taken.row.get("annotator") != line.row.get("annotator"):
                     path, number = self.ledger.where[line.id]
-                    self._say(f"{path}: line {number}: takes back {name}, of another sitting")
+                    self._say(f"{path}: line {number}: takes back {name}, of another person")
         if conflicts := self.conflicts():
             self._say(f"{self.folder}: {len(conflicts)} decisions stand beside each other: decide them again")
         for kind, name in KINDS.items():
@@ -367,6 +462,10 @@ HELD: Final = "\0"
 
 def _place(clip: Clip) -> tuple[object, ...]:
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
+
+
+def _content(line: Line) -> tuple[str, ...]:
+    return tuple(line.row.get(name, "") for name in ("start_s", "end_s", "level", "concepts", "note"))
 
 
 def _now() -> str:

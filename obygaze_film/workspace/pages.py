@@ -1,22 +1,26 @@
-"""Write the pages of the workspace: reading a film, judging windows of it blindly, comparing films."""
+"""Write the desk of a film, on which it is read and judged, and say what was decided."""
 
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from obygaze_features.manifest import SEEN_SCORE, Clip
+from obygaze_features.errors import ObygazeError
+from obygaze_features.manifest import SEEN_SCORE, Clip, Concept
+from obygaze_features.store import Store
+from obygaze_features.video import probe
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
+from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.page import charts
-from obygaze_film.page.cards import timeline_position
-from obygaze_film.page.phrases import SCRIPT, Words, clock
+from obygaze_film.page.phrases import Words, clock
 from obygaze_film.page.view import FilmView
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.anytime import anytime_interval
@@ -30,7 +34,13 @@ AROUND_S = 15.0
 MOST_NAMED = 3
 """Pairs of judges whose agreement is told one by one."""
 
-SOURCES = {"connect-src": "'self'", "media-src": "'self'"}
+RATE: Final = 25.0
+"""Frames a second of a film that is not there."""
+
+SOURCES: Final = {
+    "script-src": "'self'", "connect-src": "'self'", "media-src": "'self'", "img-src": "'self' data: blob:",
+}  # fmt: skip
+"""What the desk loads, all from its own server."""
 
 
 @dataclass(eq=False)
@@ -54,11 +64,11 @@ class OpenFilm:
     path: Path | None = None
     copied: float | None = None
     copy_error: str = ""
-    words: Words = field(default_factory=lambda: Words("en"))
 
     def __post_init__(self) -> None:
         self._state = self.path and state_of(self.path)
         self.described: dict[str, dict[str, Any]] = {}
+        self._views: dict[str, FilmView] = {}
 
     @property
     def lost(self) -> str:
@@ -92,112 +102,132 @@ class OpenFilm:
         return self.copy_path if self.copy_path.is_file() else None
 
     @cached_property
-    def view(self) -> FilmView:
-        """The content of the page."""
-        return FilmView(self.timeline, f"f{self.number}", self.words, top=20)
+    def fps(self) -> float:
+        """Frames a second of the user's copy."""
+        if self.path is None or self.lost:
+            return RATE
+        film = probe(self.path)
+        return round(film.frames / film.duration_s, 4) if film.duration_s else RATE
+
+    @cached_property
+    def store(self) -> Store | None:
+        """The store that the film was scored from; None where it is not near the scored film."""
+        with suppress(ObygazeError):
+            return windows_store(self.timeline, stores_near(self.decisions.folder, self.timeline))
+        return None
+
+    def view(self, language: str = "en") -> FilmView:
+        """Return the content of the page in a language."""
+        if language not in self._views:
+            self._views[language] = FilmView(self.timeline, f"f{self.number}", Words(language), top=20)
+        return self._views[language]
 
 
-def _asked_for(film: OpenFilm) -> list[str]:
+def _asked_for(film: OpenFilm) -> list[Concept]:
     """List the concepts that a model of the film can perceive: no other is worth a tick beside its scores."""
     models, concepts = film.timeline.record.models, film.decisions.codebook.concepts
     perceived = {"", *(kind for model in models for kind in model.perceives)}
     known = all(model.perceives for model in models)
-    return [each.name for each in concepts if not known or each.conveyed in perceived]
+    return [each for each in concepts if not known or each.conveyed in perceived]
 
 
-def _page(template: str, film: OpenFilm, mode: str, script: str, state: dict[str, Any], **values: Any) -> str:
-    record, book = film.timeline.record, film.decisions.codebook
+def _example(concept: Concept) -> str:
+    """Give an example of a concept in words."""
+    return next((example for instance in concept.instances for example in instance.examples), "")
+
+
+def desk_page(films: Sequence[OpenFilm], film: OpenFilm, mode: str, language: str) -> str:
+    """Write the desk of a film: `read`, or `blind`, on which nothing tells a score."""
+    record, book, view = film.timeline.record, film.decisions.codebook, film.view(language)
     film.decisions.refresh()
+    who, blind, n_windows = film.decisions.who, mode == "blind", len(film.decisions.windows)
+    digest = view.model.sha256[:12] or view.model.key
+    cited = {
+        "title": record.title,
+        "year": record.year or "n.d.",
+        "file": film.path.name if film.path else record.movie,
+        "made": f"obygaze {version('obygaze')}",
+        "model": "" if blind else f"{view.model.title} {digest}",
+    }
+    state: dict[str, Any] = {
+        "mode": mode, "who": who, "whole": record.duration_s, "fps": film.fps, "film": film.number,
+        "levels": book.level_names, "ticks": charts.TICKS_S, "positive": view.model.positive,
+        "cuts": [round(start, 3) for start in film.timeline.shots["start_s"].tolist()],
+        "words": view.words.starting("desk_"), "weak": [], "passages": [], "cited": cited,
+        "decisions": shown_decisions(film, who, blind=blind), "around": AROUND_S,
+    }  # fmt: skip
+    if not blind:
+        listed = view.segments[["start_s", "end_s", "p", "reaches"]].to_dict("records")
+        for name, reaches in (("passages", True), ("weak", False)):
+            state[name] = [
+                {"start": one["start_s"], "end": one["end_s"], "p": round(one["p"], 3)}
+                for one in listed
+                if bool(one["reaches"]) == reaches
+            ]
     return page(
-        template,
-        asset("film.css", "obygaze_film.page") + asset("workspace.css", "obygaze_film.page"),
-        script,
+        "desk.html.j2",
+        "".join(asset(f"{name}.css", "obygaze_film.page") for name in ("film", "desk")),
         package="obygaze_film.page",
         sources=SOURCES,
         title=record.title,
-        language="en",
+        language=language,
         mode=mode,
+        root="../../",
+        here=f"film/{film.number}/",
         film=film,
-        record=record,
-        who=film.decisions.who,
+        films=films,
+        view=view,
+        blind=blind,
         levels=book.levels,
-        concepts=_asked_for(film),
+        concepts=[(each, each.means or each.definition, _example(each)) for each in _asked_for(film)],
+        n_windows=n_windows,
+        least=min(10, n_windows),
+        n=min(film.decisions.fixed_by(who), n_windows),
+        folder=quote(str(film.decisions.folder)),
         clock=clock,
         charts=charts,
-        w=film.words,
-        state=json_data(state | {"levels": book.level_names, "whole": record.duration_s}),
-        **values,
+        w=view.words,
+        state=json_data(state),
     )
 
 
-def read_page(film: OpenFilm) -> str:
-    """Write the page of a film with its player, for reading and marking."""
-    view = film.view
-    digest = view.model.sha256[:12] or view.model.key
-    cited = (
-        f"{film.timeline.record.title} ({film.timeline.record.year or 'n.d.'}), {{0}}–{{1}}. Model {digest}, "
-        f"obygaze {version('obygaze')}, {datetime.now(UTC):%Y-%m-%d}."
-    )
-    passages = [
-        {"rank": card["rank"], "start": float(card["start"]), "end": float(card["end"])}
-        for card in view.cards
-    ]
-    return _page(
-        "read.html.j2", film, "read",
-        "".join(asset(f"{name}.js", "obygaze_film.page") for name in ("timeline", "player", "read")),
-        {"cited": cited, "passages": passages},
-        view=view, depth=2, you=shown_decisions(film, film.decisions.who),
-        folder=quote(str(film.decisions.folder)),
-        texts=json_data({name: film.words[name] for name in SCRIPT}),
-    )  # fmt: skip
+def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[dict[str, Any]]:
+    """Describe the decisions of a film as objects, in time order.
 
-
-def blind_page(film: OpenFilm) -> str:
-    """Write the page on which windows are judged; it holds no score of the film."""
-    script = asset("player.js", "obygaze_film.page") + asset("blind.js", "obygaze_film.page")
-    n_windows, fixed = len(film.decisions.windows), film.decisions.fixed_by(film.decisions.who)
-    return _page(
-        "blind.html.j2", film, "blind", script, {"around": AROUND_S},
-        n=min(fixed, n_windows), n_windows=n_windows, least=min(10, n_windows),
-    )  # fmt: skip
-
-
-def shown_decisions(film: OpenFilm, who: str) -> list[dict[str, Any]]:
-    """Describe what was decided in the film, in time order, for the tier "you" and the list.
-
-    Others' blind judgements are left out until those of `who` are finished.
+    Others' blind judgements are left out until those of `who` are finished; with `blind`, all that would
+    tell where the model marks passages: everything but one's own blind judgements.
     """
     decisions, shown = film.decisions, []
     conflicts, is_hidden = decisions.conflicts(), decisions.hides(who)
     for kind, clips in decisions.kept.items():
         for clip in clips:
-            blind = clip.extras.get(SEEN_SCORE) == "0" and clip.annotator != who
-            if (
-                clip.movie != film.timeline.movie
-                or not (clip.level or kind == "note")
-                or (blind and is_hidden)
-            ):
-                continue
-            if clip.clip_id not in film.described:
-                film.described[clip.clip_id] = _described(film, kind, clip)
-            one = film.described[clip.clip_id]
-            shown.append(one | {"text": f"{one['text']}{BESIDE * (clip.clip_id in conflicts)}"})
+            is_blind = clip.extras.get(SEEN_SCORE) == "0"
+            hidden = (is_blind and clip.annotator != who and is_hidden) or (
+                blind and not (is_blind and clip.annotator == who)
+            )
+            if clip.movie == film.timeline.movie and (clip.level or kind == "note") and not hidden:
+                if clip.clip_id not in film.described:
+                    film.described[clip.clip_id] = _described(film, kind, clip)
+                shown.append(film.described[clip.clip_id] | {"beside": clip.clip_id in conflicts})
     return sorted(shown, key=lambda one: float(one["start"]))
 
 
-BESIDE = ": stands beside another decision in its place; decide again"
-
-
 def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
-    start, end = clip.start_s or 0.0, clip.end_s or 0.0
-    what = clip.extras.get("note") or f"{clip.level} {';'.join(clip.concepts)}".strip()
+    row = film.decisions.ledger.lines[clip.clip_id].row
     agrees = "agree" if clip.level in film.timeline.model().positive else "disagree"
     return {
-        "kind": "note" if kind == "note" else agrees, "own": kind == "passage",
-        "text": f"{clock(start)}–{clock(end)} {what} ({clip.annotator})",
-        "who": clip.annotator, "concepts": clip.concepts,
-        **timeline_position(start, end, film.timeline.record.duration_s),
+        "id": clip.clip_id, "kind": kind, "start": clip.start_s or 0.0, "end": clip.end_s or 0.0,
+        "level": clip.level or "", "concepts": clip.concepts, "note": row.get("note", ""),
+        "who": clip.annotator, "origin": row.get("origin", ""), "place": film.decisions.place_of(clip),
+        "verdict": "note" if kind == "note" else agrees,
+        "history": [_said(line.row) for line in film.decisions.history(clip.clip_id)],
     }  # fmt: skip
+
+
+def _said(row: Mapping[str, str]) -> str:
+    """Write what a decision says."""
+    ends = "–".join(clock(float(row[name])) for name in ("start_s", "end_s"))
+    return " ".join(filter(None, (ends, row.get("level"), row.get("concepts"), row.get("note"))))
 
 
 def next_window(film: OpenFilm, who: str, n: int, *, tell: bool = False) -> dict[str, Any]:
@@ -219,7 +249,7 @@ def next_window(film: OpenFilm, who: str, n: int, *, tell: bool = False) -> dict
     name = " ".join(who.split())
     judged = decisions.blind().get(name, {})
     left = next((place for place in range(1, len(decisions.windows) + 1) if place not in judged), 0)
-    answer: dict[str, Any] = {"done": len(judged)}
+    answer: dict[str, Any] = {"done": len(judged)} | ({"fixed": decisions.fixed_by(name)} if judged else {})
     if left and len(judged) < n:
         start, end = decisions.windows[left - 1]
         answer["window"] = {"start": start, "end": end, "place": left}

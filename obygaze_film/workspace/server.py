@@ -1,5 +1,6 @@
 """Serve scored films, the user's copies and their decisions, to the user's browser on this machine alone."""
 
+import math
 import secrets
 import socket
 import tempfile
@@ -15,6 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import (
     FileResponse,
@@ -28,14 +30,23 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from obygaze_features.errors import ObygazeError
+from obygaze_features.manifest import Subtitle, write_vtt
 from obygaze_film.errors import FilmError
-from obygaze_film.page.phrases import clock
+from obygaze_film.page.phrases import LANGUAGES, Words, clock
 from obygaze_film.schema import UNREADABLE
-from obygaze_film.workspace.pages import OpenFilm, blind_page, next_window, read_page, shown_decisions
+from obygaze_film.workspace.evidence import span_evidence
+from obygaze_film.workspace.ledger import Line
+from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
 from obygaze_film.workspace.proxy import make_proxy
+from obygaze_models.report import asset
 
 MOST_BODY: Final = 1 << 16
 """Bytes of a decision."""
+
+MODES: Final = ("read", "blind")
+
+MODULES: Final = ("time.js", "store.js", "player.js", "tiers.js", "panel.js", "desk.js")
+"""Of the desk's script."""
 
 COOKIE = "obygaze"
 
@@ -122,8 +133,9 @@ class OnlyOwner:
 class Asked(msgspec.Struct):
     """What a page asks to decide."""
 
-    kind: Literal["judgement", "passage", "note", "undo"]
+    kind: Literal["judgement", "passage", "note", "delete", "undo", "redo"]
     who: str = ""
+    id: str = ""
     start_s: float = 0.0
     end_s: float = 0.0
     level: str = ""
@@ -132,6 +144,7 @@ class Asked(msgspec.Struct):
     origin: str = "own"
     place: int = 0
     windows: int = 0
+    mode: str = "read"
 
 
 class Workspace:
@@ -141,21 +154,24 @@ class Workspace:
     ----------
     films : sequence of OpenFilm
     compared : callable
-        Returns the page that compares them.
+        Returns the page that compares them, in a language.
     """
 
-    def __init__(self, films: Sequence[OpenFilm], compared: Callable[[], str]) -> None:
+    def __init__(self, films: Sequence[OpenFilm], compared: Callable[[str], str]) -> None:
         self.films, self.compared = films, compared
 
     def app(self, keys: Secrets, port: int) -> Starlette:
         """Make the application for a start: its secrets, and the port that it listens on."""
-        film = "/film/{number:int}"
+        film, small = "/film/{number:int}", [Middleware(GZipMiddleware)]
         routes = [
             Route("/", self.first),
-            Route("/films", self.every),
-            Route(f"{film}/read", self.read),
-            Route(f"{film}/blind", self.blind),
+            Route("/films", self.every, middleware=small),
+            Route("/desk/{name}.js", self.script, middleware=small),
+            *(Route(f"{film}/{mode}", self.desk, name=mode, middleware=small) for mode in MODES),
             Route(f"{film}/video", self.video),
+            Route(f"{film}/captions.vtt", self.captions),
+            Route(f"{film}/span", self.span),
+            Route(f"{film}/decisions", self.decisions),
             Route(f"{film}/next", self.following),
             Route(f"{film}/decide", self.decide, methods=["POST"]),
             Route(f"{film}/copy", self.copy, methods=["GET", "POST"]),
@@ -177,17 +193,45 @@ class Workspace:
         """Show the only film, or all."""
         return RedirectResponse("film/0/read" if len(self.films) == 1 else "films", 303)
 
-    def every(self, _: Request) -> Response:
+    def every(self, request: Request) -> Response:
         """Compare the films."""
-        return HTMLResponse(self.compared())
+        return HTMLResponse(self.compared(_language(request)))
 
-    def read(self, request: Request) -> Response:
-        """Show a film."""
-        return HTMLResponse(read_page(self.film(request)))
+    def desk(self, request: Request) -> Response:
+        """Show a film, or where windows of it are judged blindly."""
+        mode = request.url.path.rpartition("/")[2]
+        return HTMLResponse(desk_page(self.films, self.film(request), mode, _language(request)))
 
-    def blind(self, request: Request) -> Response:
-        """Show where windows are judged."""
-        return HTMLResponse(blind_page(self.film(request)))
+    def script(self, request: Request) -> Response:
+        """Send a module of the desk's script."""
+        name = f"{request.path_params['name']}.js"
+        if name not in MODULES:
+            raise HTTPException(404, "no such script")
+        return Response(asset(name, "obygaze_film.page"), media_type="text/javascript")
+
+    def captions(self, request: Request) -> Response:
+        """Send what is said, as captions of the player."""
+        lines = self.film(request).timeline.subtitles[["start_s", "end_s", "text"]]
+        cues = [Subtitle(*row) for row in lines.itertuples(index=False, name=None)]
+        return Response(write_vtt(cues, "", []), media_type="text/vtt")
+
+    def span(self, request: Request) -> Response:
+        """Say what is seen and said in a span, and what is like it."""
+        film, asked = self.film(request), request.query_params
+        try:
+            start_s, end_s = (float(asked.get(name, "")) for name in "ab")
+        except ValueError:
+            raise FilmError("expected the ends of a span in seconds: ?a=12.5&b=20") from None
+        if not 0 <= start_s < end_s < math.inf:
+            raise FilmError(f"{start_s:g} to {end_s:g} s is no span of a film")
+        return JSONResponse(span_evidence(film, self.films, start_s, end_s, Words(_language(request))))
+
+    def decisions(self, request: Request) -> Response:
+        """List what is decided, for a window that was looked away from."""
+        film, asked = self.film(request), request.query_params
+        film.decisions.refresh()
+        who = " ".join(asked.get("who", "").split())
+        return JSONResponse({"you": shown_decisions(film, who, blind=asked.get("mode") == "blind")})
 
     def video(self, request: Request) -> Response:
         """Send the film, or the part of it that the browser asks for."""
@@ -212,11 +256,11 @@ class Workspace:
             if len(body) > MOST_BODY:
                 raise FilmError("this is longer than any decision")
         asked = msgspec.json.decode(body, type=Asked)
-        said = "; ".join([_decided(film, asked), *film.decisions.notices])
+        answer = _decided(film, asked)
+        answer["said"] = "; ".join([answer["said"], *film.decisions.notices])
         film.decisions.notices.clear()
-        # Of 10,000 decisions the list is long, and the page of blind judgements shows none.
-        you = shown_decisions(film, " ".join(asked.who.split())) if not asked.place else []
-        return JSONResponse({"said": said, "you": you})
+        who = " ".join(asked.who.split())
+        return JSONResponse(answer | {"you": shown_decisions(film, who, blind=asked.mode == "blind")})
 
     def copy(self, request: Request) -> Response:
         """Begin the copy that the browser plays, or say how far it is."""
@@ -230,16 +274,28 @@ async def _refused(_: Request, error: Exception) -> Response:
     return JSONResponse({"said": str(error)}, 400)
 
 
-def _decided(film: OpenFilm, asked: Asked) -> str:
-    """Write a decision."""
-    if asked.kind == "undo":
-        taken = film.decisions.undo(asked.who)
-        if taken is None:
-            return "nothing of yours to take back"
-        ends = "–".join(clock(float(taken.row[name])) for name in ("start_s", "end_s"))
-        return f"taken back: {ends} {taken.row.get('level') or taken.row['note']}"
-    film.decisions.keep(**msgspec.structs.asdict(asked))
-    return "kept"
+def _language(request: Request) -> str:
+    """Return the first language of the browser that pages are written in."""
+    wanted = [each.strip()[:2].lower() for each in request.headers.get("accept-language", "").split(",")]
+    return next((language for language in wanted if language in LANGUAGES), LANGUAGES[0])
+
+
+def _decided(film: OpenFilm, asked: Asked) -> dict[str, str]:
+    """Write a decision; return its id where there is a new one, and what is to be said."""
+    decisions = film.decisions
+    if asked.kind == "delete":
+        return {"said": "deleted: " + _told(decisions.delete(asked.id, asked.who))}
+    if asked.kind in {"undo", "redo"}:
+        line = decisions.undo(asked.who) if asked.kind == "undo" else decisions.redo(asked.who)
+        if line is None:
+            return {"said": f"nothing of yours to {asked.kind}"}
+        return {"said": f"{asked.kind}: {_told(line)}"}
+    return {"id": decisions.keep(**msgspec.structs.asdict(asked)), "said": "kept"}
+
+
+def _told(line: Line) -> str:
+    ends = "–".join(clock(float(line.row[name])) for name in ("start_s", "end_s"))
+    return " ".join(filter(None, (ends, line.row.get("level"), line.row.get("note"))))
 
 
 def _begin_copy(film: OpenFilm) -> None:
@@ -263,7 +319,7 @@ def _begin_copy(film: OpenFilm) -> None:
 
 def serve(
     films: Sequence[OpenFilm],
-    compared: Callable[[], str],
+    compared: Callable[[str], str],
     *,
     port: int,
     browser: bool,

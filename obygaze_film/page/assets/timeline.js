@@ -1,8 +1,8 @@
-// The timeline of a scored film: cursor, keys, zoom. What the cursor is moved to is told by the event "seek".
+// The timeline of a mailed page: cursor, keys, zoom.
+import {clamp, clock, tickTimes, windowOf} from "./time.js";
+
 const $ = (s, node = document) => node.querySelector(s), $$ = (s, node = document) => [...node.querySelectorAll(s)];
 const words = JSON.parse($("#words").textContent), fill = (key, ...v) => words[key].replace(/{(\d)}/g, (_, n) => v[n]);
-const clock = (s) => [s / 3600, s / 60 % 60, s % 60].map((v, i) => String(Math.floor(v + 1e-6)).padStart(i && 2, 0)).join(":");
-const clamp = (v, low, high) => Math.max(low, Math.min(v, high));
 const make = (tag, textContent = "", className = "") => Object.assign(document.createElement(tag), {textContent, className});
 document.documentElement.classList.add("js");
 
@@ -14,7 +14,7 @@ for (const film of $$(".film")) {
  const row = (t) => starts.findLastIndex((s) => s <= t + 1e-6);
  const number = (v) => v ? (v / 100).toFixed(2).replace(".", words.decimal) : words.hundredth;
 
- function show(t, seek) {
+ function show(t) {
   now = clamp(t, 0, whole);
   const i = row(now), p = data.p[i] < 0 ? "" : fill(data.h[i] ? "probability_band" : "probability_low", ...[data.p, data.l, data.h].map((v) => number(v[i])));
   const chips = data.c.slice(0, data.g).map((c, k) => [c[i], data.n[k], data.m[k]]).filter((c) => c[0] >= c[2]).sort((a, b) => b[0] - a[0]).slice(0, 3).map((c) => `${c[1]} ${number(c[0])}`);
@@ -31,13 +31,11 @@ for (const film of $$(".film")) {
   const room = track.clientWidth - read.offsetWidth;
   read.style.left = `${clamp(x * track.clientWidth - read.offsetWidth / 2, 0, room)}px`;
   cards.forEach((c, k) => c.classList.toggle("now", now >= spans[k][0] && now < spans[k][1]));
-  if (seek) film.dispatchEvent(new CustomEvent("seek", {detail: now}));
  }
 
  function view(a, b) {
-  const span = clamp(b - a, Math.min(10, whole), whole), at = (t) => 100 * (t - from) / span + "%";
-  from = clamp(a, 0, whole - span);
-  to = from + span;
+  [from, to] = windowOf(a, b, whole);
+  const span = to - from, at = (t) => 100 * (t - from) / span + "%";
   for (const part of all("svg.z")) part.setAttribute("viewBox", `${10 * from} 0 ${10 * span} ${part.viewBox.baseVal.height}`);
   for (const part of all("[data-a]")) {
    const {a, b} = part.dataset, set = (node, name, v) => node?.setAttribute(name, v), rect = $("rect", part) || part;
@@ -45,16 +43,13 @@ for (const film of $$(".film")) {
    set(rect, "width", 100 * (b - a) / span + "%");
    set($("text", part), "x", at((+a + +b) / 2));
   }
-  const step = data.k.find((s) => span / s <= 9), ticks = [];
-  for (let t = Math.ceil(from / step) * step; t <= from + .96 * span; t += step)
-   ticks.push(`<text x="${at(t)}" y="13" class="${t - from < .03 * span ? "first" : ticks.length % 2 ? "odd" : ""}">${clock(t)}</text>`);
-  one(".axis").innerHTML = ticks.join("");
+  one(".axis").innerHTML = tickTimes(from, span, data.k).map((t, k) => `<text x="${at(t)}" y="13" class="${t - from < .03 * span ? "first" : k % 2 ? "odd" : ""}">${clock(t)}</text>`).join("");
   if (!read.hidden) show(now);
  }
  const around = (k) => view(now - (to - from) * k, now + (to - from) * k), go = (t) => {
   now = clamp(t, 0, whole);
   if (now < from || now >= to) around(.5);
-  show(now, true);
+  show(now);
  };
  const zoom = {in: () => around(.25), out: () => around(1), all: () => view(0, whole)};
  const by = (k) => () => go(starts[clamp(row(now) + k, 0, n - 1)]), keys = {
@@ -71,7 +66,7 @@ for (const film of $$(".film")) {
  const time = (e) => from + (e.clientX - track.getBoundingClientRect().left) / track.clientWidth * (to - from);
  for (const part of [track, ...all(".strip")]) {
   part.onpointermove = (e) => show(time(e));
-  part.onclick = (e) => show(time(e), true);
+  part.onclick = (e) => show(time(e));
  }
  for (const button of all("[data-zoom]")) button.onclick = zoom[button.dataset.zoom];
  for (const button of all("[data-t]")) button.onclick = () => go(+button.dataset.t);
@@ -88,5 +83,4 @@ for (const film of $$(".film")) {
   const place = (card) => sort.ariaPressed === "true" ? +card.dataset.rank : cards.indexOf(card);
   for (const list of all("ol.cards")) list.append(...[...list.children].sort((a, b) => place(a) - place(b)));
  };
- film.timeline = {data, show, go, at: () => now, again: () => view(from, to)};
 }

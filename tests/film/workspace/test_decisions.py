@@ -13,13 +13,14 @@ from obygaze_features.lines import encode_line
 from obygaze_features.manifest import builtin_codebook, import_spans
 from obygaze_film import Timeline
 from obygaze_film.commands.film_judgements import judged_files
+from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import Cells
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace import pages
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
 from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions
 from obygaze_film.workspace.ledger import Ledger
-from obygaze_film.workspace.pages import OpenFilm, next_window, read_page, shown_decisions
+from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
 from tests.files import rows_of
 from tests.film.films import scored_film
 from tests.film.page.invented import invented_film, with_model
@@ -102,6 +103,59 @@ def test_the_last_judgement_of_a_span_stays_and_each_takes_back_their_own(place)
     assert made.undo("") is None
     assert levels(Decisions(*place)) == [("CD", "calm")]
     assert not Decisions(*place).undo("CD")  # of another sitting
+
+
+def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(place):
+    """Random acts of one person: undo leads back to each state, redo forth again, nothing is left beside."""
+    made, rng = Decisions(*place), np.random.default_rng(0)
+
+    def state():
+        assert made.conflicts() == set()
+        return sorted((clip.start_s, clip.end_s, clip.level) for kind in made.kept.values() for clip in kind)
+
+    states = [state()]
+    for number in range(24):
+        ids = [clip.clip_id for clips in made.kept.values() for clip in clips]
+        act, level = rng.integers(4), ["calm", "violent"][number % 2]
+        if act == 0 and ids:
+            made.delete(ids[int(rng.integers(len(ids)))], "AB")
+        elif act == 1 and ids:
+            start = float(rng.integers(90)) + number / 100
+            made.keep("passage", start, start + 3, "AB", level=level, id=ids[int(rng.integers(len(ids)))])
+        elif act == 2:
+            judge(made, 10.0 * int(rng.integers(3)), 50, level)  # often in place of one of that span
+        else:
+            made.keep("passage", 30 + number, 40 + number, "AB", level=level)
+        states.append(state())
+    for before in reversed(states[:-1]):
+        assert made.undo("AB")
+        assert state() == before
+    assert made.undo("AB") is None
+    for after in states[1:]:
+        assert made.redo("AB")
+        assert state() == after
+    assert (made.redo("AB"), stands(Decisions(*place))) == (None, stands(made))
+    made.undo("AB")
+    judge(made, 1, 2)
+    assert made.redo("AB") is None  # something else was decided since
+
+
+def test_only_what_stands_and_is_ones_own_is_edited_or_deleted(place):
+    made = Decisions(*place)
+    name = judge(made, 10, 20)
+    for who, other in (("CD", name), ("AB", "0" * 16 + "-1")):
+        with pytest.raises(FilmError):
+            made.delete(other, who)
+        with pytest.raises(FilmError):
+            made.keep("passage", 10, 20, who, level="calm", id=other)
+    again = Decisions(*place)
+    again.delete(name, "AB")  # of another sitting
+    assert Decisions(*place).notices == []
+    made.refresh()
+    with pytest.raises(FilmError, match="meanwhile"):
+        made.delete(name, "AB")
+    with pytest.raises(FilmError, match="shorter"):
+        made.keep("passage", 10, 10.05, "AB", level="calm")
 
 
 def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(place):
@@ -280,7 +334,7 @@ def test_nonsense_in_the_ledger_is_named_by_file_and_line_once_and_shown_nowhere
     assert len(made.notices) == 1
     opened = OpenFilm(0, film, made)
     assert next_window(opened, "AB", 99)["done"] == 0
-    assert read_page(opened)
+    assert desk_page([opened], opened, "read", "en")
     assert len(shown_decisions(opened, "AB")) == 2 + ("place" in wrong or "0" in wrong.values())
 
 
@@ -295,17 +349,17 @@ def test_two_judgements_that_nobody_chose_between_are_shown_until_one_decides_ag
     film = OpenFilm(0, made.film, made)
     made.refresh()
     assert len(levels(made)) == len(made.conflicts()) == 2
-    assert all("beside" in one["text"] for one in shown_decisions(film, "AB"))
+    assert all(one["beside"] for one in shown_decisions(film, "AB"))
     assert any("beside" in notice for notice in made.notices)
     judge(made, 10, 20, "violent")
     assert (levels(made), made.conflicts()) == ([("AB", "violent")], set())
 
 
-def test_what_another_sitting_takes_back_is_said(place):
+def test_what_another_person_takes_back_is_said(place):
     made, other = Decisions(*place), Decisions(*place)
     name = judge(made, 10, 20)
     other.refresh()
-    other.ledger.add("undo", {"annotator": "AB"}, [name])
+    other.ledger.add("undo", {"annotator": "XY"}, [name])
     made.refresh()
     assert made.kept["judgement"] == []
     assert any("takes back" in notice for notice in made.notices)
@@ -514,15 +568,16 @@ def test_judgements_that_refute_every_share_leave_the_least_refuted():
 def test_concepts_that_no_model_of_the_film_can_perceive_are_not_asked_for(tmp_path, perceives, left_out):
     film = with_model(invented_film(n_rows=60, duration_s=600.0), perceives=perceives)
     book = builtin_codebook("obygaze12")
-    text = read_page(OpenFilm(0, film, Decisions(tmp_path, film, book)))
-    asked = {name for name in book.concept_names if f'<input type="checkbox" value="{name}">' in text}
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, book))
+    text = desk_page([opened], opened, "read", "en")
+    asked = {name for name in book.concept_names if f'data-concept="{name}"' in text}
     assert asked == set(book.concept_names) - left_out
 
 
 def test_a_citation_names_the_model_by_twelve_digits(tmp_path):
     film = with_model(invented_film(n_rows=60, duration_s=600.0), sha256="0123456789abcdef" * 4)
-    text = read_page(OpenFilm(0, film, Decisions(tmp_path, film, builtin_codebook("obygaze12"))))
-    assert "Model 0123456789ab, obygaze" in text
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, builtin_codebook("obygaze12")))
+    assert ' 0123456789ab"' in desk_page([opened], opened, "read", "en")
 
 
 @pytest.mark.parametrize(("name", "is_said"), [("obygaze12", False), ("mobygaze", True)])

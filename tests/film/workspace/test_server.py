@@ -1,5 +1,6 @@
 """The workspace's server: who may enter, what is written, a second one, stops."""
 
+import gzip
 import http.client
 import json
 import os
@@ -14,18 +15,22 @@ import time
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from urllib.request import url2pathname
 
 import pytest
 import uvicorn
 
-from obygaze_film import read_films
+import obygaze_features as of
+from obygaze_features.store import open_store
+from obygaze_film import Timeline, read_films
 from obygaze_film.commands import film_open
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace import proxy, server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
 from obygaze_film.workspace.pages import OpenFilm
+from obygaze_models import load_model
+from obygaze_models.prediction.explain import explain
 from tests.film.page.invented import invented_film
 
 
@@ -191,17 +196,78 @@ def test_what_is_decided_stands_in_time_order_and_is_taken_back_in_turn(serve, c
     _, answer = served.decide(kind="passage", start_s=60, end_s=90, level="violent", concepts=["Gun"])
     assert ",1,own,20" in (copied[0] / "tt1" / PASSAGES).read_text("utf-8")
     assert answer["said"] == "kept"
-    shown = [(one["kind"], one["own"], one["x"], one["w"]) for one in answer["you"]]
+    shown = [(one["kind"], one["verdict"], one["start"], one["end"]) for one in answer["you"]]
     assert shown == [
-        ("agree", True, "10%", "5%"),
-        ("note", False, "40%", "5%"),
-        ("disagree", False, "50%", "5%"),
+        ("passage", "agree", 60, 90),
+        ("note", "note", 240, 270),
+        ("judgement", "disagree", 300, 330),
     ]
-    assert "Gun" in answer["you"][0]["text"]
-    assert "a gun" in answer["you"][1]["text"]
+    assert answer["you"][0]["concepts"] == ["Gun"]
+    assert answer["you"][1]["note"] == "a gun"
     said = [served.decide(kind="undo")[1] for _ in range(4)]
     assert [len(answer["you"]) for answer in said] == [2, 1, 0, 0]
     assert said[-1]["said"] != said[0]["said"]
+
+
+def test_any_span_gets_the_evidence_of_its_own_rows(serve, copied):
+    served = serve(*copied)
+    film = Timeline.read(copied[0] / "tt1")
+
+    def asked(**span):
+        answer, text = served.ask("GET", f"/film/0/span?{urlencode(span)}")
+        return answer.status, json.loads(text)
+
+    for row in film.segments().to_dict("records")[:6]:
+        status, found = asked(a=row["start_s"], b=row["end_s"])
+        assert (status, found["p"]) == (200, f"{row['p']:.2f}")
+        assert [part["name"] for part in found["parts"]] == row["concepts"].split(";")
+        assert found["cuts"] == sum(row["start_s"] < cut < row["end_s"] for cut in film.shots["start_s"])
+    (within, _), (apart, _) = [(asked(a=a, b=a + 10)[1], a) for a in (155, 250)]
+    assert float(within["p"]) > 0.6 > 0.3 > float(apart["p"])
+    assert within["sentence"] != apart["sentence"]
+    _, black = asked(a=0, b=1)
+    assert (black["p"], black["parts"], "black" in black["flags"]) == ("", [], True)
+    for wrong in (
+        {"a": 20, "b": 10},
+        {"a": -1, "b": 5},
+        {"a": "x", "b": 5},
+        {"a": "nan", "b": 5},
+        {"a": 1},
+        {"a": 1, "b": "inf"},
+    ):
+        assert asked(**wrong)[0] == 400, wrong
+
+
+def test_without_a_concept_is_what_explain_sets(films, trained, serve):
+    served = serve(films / "scored" / "tt1", films / "violence.codebook.toml")
+    store, model = open_store(films / "scored" / "tt1-1.0.0"), load_model(trained.paths["pcbm_lr"])
+    clip = next(clip for clip in store.clips if clip.start_s == 160)
+    found = explain(model, [store], clip.clip_id, {"Gun": 0.05})
+    film = Timeline.read(films / "scored" / "tt1")
+    concept = next(one for one in film.model().concepts if one.name == "Gun")
+    part = next(one for one in found.parts.contributions if one.concept == "Gun")
+    assert found.decision.logit - part.contribution + concept.absent == pytest.approx(found.changed.logit)
+    answer = json.loads(served.ask("GET", "/film/0/span?a=160&b=168")[1])
+    gun = next(part for part in answer["parts"] if part["name"] == "Gun")
+    before, after = (float(text) for text in gun["without"].split(" → "))
+    assert (f"{before:.2f}", after < 0.2 < before) == (answer["p"], True)
+    like = [(one["film"], one["start"]) for one in answer["like"]]
+    ranked = [hit for hit in of.search_like(store, clip.clip_id, top=40) if not 152 < hit.start_s < 168]
+    assert like[0] == (0, ranked[0].start_s)
+    assert len(like) == 4
+
+
+def test_scripts_are_served_and_pages_are_small(serve, copied):
+    served = serve(*copied)
+    page, text = served.ask("GET", "/film/0/read", accept_encoding="gzip", accept_language="fr-FR,fr;q=0.9")
+    assert page.getheader("content-encoding") == "gzip"
+    assert b'lang="fr"' in gzip.decompress(text)
+    assert len(text) < 100_000
+    for name in server.MODULES:
+        script, text = served.ask("GET", f"/desk/{name}")
+        assert (script.status, script.getheader("content-type")[:15]) == (200, "text/javascript")
+    for name in ("timeline.js", "../html.py", "x.js"):
+        assert served.ask("GET", f"/desk/{name}")[0].status == 404
 
 
 def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
@@ -278,7 +344,9 @@ def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
     text = body.decode()
     assert (page.status, 'lang="' in text) == (200, True)
     assert "data-a" not in text
-    assert 'class="data"' not in text
+    assert json.loads(text.partition('id="state">')[2].partition("</script>")[0])["passages"] == []
+    served.decide(kind="judgement", start_s=0, end_s=8, level="calm")  # in sight of the score
+    assert json.loads(served.ask("GET", "/film/0/decisions?who=AB&mode=blind")[1])["you"] == []
     for number in range(10):
         answer = served.ask("GET", "/film/0/next?who=AB&n=10")[1]
         found = json.loads(answer)
@@ -317,7 +385,7 @@ def test_two_workspaces_of_one_folder_lose_nothing_of_each_other(serve, copied):
         for served, who in ((one, "AB"), (other, "CD")):
             assert served.decide(**JUDGED | {"start_s": number, "end_s": 10, "who": who})[0] == 200
     assert other.decide(kind="undo", who="AB")[1]["said"].startswith("nothing")
-    assert one.decide(kind="undo", who="AB")[1]["said"].startswith("taken back")
+    assert one.decide(kind="undo", who="AB")[1]["said"].startswith("undo: 0:00:02")
     counts = [len(served.decide(kind="undo", who="")[1]["you"]) for served in (one, other)]
     assert counts == [5, 5]
     rows = (copied[0] / "tt1" / JUDGEMENTS).read_text("utf-8").splitlines()

@@ -1,0 +1,193 @@
+// The desk: keys, decisions sent to the server, the queue of windows that are judged blindly.
+import {Panel, filled} from "./panel.js";
+import {Player} from "./player.js";
+import {Store} from "./store.js";
+import {Tiers} from "./tiers.js";
+import {clock, nextCut, snapped, toFrame} from "./time.js";
+
+const find = (s) => document.querySelector(s), state = JSON.parse(find("#state").textContent), {words} = state;
+const store = new Store(state), video = find("video"), player = new Player(video, store, state);
+const spoken = find("#d-spoken"), who = find("#d-who"), blind = state.mode === "blind";
+const say = (text) => { spoken.textContent = text; };
+const nearby = (t) => {
+ const at = find("#d-snap").checked ? snapped(t, state.cuts, tiers.span / 100) : t;
+ return at === t ? toFrame(t, state.fps) : at;
+};
+const act = {
+ jump: (one) => choose(one), edit: (one) => { choose(one); find("[data-level]").focus(); },
+ delete: (one) => decide({kind: "delete", id: one.id}), mark: (one) => choose({...one, type: "span", origin: "own"}),
+};
+const tiers = new Tiers(find(".d-tiers"), store, player, state, {
+ snap: nearby, chosen: (one) => choose(one), moved: (one, a, b) => { store.select(one); reshape(a, b); }, marked: (a, b) => mark(a, b),
+});
+const panel = new Panel(document.body, store, state, {go: (t) => player.seek(t), act: (one, what) => act[what](one)});
+store.changed = () => { panel.draw(); tiers.draw(); };
+
+// What is chosen is shown, and played again and again until one leaves it.
+function choose(one, loops = true) {
+ store.select(one, loops && Boolean(video));
+ if (!one) return;
+ tiers.reveal(one.start, one.end);
+ loops ? player.show(one) : player.seek(one.start);
+}
+const least = () => Math.max(.1, 1 / state.fps);
+function mark(a, b) {
+ if (b - a < least()) return say(words.short);
+ if (blind) return say(words.only_windows);
+ choose({start: a, end: b, type: "span", origin: "own"}, false);
+}
+// Another span for the selected object: one's own decision is kept with its new ends at once.
+function reshape(a, b) {
+ if (b - a < least()) return say(words.short);
+ if (blind) return say(words.only_windows);
+ store.move(a, b);
+ if (store.decision) decide(store.body());
+}
+function end(isLast) {
+ const t = nearby(player.at), it = store.selected, own = store.decision, mine = it?.type === "span" || (own?.who === store.name && own.kind !== "judgement");
+ if (!mine) return mark(isLast ? Math.max(0, t - 10) : t, isLast ? t : Math.min(t + 10, state.whole));
+ isLast ? reshape(it.start, t) : reshape(t, it.end > t ? it.end : Math.min(t + 10, state.whole));
+}
+
+let sending = Promise.resolve();
+const decide = (body) => sending = sending.then(() => send(body), () => send(body)); // in turn: the second sees what the first did
+async function send(body) {
+ if (!store.name) {
+  say(words.name_first);
+  who.focus();
+  return null;
+ }
+ const answer = await fetch("decide", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({who: store.who, mode: state.mode, ...body})}).catch(() => null);
+ const result = await answer?.json();
+ if (!answer?.ok) {
+  say(`${words.not_kept}: ${result?.said ?? words.stopped}`);
+  if (result) await refresh();
+  return null;
+ }
+ say(result.said);
+ store.answered(result);
+ return result;
+}
+async function refresh() {
+ const answer = await fetch(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`).catch(() => null);
+ if (answer?.ok) store.answered(await answer.json());
+}
+const judge = async (level) => {
+ if (!store.selected) return say(words.choose_first);
+ const judged = store.selected, body = store.body({level});
+ if (queue.wanted) body.windows = queue.wanted;
+ if (await decide(body) && judged.place) await advance();
+};
+const change = (values) => {
+ if (!store.selected) return say(words.choose_first);
+ store.edit(values);
+ if (store.decision?.who === store.name && !("note" in values && values.note === store.decision.note)) decide(store.body());
+ else if ("note" in values && values.note.trim()) decide(store.body());
+};
+
+// Windows in the order of the draw; their number is fixed before, and kept with the judgements.
+const queue = {wanted: 0};
+async function advance(more = "") {
+ const answer = await (await fetch(`next?n=${queue.wanted}${more}&who=${encodeURIComponent(store.who)}`)).json();
+ if (answer.fixed) queue.wanted = Math.max(queue.wanted, answer.fixed);
+ const {window: next} = answer, estimate = answer.share || answer.sofar || answer.said;
+ find("#d-progress").textContent = filled(next ? words.queue : words.queue_done, {k: answer.done + 1, done: answer.done, n: queue.wanted});
+ find("#d-estimate").textContent = next && !more ? "" : estimate || words.too_few;
+ if (more) return;
+ find("#d-judging").hidden = !next && !store.judged.length;
+ if (!next) { video?.pause(); return store.select(null); }
+ tiers.view(next.start - state.around, next.end + state.around);
+ choose({...next, type: "window"});
+}
+async function begin() {
+ if (!who.value.trim()) { say(words.name_first); return who.focus(); }
+ const n = find("#d-n");
+ if (!n.reportValidity()) return;
+ await refresh();
+ const {fixed} = await (await fetch(`next?n=0&who=${encodeURIComponent(store.who)}`)).json();
+ queue.wanted = fixed || +n.value;
+ find("#d-begin").hidden = true;
+ await advance();
+}
+if (blind) {
+ find("#d-start").onclick = begin;
+ find("#d-tell").onclick = () => advance("&tell=1");
+}
+
+const undo = async (kind) => { if (await decide({kind}) && queue.wanted) await advance(); };
+const passage = (step, weak) => { const next = store.next(step, weak); next && choose(next); };
+const toggle = (name) => change({concepts: store.form.concepts.includes(name) ? store.form.concepts.filter((one) => one !== name) : [...store.form.concepts, name]});
+const keys = {
+ j: () => player.seek(player.at - 5), l: () => player.seek(player.at + 5), ",": () => player.step(-1), ".": () => player.step(1),
+ "[": () => player.seek(nextCut(player.at, state.cuts, -1)), "]": () => player.seek(nextCut(player.at, state.cuts, 1)),
+ n: () => passage(1), p: () => passage(-1), w: () => passage(1, true), i: () => end(false), o: () => end(true),
+ s: () => find("#d-snap").click(), r: () => { if (store.selected && video) { store.loops = !store.loops; store.changed(); } },
+ z: () => undo("undo"), y: () => undo("redo"), x: () => store.decision && act.delete(store.decision),
+ c: () => cite(), "+": () => tiers.zoom(.5), "-": () => tiers.zoom(2), 0: () => tiers.view(0, state.whole),
+ "?": () => find("#d-help").showModal(),
+};
+const singles = find("#d-singles");
+singles.checked = localStorage.getItem("obygaze-keys") !== "off";
+singles.onchange = () => localStorage.setItem("obygaze-keys", singles.checked ? "on" : "off");
+addEventListener("keydown", (e) => {
+ if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input:not([type=checkbox]), textarea, select") || find("dialog[open]")) return;
+ if (e.key === "Escape") return player.leave();
+ if (e.key === " " && e.target.matches("button, input, video, summary, a")) return; // they have it already
+ const level = state.levels[+e.key - 1], does = e.key === " " ? () => player.toggle() : singles.checked && (level ? () => judge(level) : keys[e.key.toLowerCase()]);
+ if (!does) return;
+ e.preventDefault();
+ does();
+});
+for (const button of document.querySelectorAll("[data-key]")) button.onclick = () => (button.dataset.key === " " ? player.toggle() : keys[button.dataset.key.toLowerCase()]());
+for (const button of document.querySelectorAll("[data-level]")) button.onclick = () => judge(button.dataset.level);
+for (const button of document.querySelectorAll("[data-concept]")) button.onclick = () => toggle(button.dataset.concept);
+for (const button of document.querySelectorAll("[data-dialog]")) button.onclick = () => find(button.dataset.dialog).showModal();
+find("#d-note").oninput = (e) => { if (store.selected) store.draft = {...store.draft, note: e.target.value}; };
+find("#d-keep").onclick = () => {
+ if (!store.selected) mark(player.at, Math.min(player.at + 1, state.whole));
+ change({note: find("#d-note").value});
+};
+find("#d-speed").onchange = (e) => { if (video) video.playbackRate = +e.target.value; };
+who.oninput = () => { store.who = who.value; };
+who.onchange = refresh;
+addEventListener("focus", refresh);
+
+async function cite() {
+ const it = store.selected, {title, year, file, model, made} = state.cited;
+ if (!it) return say(words.choose_first);
+ const own = store.decision, p = panel.found.p && `${panel.found.p} ${find("#d-band").textContent}`;
+ const by = own ? filled(words.by, own) : it.type === "passage" ? words.by_model : "";
+ const text = `${title} (${year}), ${clock(it.start)}–${clock(it.end)}. ${[by, p && filled(words.cited, {p, model}), made, new Date().toISOString().slice(0, 10)].filter(Boolean).join("; ")}. ${file}#t=${it.start},${it.end}`;
+ await navigator.clipboard.writeText(text).then(() => say(words.copied), () => say(text));
+}
+
+player.moved = (t) => { tiers.cursor(t); find("#d-clock").value = clock(t); };
+if (video) {
+ video.onpause = () => { if (!video.seeking) say(clock(video.currentTime)); };
+ video.onloadedmetadata = () => {
+  if (Math.abs(video.duration - state.whole) > .01 * state.whole) say(filled(words.another_cut, {copy: clock(video.duration), film: clock(state.whole)}));
+ };
+ video.onerror = async () => {
+  const answer = await fetch("video", {headers: {Range: "bytes=0-0"}}).catch(() => null);
+  say(answer && !answer.ok ? await answer.text() : words.cannot_play);
+ };
+}
+const copy = find("#d-copy");
+if (copy) copy.onclick = async () => {
+ copy.disabled = true;
+ await fetch("copy", {method: "POST"});
+ const bar = find("#d-copied");
+ bar.hidden = false;
+ const look = setInterval(async () => {
+  const now = await (await fetch("copy")).json();
+  bar.value = now.share || 0;
+  if (now.done) location.reload();
+  if (!now.error && !now.done) return;
+  clearInterval(look);
+  say(now.error);
+ }, 500);
+};
+const [, a, b] = location.hash.match(/^#t=([\d.]+)(?:,([\d.]+))?$/) ?? [];
+store.changed();
+if (a && b && !blind) mark(+a, +b);
+else if (a) player.seek(+a);

@@ -1,0 +1,97 @@
+// What is said of the selected object: its evidence, the form, and the table of all decisions.
+import {clock} from "./time.js";
+
+export const make = (tag, values = {}, ...children) => {
+ const node = Object.assign(document.createElement(tag), values);
+ node.append(...children);
+ return node;
+};
+const SVG = "http://www.w3.org/2000/svg";
+const bar = (part) => {
+ const svg = document.createElementNS(SVG, "svg"), parts = [["line", {class: "zero", x1: "50%", x2: "50%", y1: 0, y2: "100%"}], ["rect", {class: part.side, x: part.x, width: part.w, y: 3, height: 7}]];
+ svg.ariaHidden = "true";
+ for (const [tag, values] of parts) {
+  const node = svg.appendChild(document.createElementNS(SVG, tag));
+  for (const [name, value] of Object.entries(values)) node.setAttribute(name, value);
+ }
+ return svg;
+};
+export const filled = (text, values) => text.replace(/{(\w+)}/g, (_, name) => values[name]);
+
+export class Panel {
+ // `go` is given a time, `act` a decision and what to do with it: jump, edit or delete.
+ constructor(root, store, state, {go, act}) {
+  Object.assign(this, {store, state, words: state.words, go, act, asked: "", found: {}});
+  this.one = (s) => root.querySelector(s);
+  this.all = (s) => [...root.querySelectorAll(s)];
+  for (const node of this.all("[data-means]")) node.onmouseenter = node.onfocus = () => this.means(node);
+ }
+ means(node) { this.one("#d-means").textContent = node.dataset.means; }
+
+ draw() {
+  const {store, words} = this, it = store.selected, form = store.form, own = store.decision;
+  const what = !it ? words.nothing : it.place ? words.window : it.type === "passage" && !own?.origin ? filled(words.passage, {n: it.number}) : own && own.who !== store.name ? filled(words.theirs, own) : own?.verdict === "note" ? words.a_note : own ? words.yours : words.marked;
+  this.one("#d-title").textContent = it ? `${what}: ${clock(it.start)}–${clock(it.end)}` : what;
+  this.one("#d-length").textContent = it ? `${(it.end - it.start).toFixed(1)} s` : "";
+  for (const one of this.all("[data-level]")) one.ariaPressed = String(one.dataset.level === form.level);
+  for (const one of this.all("[data-concept]")) one.ariaPressed = String(form.concepts.includes(one.dataset.concept));
+  const note = this.one("#d-note");
+  if (note !== document.activeElement || note.dataset.of !== JSON.stringify(it)) note.value = form.note;
+  note.dataset.of = JSON.stringify(it);
+  this.one("#d-loop").ariaPressed = String(store.loops);
+  for (const one of this.all("[data-needs]")) one.disabled = !(one.dataset.needs === "own" ? own && own.who === store.name : it);
+  this.progress();
+  this.table();
+  this.evidence();
+ }
+ progress() {
+  const {words, store} = this, done = store.progress, line = this.one("#d-progress");
+  if (store.mode === "read") line.textContent = filled(done.passages ? words.progress : words.progress_none, {...done, n: done.passages});
+ }
+ table() {
+  const {store, words} = this, chosen = store.decision?.id;
+  const button = (one, what, text) => make("button", {type: "button", textContent: text, ariaLabel: `${words[what]}: ${clock(one.start)} ${one.level || one.note}`, title: words[what], onclick: () => this.act(one, what)});
+  this.one("#d-count").textContent = filled(words.counted, {n: store.judged.length, notes: store.own.length - store.judged.length});
+  const {activeElement: focused} = document, label = focused?.closest("#d-table") && focused.ariaLabel;
+  this.one("#d-table tbody").replaceChildren(...store.decisions.map((one) => {
+   const mine = one.who === store.name, said = [one.level, one.concepts.join(", "), one.note].filter(Boolean).join(" · ");
+   const cell = make("td", {}, said + (one.beside ? ` (${words.beside})` : ""));
+   if (!mine) cell.append(" ", make("small", {textContent: one.who}));
+   if (one.history.length) cell.append(make("details", {className: "d-was"}, make("summary", {textContent: words.was}), ...one.history.map((text) => make("div", {textContent: text}))));
+   return make("tr", {className: one.id === chosen ? "d-on" : ""}, make("th", {scope: "row"}, button(one, "jump", clock(one.start))), cell, make("td", {}, ...mine ? [button(one, "edit", "✎"), button(one, "delete", "✕")] : []));
+  }));
+  if (label) this.all("#d-table button").find((one) => one.ariaLabel === label)?.focus();
+ }
+
+ // Asked anew where the span is another; an answer that comes late is of no use.
+ async evidence() {
+  const {store} = this, it = store.selected, asked = it && store.mode === "read" ? `span?a=${it.start}&b=${it.end}` : "";
+  if (asked === this.asked) return;
+  this.asked = asked;
+  this.show(null);
+  if (!asked) return;
+  const answer = await fetch(asked).then((one) => one.json(), () => null);
+  if (asked === this.asked) this.show(answer);
+ }
+ show(found) {
+  const {words, one} = this;
+  if (!one("#d-why")) return;
+  this.found = found ?? {};
+  const text = (id, value) => { one(id).textContent = value ?? ""; };
+  text("#d-p", found && (found.p || found.said_error || words.unknown));
+  text("#d-band", found?.band ? `[${found.band}]` : "");
+  text("#d-flags", found && [filled(words.cuts, {n: found.cuts}), !found.reaches && found.p ? words.below : "", found.flags].filter(Boolean).join(" · "));
+  text("#d-sentence", found?.sentence);
+  text("#d-absent", found?.absent);
+  one("#d-parts").hidden = !found?.parts.length;
+  one("#d-parts tbody").replaceChildren(...(found?.parts ?? []).map((part) => make("tr", {}, make("th", {scope: "row"}, part.name, " ", make("small", {textContent: part.p + (part.doubt ? ` ${words.doubt}` : "")})), make("td", {}, bar(part)), make("td", {className: "n", textContent: part.value}), make("td", {className: "n", textContent: part.without}))));
+  one("#d-said").replaceChildren(...(found?.said ?? []).map((line) => make("li", {}, make("button", {type: "button", textContent: line.clock, onclick: () => this.go(line.start)}), ` ${line.text}`)));
+  one("#d-like").replaceChildren(...(found?.like ?? []).map((there) => {
+   const near = there.film === this.state.film;
+   const label = `${near ? words.this_film : there.title}, ${there.clock}`;
+   const link = near ? make("button", {type: "button", textContent: label, onclick: () => this.act({start: there.start, end: there.end}, "mark")}) : make("a", {href: `../${there.film}/read#t=${there.start},${there.end}`, textContent: label});
+   const said = near && this.store.judged.find((mine) => mine.start < there.end && mine.end > there.start);
+   return make("li", {}, link, said ? ` ${filled(words.you_said, said)}` : "");
+  }));
+ }
+}

@@ -1,0 +1,80 @@
+// What is decided and what is selected. Form and evidence follow from the selected object, never from what was selected before.
+export const sameSpan = (a, b) => Math.abs(a.start - b.start) < 1e-3 && Math.abs(a.end - b.end) < 1e-3;
+const named = (text) => text.trim().replace(/\s+/g, " ");
+const overlap = (a, b) => Math.min(a.end, b.end) - Math.max(a.start, b.start);
+
+export class Store {
+ constructor({decisions, passages, weak, who, mode, positive}) {
+  Object.assign(this, {decisions, mode, positive, who, selected: null, loops: false, draft: null, changed: () => {}});
+  // Numbered in order of time; those below the threshold apart.
+  this.passages = passages.map((one, k) => ({...one, type: "passage", number: String(k + 1)}));
+  this.weak = weak.map((one, k) => ({...one, type: "passage", number: `w${k + 1}`}));
+ }
+ get name() { return named(this.who); }
+ get own() { return this.decisions.filter((one) => one.who === this.name); }
+ get judged() { return this.own.filter((one) => one.level); }
+
+ // A decision by id, a passage of the model, or a span that is marked and not yet kept.
+ select(object, loops = false) {
+  [this.selected, this.draft, this.loops] = [object, null, Boolean(object) && loops];
+  this.changed();
+ }
+ find(id) { return this.decisions.find((one) => one.id === id); }
+ // The selected object's own decision, if there is one.
+ get decision() {
+  const it = this.selected;
+  if (!it) return null;
+  if (it.id) return this.find(it.id) ?? null;
+  return it.type === "passage" || it.place ? this.judged.findLast((one) => sameSpan(one, it)) ?? null : null;
+ }
+ get form() {
+  const {level = "", concepts = [], note = ""} = this.decision ?? {};
+  return {level, concepts, note, ...this.draft};
+ }
+ edit(change) {
+  this.draft = {...this.draft, ...change};
+  this.changed();
+ }
+ move(start, end) {
+  const it = this.selected, origin = it.type === "passage" ? `passage ${it.number}` : it.origin || "own";
+  const {id} = this.decision ?? {}, draft = this.draft;
+  this.select({id, start, end, origin, type: "span", moved: Boolean(id)}, this.loops);
+  this.draft = draft;
+ }
+ // What the server is asked to keep of the selected object.
+ body(change = {}) {
+  const it = this.selected, old = this.decision, {level, concepts, note} = {...this.form, ...change};
+  const kind = !level ? "note" : it.place || (it.type === "passage" && !it.moved) || (old?.kind === "judgement" && !it.moved) ? "judgement" : "passage";
+  const body = {kind, start_s: it.start, end_s: it.end, level, concepts, note, origin: it.origin || old?.origin || "own"};
+  return {...body, ...(old && old.who === this.name && {id: old.id}), ...(it.place && {place: it.place})};
+ }
+ answered({you, id}) {
+  this.decisions = you;
+  if (id) [this.selected, this.draft] = [{...this.selected, id, moved: false}, null];
+  if (this.selected?.id && !this.find(this.selected.id)) { // deleted, or changed elsewhere
+   const {id: gone, ...span} = this.selected, again = this.own.findLast((one) => sameSpan(one, span));
+   this.selected = again ? {...span, id: again.id} : span.type === "passage" ? span : null;
+   this.draft = null;
+  }
+  this.changed();
+ }
+ // The next passage in order of time; where the selected one is none, that after its start.
+ next(step, weak = false) {
+  const list = weak || !this.passages.length ? this.weak : this.passages, it = this.selected;
+  if (!list.length) return null;
+  let k = list.findIndex((one) => it && sameSpan(one, it));
+  if (k < 0) k = it ? list.findIndex((one) => one.start > it.start) - (step > 0 ? 1 : 0) : step > 0 ? -1 : 0;
+  return list[(k + step + list.length) % list.length];
+ }
+ // Who has seen how many of the passages, and what they said of them.
+ get progress() {
+  const found = {passages: this.passages.length, seen: 0, agree: 0, not: 0, added: 0};
+  const over = (one, passage) => overlap(one, passage) >= (passage.end - passage.start) / 2;
+  for (const passage of this.passages) {
+   const said = this.judged.filter((one) => over(one, passage)).at(-1);
+   if (said) { found.seen++; this.positive.includes(said.level) ? found.agree++ : found.not++; }
+  }
+  found.added = this.judged.filter((one) => !this.passages.some((passage) => over(one, passage)) && this.positive.includes(one.level)).length;
+  return found;
+ }
+}

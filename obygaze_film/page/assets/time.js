@@ -1,0 +1,21 @@
+// Times on a timeline: how they are written, where ticks, cuts and frames lie. Of the mailed page and of the desk.
+export const clamp = (v, low, high) => Math.max(low, Math.min(v, high));
+export const clock = (s) => [s / 3600, s / 60 % 60, s % 60].map((v, i) => String(Math.floor(v + 1e-6)).padStart(i && 2, 0)).join(":");
+export const tickTimes = (from, span, steps) => {
+ const step = steps.find((s) => span / s <= 9) ?? steps.at(-1), times = [];
+ for (let t = Math.ceil(from / step) * step; t <= from + .96 * span; t += step) times.push(t);
+ return times;
+};
+// The part of a film that is shown: at least ten seconds of it, and never beyond its ends.
+export const windowOf = (a, b, whole) => {
+ const span = clamp(b - a, Math.min(10, whole), whole), from = clamp(a, 0, whole - span);
+ return [from, from + span];
+};
+export const toFrame = (t, fps) => Math.round(Math.round(t * fps) / fps * 1e4) / 1e4;
+// The cut nearest to a time, if one is within reach.
+export const snapped = (t, cuts, reach) => {
+ const nearest = cuts.reduce((best, cut) => Math.abs(cut - t) < Math.abs(best - t) ? cut : best, Infinity);
+ return Math.abs(nearest - t) <= reach ? nearest : t;
+};
+// Where the shot begins that follows a time, or the one before it.
+export const nextCut = (t, cuts, step) => (step > 0 ? cuts.find((cut) => cut > t + .05) : cuts.findLast((cut) => cut < t - .5)) ?? t;

@@ -1,0 +1,89 @@
+// The desk's modules, run by node: times, and what is selected and kept.
+import assert from "node:assert/strict";
+import test from "node:test";
+import {Store} from "./store.js";
+import {clock, nextCut, snapped, tickTimes, toFrame, windowOf} from "./time.js";
+
+const passages = [{start: 10, end: 20, p: .8}, {start: 50, end: 60, p: .6}];
+const kept = (values) => ({kind: "judgement", level: "S", concepts: [], note: "", who: "AB", origin: "", history: [], place: 0, ...values});
+const made = (decisions = [], more = {}) => new Store({decisions, passages, weak: [{start: 30, end: 34, p: .1}], who: " AB ", mode: "read", positive: ["S"], ...more});
+
+test("times are written, framed and snapped", () => {
+ assert.equal(clock(3725.9), "1:02:05");
+ assert.equal(toFrame(1.03, 24), 1.0417);
+ assert.equal(toFrame(10, 24000 / 1001), 10.01);
+ assert.equal(snapped(9.6, [0, 10, 20], .5), 10);
+ assert.equal(snapped(9.4, [0, 10, 20], .5), 9.4);
+ assert.equal(snapped(3, [], 5), 3);
+ assert.deepEqual([nextCut(10, [0, 10, 20], 1), nextCut(10.2, [0, 10, 20], -1), nextCut(25, [0, 10, 20], 1)], [20, 0, 25]);
+});
+
+test("what is shown of a film is never less than ten seconds of it, nor beyond its ends", () => {
+ assert.deepEqual(windowOf(-50, 50, 600), [0, 100]);
+ assert.deepEqual(windowOf(598, 599, 600), [590, 600]);
+ assert.deepEqual(windowOf(0, 99, 4), [0, 4]);
+ assert.deepEqual(tickTimes(0, 60, [5, 10, 20]), [0, 10, 20, 30, 40, 50]);
+});
+
+test("the form follows from what is selected, whatever was ticked before", () => {
+ const store = made([kept({id: "a-1", start: 50, end: 60, concepts: ["Body"], note: "why"})]);
+ store.select(store.passages[0]);
+ store.edit({concepts: ["Look"]});
+ assert.deepEqual(store.form, {level: "", concepts: ["Look"], note: ""});
+ store.select(store.passages[1]);
+ assert.deepEqual(store.form, {level: "S", concepts: ["Body"], note: "why"});
+ store.select({start: 1, end: 4, type: "span", origin: "own"});
+ assert.deepEqual(store.form, {level: "", concepts: [], note: ""});
+ store.select(null);
+ assert.deepEqual(store.form, {level: "", concepts: [], note: ""});
+});
+
+test("a passage is judged, a moved one becomes one's own, an own one is edited under its id", () => {
+ const own = kept({id: "a-2", kind: "passage", start: 70, end: 80, origin: "own"}), store = made([own]);
+ store.select(store.passages[1]);
+ assert.deepEqual(store.body({level: "S"}), {kind: "judgement", start_s: 50, end_s: 60, level: "S", concepts: [], note: "", origin: "own"});
+ store.move(48, 60);
+ assert.deepEqual([store.body({level: "S"}).kind, store.body({level: "S"}).origin], ["passage", "passage 2"]);
+ store.select(own);
+ store.move(70, 85);
+ assert.deepEqual([store.body().kind, store.body().id, store.body().end_s, store.body().level], ["passage", "a-2", 85, "S"]);
+ assert.equal(store.body({level: ""}).kind, "note");
+});
+
+test("another's decision is not edited but answered by one's own", () => {
+ const theirs = kept({id: "b-1", who: "CD", start: 50, end: 60, concepts: ["Body"]}), store = made([theirs]);
+ store.select(theirs);
+ const body = store.body({level: "S"});
+ assert.equal(body.id, undefined);
+ assert.equal(body.kind, "judgement");
+});
+
+test("a window of the draw keeps its place", () => {
+ const store = made([], {mode: "blind", passages: [], weak: []});
+ store.select({start: 8, end: 16, place: 3, type: "window"});
+ assert.deepEqual([store.body({level: "S"}).place, store.body({level: "S"}).kind], [3, "judgement"]);
+});
+
+test("what was deleted or changed elsewhere is no longer selected", () => {
+ const own = kept({id: "a-1", start: 70, end: 80}), store = made([own]);
+ store.select(own, true);
+ store.answered({you: [{...own, id: "c-9", level: "EN"}]});
+ assert.equal(store.decision.level, "EN");
+ store.answered({you: []});
+ assert.equal(store.selected, null);
+});
+
+test("next goes by time from wherever one is, weak ones apart", () => {
+ const store = made();
+ assert.equal(store.next(1).number, "1");
+ store.select({start: 25, end: 28, type: "span"});
+ assert.deepEqual([store.next(1).number, store.next(-1).number], ["2", "1"]);
+ store.select(store.passages[1]);
+ assert.deepEqual([store.next(1).number, store.next(1, true).number], ["1", "w1"]);
+ assert.equal(made([], {passages: [], weak: []}).next(1), null);
+});
+
+test("progress counts passages seen, agreed with or not, and what was added", () => {
+ const store = made([kept({id: "1", start: 10, end: 20}), kept({id: "2", kind: "passage", start: 49, end: 58, level: "EN"}), kept({id: "3", kind: "passage", start: 90, end: 95}), kept({id: "4", start: 50, end: 60, who: "CD"})]);
+ assert.deepEqual(store.progress, {passages: 2, seen: 2, agree: 1, not: 1, added: 1});
+});

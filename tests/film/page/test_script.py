@@ -1,0 +1,24 @@
+"""The desk's modules by node's own runner."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import obygaze_film
+
+ASSETS = Path(obygaze_film.__file__).parent / "page" / "assets"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+def test_modules_do_as_their_own_tests_say(tmp_path):
+    for path in (*ASSETS.glob("*.js"), *(Path(__file__).parent / "script").glob("*.mjs")):
+        shutil.copy(path, tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}', "utf-8")
+    tests = sorted(map(str, tmp_path.glob("*.mjs")))
+    done = subprocess.run(
+        ["node", "--test", *tests], cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert "# fail 0" in done.stdout
