@@ -117,7 +117,7 @@ def test_a_concept_is_described_by_its_own_metric_with_a_chance():
         {"task": "concept:A", "movie_mean": 0.7},
         {"task": "concept:A", "movie_mean": 0.6, "movie_chance": 0.2},
     )
-    record = _concept(SimpleNamespace(card=SimpleNamespace(metrics=rows)), "A", 0.4)
+    record = _concept(SimpleNamespace(card=SimpleNamespace(metrics=rows), estimator=None), "A", 0.4)
     assert (record.ap, record.chance, record.threshold_p) == (0.6, 0.2, 0.4)
 
 
