@@ -7,7 +7,9 @@ for more bytes than there are in the files. zarr-python reads them as they are.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO, FileIO
+from contextlib import nullcontext
+from functools import partial
+from io import SEEK_END, BytesIO, FileIO
 from typing import Any, Final
 
 import numpy as np
@@ -165,7 +167,26 @@ class SealedArray:
         for start in range(rows.start, rows.stop, size):
             yield slice(start, min(start + size, rows.stop))
 
-    def _read(self, rows: range) -> NDArray[Any]:
+    def stored(self, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield the first row and the values of slices of one stored object, of which a file is opened once.
+
+        Raises
+        ------
+        StoreError
+            As `read`.
+        """
+        opened: dict[str, FileIO] = {}
+        try:
+            for part in self.slices(rows):
+                read = partial(self._read, range(part.start, part.stop), opened)
+                values: NDArray[Any] = guarded(self._where, read, store=self._files.where)
+                yield part.start, values
+        finally:
+            for file in opened.values():
+                file.close()
+
+    def _read(self, rows: range, opened: dict[str, FileIO] | None = None) -> NDArray[Any]:
+        """Read rows; files of shards are looked for in `opened`, or put there, and stay open."""
         values = np.empty((len(rows), *self.shape[1:]), self.dtype)
         blocks = range(rows.start // self._block, -(-rows.stop // self._block) if rows else 0)
 
@@ -173,7 +194,7 @@ class SealedArray:
             first = number * self._block
             part = range(max(rows.start, first), min(rows.stop, first + self._block))
             within = slice(part.start - first, part.stop - first)
-            self._fill(number, within, values[part.start - rows.start : part.stop - rows.start])
+            self._fill(number, within, values[part.start - rows.start : part.stop - rows.start], opened)
 
         if len(blocks) == 1:
             fill(blocks[0])
@@ -183,14 +204,17 @@ class SealedArray:
                     pass
         return values
 
-    def _fill(self, number: int, rows: slice, values: NDArray[Any]) -> None:
+    def _fill(self, number: int, rows: slice, values: NDArray[Any], opened: dict[str, FileIO] | None) -> None:
         """Read rows of one chunk or shard, which are counted within it, into an array."""
         name = chunk_file(self._name, number)
         try:
             if self.dtype.kind == "T":
                 values[:] = _read_strings(self._files, name, self._block)[rows]
                 return
-            good = (self._fill_of_shard if self._sharded else self._fill_of_chunk)(name, rows, values)
+            if self._sharded:
+                good = self._fill_of_shard(name, rows, values, opened)
+            else:
+                good = self._fill_of_chunk(name, rows, values)
         except FileNotFoundError:
             raise gone(self._files, name) from None
         if not good:
@@ -208,30 +232,37 @@ class SealedArray:
         values[:] = stored.reshape(self._block, *self.shape[1:])[rows]
         return True
 
-    def _fill_of_shard(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
+    def _fill_of_shard(
+        self, name: str, rows: slice, values: NDArray[Any], opened: dict[str, FileIO] | None
+    ) -> bool:
         """Read rows of a shard, absent ones as NaN; return whether all checksums are right."""
-        data = memoryview(self._files.read(name, -16 * self._block - CRC_BYTES))
-        if len(data) != 16 * self._block + CRC_BYTES or not is_checked(data):
-            return False
-        index = np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block, 2)[rows].tolist()
+        tail = 16 * self._block + CRC_BYTES
+        if not isinstance(self._files, FolderFiles):
+            index = self._index(self._files.read(name, -tail), rows)
+            present = [place for place in index or () if place != _ABSENT]
+            first, last = (min(present)[0], max(present)[0] + max(present)[1]) if present else (0, 0)
+            rest = BytesIO(self._files.read(name, first, last))
+            return index is not None and _read_rows(rest, index, first, values)
+        file = self._files.open(name) if opened is None or name not in opened else opened[name]
+        with file if opened is None else nullcontext():
+            if opened is not None:
+                opened[name] = file
+            file.seek(max(0, file.seek(0, SEEK_END) - tail))
+            index = self._index(file.read(tail), rows)
+            return index is not None and _read_rows(file, index, 0, values)
+
+    def _index(self, data: bytes, rows: slice) -> list[list[int]] | None:
+        """Read where rows are in a shard, [offset, size] each, of its last bytes; None if they are wrong."""
+        if len(data) != 16 * self._block + CRC_BYTES or not is_checked(memoryview(data)):
+            return None
+        index: list[list[int]] = (
+            np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block, 2)[rows].tolist()
+        )
         size = self._row_bytes + CRC_BYTES
-        present = [place for place in index if place != _ABSENT]
-        if any(length != size or offset > self._block * size for offset, length in present):
-            return False
-        first, last = (min(present)[0], max(present)[0] + size) if present else (0, 0)
-        buffer = values.reshape(len(values), -1).view(np.uint8)
-        if isinstance(self._files, FolderFiles):
-            source: FileIO | BytesIO = self._files.open(name)
-            first = 0
-        else:
-            source = BytesIO(self._files.read(name, first, last))
-        with source:
-            for place, row in zip(index, buffer, strict=True):
-                if place == _ABSENT:
-                    row[:] = 0xFF  # every float of which all bits are set is NaN
-                elif not _read_row(source, place[0] - first, row.data):
-                    return False
-        return True
+        wrong = any(
+            place != _ABSENT and (place[1] != size or place[0] > self._block * size) for place in index
+        )
+        return None if wrong else index
 
     @property
     def _row_bytes(self) -> int:
@@ -239,6 +270,18 @@ class SealedArray:
 
 
 _ABSENT = [2**64 - 1, 2**64 - 1]
+
+
+def _read_rows(
+    source: FileIO | BytesIO, index: Sequence[Sequence[int]], first: int, values: NDArray[Any]
+) -> bool:
+    """Read rows of a shard, whose bytes begin with that number `first`; whether all checksums are right."""
+    for place, row in zip(index, values.reshape(len(values), -1).view(np.uint8), strict=True):
+        if place == _ABSENT:
+            row[:] = 0xFF  # every float of which all bits are set is NaN
+        elif not _read_row(source, place[0] - first, row.data):
+            return False
+    return True
 
 
 def _read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:

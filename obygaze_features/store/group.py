@@ -262,8 +262,9 @@ class Group:
         """
         size = block_rows(array, len(self.clip_ids))
         for first in range(start // size * size, len(self.clip_ids), size):
-            for rows in self.slices(array, range(first, min(first + size, len(self.clip_ids)))):
-                yield rows.start, self._features(array, rows)
+            rows = range(first, min(first + size, len(self.clip_ids)))
+            for row, values in self._array(array).stored(rows):
+                yield row, self._whole(array, row, values)
 
     def slices(self, array: str, rows: range) -> Iterator[slice]:
         """Cut rows of one stored object into slices that are cheap to read one after another."""
@@ -295,8 +296,10 @@ class Group:
 
     def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows; refuse NaN in usable rows."""
-        values = self.raw(name, rows)
-        start = rows.start or 0
+        return self._whole(name, rows.start or 0, self.raw(name, rows))
+
+    def _whole(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
+        """Return rows from `start` on; refuse NaN in usable rows."""
         first = values.reshape(len(values), -1)[:, 0]
         holes = (first != first) & self.usable[start : start + len(values)]  # noqa: PLR0124 - NaN is not itself
         if holes.any():
