@@ -5,9 +5,9 @@ written, so they come from the page cache: this measures the formats, not the di
 milliseconds of all threads, which a busy machine distorts little.
 
 Pooled vectors, 7,637 x 512 float32: from a store, one .npy and one .pth a clip. Tokens (3,137 x 768 float16,
-4.8 MB a clip): from a store, one safetensors file a clip, h5py, zarr-python on the store's own files, and
-Lance, where it is installed (`obygaze[benchmarks]`); streamed in the order of the rows, and single clips at
-random.
+4.8 MB a clip): from a store, one safetensors file a clip, h5py, zarr-python on the store's own files, and,
+where they are installed (pylance, vortex-data, litdata, webdataset), Lance, Vortex, LitData and WebDataset,
+which has no access at random; streamed in the order of the rows, and single clips at random.
 
     python benchmarks/read.py [--clips 7637] [--tokens 128] [--repeats 19]      0 clips leave a part out
 """
@@ -33,15 +33,17 @@ from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
 
 FEATURE, TOKENS, WIDTH = 512, 3137, 768
-Peers = dict[str, tuple[Callable[[], object], Callable[[int], object]]]
+Peer = tuple[Callable[[], object], Callable[[int], object] | None]
+Peers = dict[str, Peer]
 """What streams the tokens, and what reads one clip's, for each peer."""
 
 
 def write_tokens(folder: Path, n_clips: int) -> Peers:
     """Write the same tokens in every format; give what streams them and what reads one clip, for each."""
     rng = np.random.default_rng(0)
-    clips = rng.standard_normal((1, TOKENS, WIDTH)).astype(np.float16).repeat(n_clips, axis=0)
-    clips[:, 0, :8] = np.arange(n_clips)[:, None]
+    clips = np.empty((n_clips, TOKENS, WIDTH), np.float16)
+    for clip in clips:
+        clip[:] = rng.standard_normal(clip.shape, np.float32)
     ids = [f"clip-{number:05d}" for number in range(n_clips)]
     store = seal_arrays(folder / "t", dict.fromkeys(ids, "m"), {"vivit": {"tokens": clips}})
     (folder / "safetensors").mkdir()
@@ -71,9 +73,79 @@ def write_tokens(folder: Path, n_clips: int) -> Peers:
             node.__getitem__,
         ),
     }
+    for write in (lance, vortex, litdata, webdataset):
+        try:
+            peers[write.__name__] = write(folder / write.__name__, clips)
+        except ImportError as error:
+            print(f"left out: {error}")
     for name, (_, read) in peers.items():
+        if read is None:
+            continue
         assert np.array_equal(np.asarray(read(n_clips - 1)).reshape(TOKENS, WIDTH), clips[-1]), name
     return peers
+
+
+def _flat(batch: Any) -> NDArray[Any]:
+    """Give the numbers of an Arrow array of lists, without a copy."""
+    return batch.flatten().to_numpy(zero_copy_only=False)
+
+
+def _table(clips: NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(clips.reshape(-1)), clips[0].size)
+    return pa.table({"tokens": lists})
+
+
+def lance(place: Path, clips: NDArray[Any]) -> Peer:
+    """Write a Lance dataset."""
+    import lance as library
+
+    dataset = library.write_dataset(_table(clips), str(place))
+    return (
+        lambda: [_flat(batch.column(0)).size for batch in dataset.to_batches(batch_size=1)],
+        lambda number: _flat(dataset.take([number]).column(0).combine_chunks()),
+    )
+
+
+def vortex(place: Path, clips: NDArray[Any]) -> Peer:
+    """Write a Vortex file, compressed as it chooses."""
+    import pyarrow as pa
+    import vortex as library
+
+    library.io.write(library.array(_table(clips)), str(place))
+    file = library.open(str(place))
+
+    def read(number: int) -> NDArray[Any]:
+        wanted = library.array(pa.array([number], pa.uint64()))
+        return _flat(file.scan(indices=wanted).read_all().to_arrow_array().field(0))
+
+    return lambda: [_flat(batch.column(0)).size for batch in file.to_arrow(batch_size=1)], read
+
+
+def litdata(place: Path, clips: NDArray[Any]) -> Peer:
+    """Write chunks of LitData."""
+    from litdata import StreamingDataset
+    from litdata.streaming.writer import BinaryWriter
+
+    writer = BinaryWriter(str(place), chunk_bytes=1 << 26)
+    for number, clip in enumerate(clips):
+        writer[number] = {"tokens": clip}
+    writer.done()
+    writer.merge()
+    dataset = StreamingDataset(str(place), shuffle=False)
+    return lambda: [each["tokens"].size for each in dataset], lambda number: dataset[number]["tokens"]
+
+
+def webdataset(place: Path, clips: NDArray[Any]) -> Peer:
+    """Write a tar of .npy files."""
+    import webdataset as library
+
+    with library.TarWriter(str(place)) as tar:
+        for number, clip in enumerate(clips):
+            tar.write({"__key__": f"clip-{number:05d}", "tokens.npy": clip})
+    files = library.WebDataset(str(place), shardshuffle=False).decode()
+    return lambda: [each["tokens.npy"].size for each in files], None
 
 
 def tokens(folder: Path, n_clips: int, repeats: int) -> None:
@@ -81,10 +153,12 @@ def tokens(folder: Path, n_clips: int, repeats: int) -> None:
     peers = write_tokens(folder, n_clips)
     order = np.random.default_rng(1).permutation(n_clips).tolist()
     streamed = in_turn({peer: stream for peer, (stream, _) in peers.items()}, repeats)
-    single = in_turn({peer: lambda r=read: [*map(r, order)] for peer, (_, read) in peers.items()}, repeats)
+    works = {peer: lambda r=read: [*map(r, order)] for peer, (_, read) in peers.items() if read}
+    single = in_turn(works, repeats)
     rows = []
     for peer in peers:
-        all_, one = streamed[peer].cpu_s, single[peer].cpu_s
+        all_ = streamed[peer].cpu_s
+        one = single[peer].cpu_s if peer in single else float("nan")
         rows.append(
             {"tokens by": peer, "stream, ms a clip": 1e3 * all_ / n_clips}
             | {"of safetensors": all_ / streamed["safetensors a clip"].cpu_s}

@@ -36,7 +36,7 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
 )
 
-READ_AT_ONCE = 1 << 19
+READ_AT_ONCE = 1 << 20
 """Bytes of a chunk that are read and checked together: they fit a core's cache."""
 BLOCK = 1 << 20
 """Bytes of a file that are held at a time while it is digested or copied."""
