@@ -40,7 +40,10 @@ NAVIGATION = {
         *("api/obygaze_features/index", "api/obygaze_models/index"),
         *("api/obygaze_film/index", "api/obygaze_studies/index"),
     ),
-    "Explanation": ("film", "evaluation", "leak", "when", "mobygaze-words", "decisions", "architecture"),
+    "Explanation": (
+        *("film", "evaluation", "leak", "when", "concepts"),
+        *("mobygaze-words", "decisions", "architecture"),
+    ),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),
         *("audits/gender-score", "audits/cooc", "tasks/mediaeval15", "papers"),

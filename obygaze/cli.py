@@ -115,6 +115,7 @@ model verify | models.model_sharing:verify | Verify the models of a list.
 model push | models.model_sharing:push | Put a model into a list.
 model pull | models.model_sharing:pull | Copy a model of a list.
 model sums | models.joint_commands:sums | Sum up a lab's films for a joint model.
+model units | models.unit_commands:units | Learn units of frames without labels.
 model join | models.joint_commands:join | Make a joint model of labs' sums.
 """
 """Command | package.module:function (none: a group) | summary; below a group, examples of its help."""

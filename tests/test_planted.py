@@ -8,10 +8,10 @@ from benchmarks.planted.__main__ import ROWS
 from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
 from obygaze_models.evaluation.intervals import CAPTIONS
 
-NOT_WRITTEN = {"in-time", "nulls"}
+NOT_WRITTEN = {"in-time-null", "motif", "nulls"}
 """Rows to be run at their full size: no page states their figures."""
-SLOW = {"speech", "speech_time"}
-"""Rows whose films speak."""
+SLOW = {"motif", "speech", "speech_time"}
+"""Rows whose films speak, or that train networks."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in SLOW)) for n in ROWS])

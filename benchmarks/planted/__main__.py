@@ -5,15 +5,25 @@ import sys
 
 from benchmarks.measure import cpu_s
 from benchmarks.planted import __doc__ as doc
-from benchmarks.planted import calibrations, films, frames, in_time, nulls, rates, scores, staging, sums
+from benchmarks.planted import (
+    calibrations,
+    films,
+    frames,
+    in_time,
+    motif,
+    nulls,
+    rates,
+    scores,
+    staging,
+    sums,
+    units,
+    worth,
+)
 from benchmarks.planted.row import ROOT, Row, run, written
 from obygaze_models.blas import one_blas_thread
 
-ROWS: dict[str, Row] = {
-    row.name: row
-    for room in (calibrations, films, rates, scores, nulls, frames, in_time, sums, staging)
-    for row in room.ROWS
-}
+ROOMS = (calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units, motif, worth)
+ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 
 
 def main() -> None:

@@ -14,12 +14,15 @@ from scipy.signal import lfilter
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
+from benchmarks.measure import cpu_s
+from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.spec import fit
 from obygaze_models.protocol.targets import NOT_ASKED
 
 N_CLIPS, N_FRAMES, N_CONCEPTS, N_LONG = 100, 32, 4, 2
+N_NULL_CLIPS = 40
 NEAR = 3
 """Frames within which two concepts are together."""
 
@@ -27,13 +30,14 @@ What = Literal["presence", "order", "together"]
 
 
 class Corpus(NamedTuple):
-    """Frames [N, F, D], presences [N, K], which frames have them [N, F, K], movies and labels [N]."""
+    """Frames [N, F, D], presences [N, K], their frames [N, F, K], movies, labels, directions [K, D]."""
 
     X: NDArray[np.float32]
     present: Floats
     where: NDArray[np.bool_]
     movies: NDArray[np.int64]
     y: NDArray[np.int64]
+    axes: Floats
 
 
 def corpus(rng: np.random.Generator, n_features: int, size: float, what: What, n_movies: int = 12) -> Corpus:
@@ -59,7 +63,7 @@ def corpus(rng: np.random.Generator, n_features: int, size: float, what: What, n
     y = {"presence": present[:, 0], "order": gap < 0, "together": np.abs(gap) <= NEAR}[what].astype(int)
     if what != "presence":
         y = np.where(present[:, :2].all(axis=1) & (gap != 0), y, NOT_ASKED)
-    return Corpus(X, present.astype(np.float64), where, movies, y)
+    return Corpus(X, present.astype(np.float64), where, movies, y, axes)
 
 
 def by_film(y: NDArray[np.int64], scores: Floats, movies: NDArray[np.int64]) -> float:
@@ -99,6 +103,34 @@ def of_concepts(rng: np.random.Generator, n_features: int, size: float, what: Wh
     return told
 
 
+N_REFITS = 19
+
+
+def of_nothing(rng: np.random.Generator, n_movies: int) -> Draw:
+    """Ask for p where smooth frames and smooth labels know nothing of each other.
+
+    Half of the films are tested by a model of the others, and these by one of the first. p is the rank of the
+    AUC by film among those of as many refits with whole films' sequences of labels exchanged.
+    """
+    movies = np.repeat(np.arange(n_movies), N_NULL_CLIPS)
+    smooth_over = [smooth(rng, N_NULL_CLIPS, 0.9, 16 + N_CONCEPTS) for _ in range(n_movies)]
+    drawn = np.concatenate(smooth_over)
+    X = rng.standard_normal((len(drawn), 8, 16), np.float32) + drawn[:, None, :16].astype(np.float32)
+    labels = (drawn[:, 16:] > 0).reshape(n_movies, N_NULL_CLIPS, N_CONCEPTS)
+    half = movies % 2 == 0
+
+    def auc(order: NDArray[np.intp]) -> float:
+        present = labels[order].reshape(-1, N_CONCEPTS).astype(np.float64)
+        one = Corpus(X, present, np.empty(0, bool), movies, present[:, 0].astype(int), np.empty(0))
+        scores = [np.where(half == side, trained("pcbm_time", one, half != side)[0], 0) for side in (0, 1)]
+        return by_film(one.y, sum(scores), movies)
+
+    start = cpu_s()
+    observed = auc(np.arange(n_movies))
+    reached = sum(auc(rng.permutation(n_movies)) >= observed for _ in range(N_REFITS))
+    return {"p <= .05": reached == 0, "AUC": observed, "CPU s a p": cpu_s() - start}
+
+
 ABOVE = {"clips less pooled": Column(0.3, signed=True)}
 CELLS = [
     *(Cell(("presence", str(d), "4"), (d, 4.0, "presence"),
@@ -118,5 +150,13 @@ ROWS = [
         {"frames": Column(), "clips": Column(), "pooled": Column(),
          "clips less pooled": Column(signed=True), "in random order": Column()},
         full=10, small=1, small_cells=1,
+    ),
+    Row(
+        "in-time-null", "docs/when.md", "evaluate --model pcbm_time",
+        f"Films of {N_NULL_CLIPS} clips whose frames and labels are smooth (autoregressions of .9) and know "
+        "nothing of each other: p of the AUC by film, by 19 refits with whole films' labels exchanged.",
+        ("films",), [Cell(("8",), (8,))], of_nothing,
+        {"p <= .05": Column(high=0.1), "AUC": Column(), "CPU s a p": Column(digits=1)},
+        full=400, small=2, small_cells=1,
     ),
 ]  # fmt: skip

@@ -116,7 +116,7 @@ def read_modalities(
     UsageError
         Several stores and no way to fuse them, or the other way round; or an option of `alone`.
     """
-    parts = [_parted(place) for place in places]
+    parts = [parted(place) for place in places]
     if (len(parts) > 1) != (fuse is not None):
         told = "--fuse: give two STORE:BACKBONE" if fuse else "several stores: say how, as in --fuse late"
         raise click.UsageError(told)
@@ -139,7 +139,7 @@ def read_named(
     UsageError
         One is written otherwise, or a modality is there twice.
     """
-    parts = [_parted(Path(place)) for place in places]
+    parts = [parted(Path(place)) for place in places]
     names = [name for name, _, _ in parts]
     if not all(names) or len(set(names)) < len(names):
         raise click.UsageError("give each store a modality of its own, as in visual=stores/films:xclip")
@@ -147,7 +147,7 @@ def read_named(
     return clips, {name: (store, backbone) for (name, _, backbone), store in zip(parts, stores, strict=True)}
 
 
-def _parted(place: Path) -> tuple[str, Path, str | None]:
+def parted(place: Path) -> tuple[str, Path, str | None]:
     """Split `[NAME=]STORE[:BACKBONE]`; a place that is there is a store, as is what follows no name."""
     name, _, rest = str(place).partition("=")
     if not (rest and fits(name, Name)) or place.exists():

@@ -29,7 +29,7 @@ from obygaze_models.concepts.heads import (
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import GroupedSelection
-from obygaze_models.models.linear import CLIP
+from obygaze_models.models.linear import CLIP, PENALTIES, linear_probe
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
 
@@ -112,6 +112,7 @@ class ConceptBottleneck(LogitClassifier):
     }
 
     _clip_ndim: ClassVar[int] = 1
+    _default_bank: ClassVar[type[ConceptBank]] = ConceptBank
 
     head: HeadName | BaseEstimator = "logistic"
     _: KW_ONLY
@@ -267,9 +268,6 @@ class ConceptBottleneck(LogitClassifier):
         features, codes = validate_data(self, X, y, dtype=(np.float64, np.float32))
         return features, np.asarray(codes)
 
-    def _new_bank(self) -> ConceptBank:
-        return ConceptBank()
-
     def _checked(self, X: ArrayLike) -> Floats:
         return rows_for(self, X, np.float64, np.float32)
 
@@ -289,7 +287,7 @@ class ConceptBottleneck(LogitClassifier):
             return X.astype(np.float64)
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
-        bank = self._new_bank() if self.bank is None else clone(self.bank)
+        bank = self._default_bank() if self.bank is None else clone(self.bank)
         if bank.values != "standardised":
             raise ConceptError(
                 f"a bottleneck's concept values are standardised distances, not {bank.values}: for others, "
@@ -353,6 +351,15 @@ SPECS = (
         "PCBM-LR, shuffled concepts",
         "logistic",
         lambda seed: ShuffledConcepts(clip=CLIP, random_state=seed),
+        control=True,
+    ),
+    ModelSpec(
+        "concept_labels",
+        "Concept labels",
+        lambda _: linear_probe(),
+        PENALTIES,
+        "present",
+        kinds=(),
         control=True,
     ),
 )

@@ -249,6 +249,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
     }
 
     _clip_ndim: ClassVar[int] = 2
+    _default_bank: ClassVar[type[ConceptBank]] = TimeBank
 
     head: HeadName | BaseEstimator = "elastic_net"
 
@@ -269,11 +270,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
         self.n_features_in_ = frames.shape[2]
         return frames, np.asarray(y)
 
-    def _checked(self, X: ArrayLike) -> Any:
-        return self._frames(X)
-
-    def _new_bank(self) -> ConceptBank:
-        return TimeBank()
+    _checked = FrameReader._frames
 
 
 def _spec(name: str, title: str, disturb: Disturb = "none", **about: Any) -> ModelSpec:
@@ -294,7 +291,10 @@ SPECS = (
     _spec(
         "pcbm_time",
         "PCBM in time",
-        beside=("pcbm_lr", "attention", "attentive", "pcbm_time_unordered", "pcbm_time_shuffled"),
+        beside=(
+            *("pcbm_lr", "attention", "attentive", "pcbm_time_unordered", "pcbm_time_shuffled"),
+            "concept_labels",
+        ),
     ),
     _spec("pcbm_time_unordered", "PCBM in time, trained in random order", "time"),
     _spec("pcbm_time_shuffled", "PCBM in time, shuffled concepts", "concepts"),

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_features.manifest import concept_texts
-from obygaze_features.store import Store
+from obygaze_features.store import Group, Store
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
@@ -116,11 +116,35 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
         The clips' vectors are not those that texts compare with, the store has no group of their space, or it
         lacks a text.
     """
-    group, wanted = data.group, None if data.group is None else embedding_space(data.group.provenance)
-    if group is None or wanted is None:
-        raise ConceptError(f"the features {data.backbone} name no space, so nothing says which texts compare")
-    if data.features != "pooled":
+    if data.group is not None and data.features != "pooled":
         raise ConceptError(f"texts compare with pooled vectors, and these features are {data.features}")
+    name, known = read_texts(texts, data.backbone, data.group)
+    row_of, pooled = {text: row for row, text in enumerate(known.texts)}, known.vectors
+    chosen: dict[tuple[str, TextKind], list[str]] = {}
+    for item in concept_texts(data.codebook):
+        if item.text not in row_of:
+            raise ConceptError(
+                f"{texts.where}, group {name}: has no text {clipped(item.text)!r} ({item.text_id}); "
+                "write the list with `obygaze codebook texts` and extract it"
+            )
+        chosen.setdefault((item.concept, item.kind), []).append(item.text)
+    return {
+        key: TextVectors(tuple(own_texts), pooled[[row_of[text] for text in own_texts]])
+        for key, own_texts in chosen.items()
+    }
+
+
+def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, TextVectors]:
+    """Find the group of a store of texts that compares with a group of clips: its name, and what it has.
+
+    Raises
+    ------
+    ConceptError
+        The clips' vectors are not those that texts compare with, or the store has no texts of their space.
+    """
+    wanted = None if group is None else embedding_space(group.provenance)
+    if wanted is None:
+        raise ConceptError(f"the features {backbone} name no space, so nothing says which texts compare")
     spaces = {name: embedding_space(texts[name].provenance) for name in texts.names}
     name = next((name for name, space in spaces.items() if space == wanted), None)
     if name is None:
@@ -135,18 +159,7 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
     usable = np.flatnonzero(stored.usable)
     row_of = {stored.text[row]: row for row in usable[::-1]}
     pooled = unit_length(stored.pooled().astype(np.float64))
-    chosen: dict[tuple[str, TextKind], list[str]] = {}
-    for item in concept_texts(data.codebook):
-        if item.text not in row_of:
-            raise ConceptError(
-                f"{texts.where}, group {name}: has no text {clipped(item.text)!r} ({item.text_id}); "
-                "write the list with `obygaze codebook texts` and extract it"
-            )
-        chosen.setdefault((item.concept, item.kind), []).append(item.text)
-    return {
-        key: TextVectors(tuple(own_texts), pooled[[row_of[text] for text in own_texts]])
-        for key, own_texts in chosen.items()
-    }
+    return name, TextVectors(tuple(row_of), pooled[list(row_of.values())])
 
 
 def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[ModelSpec]:

@@ -19,8 +19,8 @@ from obygaze_models.reduction import ReducedTokens
 if TYPE_CHECKING:
     import pandas as pd
 
-Reads = Literal[Features, "seconds", "variables"]
-"""What a model reads of each clip: features, its length alone, or variables of a table."""
+Reads = Literal[Features, "seconds", "variables", "present"]
+"""What a model reads of each clip: features, its length, variables of a table, or its annotated concepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +217,8 @@ class Dataset:
             if self.seconds is None:
                 raise DatasetError("the store does not tell how long its clips are")
             return np.log(self.seconds)[:, None]
-        if what == "variables":
-            return self.variables
+        if what in {"variables", "present"}:
+            return self.variables if what == "variables" else self.labels.present.astype(np.float32)
         if self.reduction is not None:
             return self.reduction.read(self._stored_rows(self.reduction.group))
         if self.bags is not None and what == "frames":

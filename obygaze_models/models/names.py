@@ -28,8 +28,12 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "max_frames",
     ),
     "obygaze_models.models.attentive": ("attentive", "attentive_tokens"),
-    "obygaze_models.concepts.bottleneck": ("pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"),
+    "obygaze_models.concepts.bottleneck": (
+        *("pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"),
+        "concept_labels",
+    ),
     "obygaze_models.concepts.in_time": ("pcbm_time", "pcbm_time_unordered", "pcbm_time_shuffled"),
+    "obygaze_models.concepts.units": ("units",),
     "obygaze_models.concepts.bank": ("cav",),
     BASELINES: (
         "always_positive",

@@ -13,6 +13,7 @@ from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.heads import node_counts
 from obygaze_models.concepts.in_time import ConceptsInTime, TimeBank
+from obygaze_models.concepts.units import UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.persistence.archive import expect
@@ -88,6 +89,8 @@ def _bank_from_state(card: Card, arrays: Arrays) -> ConceptBank:
 
 
 def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
+    if isinstance(estimator.bank_, UnitBank):
+        raise ModelError("a bottleneck of units that were learnt without labels can't be kept in a file")
     if estimator.bank_ is None or estimator.residual_ is not None:
         what = "with a residual" if estimator.bank_ is not None else "fed with concept values"
         raise ModelError(f"a bottleneck {what} can't be kept in a file")

@@ -138,10 +138,8 @@ def check_can_be_saved(
     few = keys[keys["movie"].isin(np.unique(keys["movie"])[:HANDFUL])].groupby(["movie", "label"]).head(2)
     rows = few.index.to_numpy()
     for spec in specs:
-        if not spec.looks_at_features:
-            raise ModelError(
-                f"model {spec.name} is a baseline, which looks at no feature: there is nothing to keep"
-            )
+        if not spec.looks_at_features or spec.reads == "present":
+            raise ModelError(f"model {spec.name} looks at no feature: there is nothing to keep")
         if target.kind == "ordinal":
             raise ModelError(
                 f"model {spec.name} of ordered levels is several binary models, which can't be kept in a "

@@ -151,7 +151,7 @@ def _marked(folder: Path) -> None:
     X = (3.0 * seen + rng.normal(size=seen.shape)).astype(np.float32)
     arrays = {"pooled": X, "frames": np.stack([X, X + 1, X - 1, X], axis=1)}
     seal_arrays(folder / "marked", movie_of, {"xclip": {"pooled": X}}, space=SPACE)
-    seal_arrays(folder / "frames", movie_of, {"xclip": arrays}, spans=spans, n_frames=4)
+    seal_arrays(folder / "frames", movie_of, {"xclip": arrays}, spans=spans, n_frames=4, space=SPACE)
     two = {"xclip": {"pooled": X}, "vivit": {"pooled": X}}
     seal_arrays(folder / "backbones", movie_of, two, failed={"m0-00": "the file is empty (0 bytes)"})
     texts = {f"t{place}": text.text for place, text in enumerate(concept_texts(codebook))}

@@ -259,6 +259,10 @@ localise out/frames.csv in/segments.csv --positive S --out out/localised.csv
     0 out/localised.csv | clips without a boundary left out
 localise out/frames.csv in/segments.csv --concept Body --json
     0 | "measures"
+=model units in/frames --labels in/marked.csv --texts in/texts --units 8 --active 2 --out out/units
+    0 out/units/units.npz out/units/units.csv -out/units.partial.npz | units go with a concept
+model units in/frames:xclip --units 4 --active 1 --epochs 2 --out out/few --json
+    0 | "unexplained"
 """,
     "models": """
 =predict in/models/pcbm_lr.model in/more in/alien --manifest in/more.csv --out out/p.csv

@@ -252,6 +252,10 @@ MISTAKES = f"""
     unknown concept 'gun' (did you mean 'Gun'?)
 1 explain in/models/pcbm_lr.model in/more --clip g0-07 --set Gun=95
     --set Gun=95: expected CONCEPT=QUANTILE
+2 model units in/films --out out/units
+    --features frames: descriptors has pooled here
+1 model units in/frames --units 3 --out out/units
+    16 active units of 3
 1 model card in/more-1.0.0
     is a folder, a pipe or a device, not the file of a model
 1 audit eat --images in/sobem --texts in/texts --text-items in/prompts.csv --out out/eat.csv

@@ -7,6 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from obygaze_models.concepts import ConceptBank, ConceptBottleneck
 from obygaze_models.errors import ConceptError
+from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.metrics import auc, f1_pos
 
 HEADS = ["logistic", "elastic_net", "tree"]
@@ -142,3 +143,10 @@ def test_without_presences_columns_are_concept_values_taken_as_they_are(world):
     assert np.allclose(model.decision_function(values), reference.decision_function(values))
     assert np.array_equal(model.predict(values), reference.predict(values))
     assert model.concepts_ == ("concept0", "concept1", "concept2")
+
+
+def test_the_annotated_concepts_themselves_stand_beside_those_that_are_found(make_planted_concepts):
+    run = evaluate(make_planted_concepts(), ["concept_labels", "pcbm_lr"], "hn_s")
+    auc = run.metrics.set_index(["metric", "model"])["pooled"]["within_movie_auc"]
+    assert auc["concept_labels"] == 1.0  # S shows Body with another, HN others
+    assert auc["pcbm_lr"] < 1.0

@@ -1,0 +1,275 @@
+"""Learn units without labels: a sparse autoencoder of frames or tokens, few of whose units are active.
+
+A token x, less the mean of all and over their mean length, is encoded as the K largest of W x + b that are
+above 0, and decoded as the sum of the units' directions, weighed by these (top-k sparse autoencoders:
+Makhzani and Frey 2013; Gao et al. 2024, arXiv 2406.04093). Training reads clips in blocks, in an order drawn
+from the seed and the epoch, so that it needs the memory of one block and can go on after any epoch.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from obygaze_models.blas import one_blas_thread
+from obygaze_models.errors import ModelError
+
+Floats = NDArray[np.float32]
+Read = Callable[[NDArray[np.intp]], Floats]
+"""Takes places of clips, gives their tokens [T, D]."""
+
+BATCH = 512
+BLOCK_BYTES = 1 << 25
+"""Bytes of tokens, as float32, that are in memory at a time, at least one clip's."""
+
+RATE, WARM_STEPS = 2e-3, 50
+"""Adam's rate after the first steps; it falls with the root of the steps that are left."""
+
+DECAYS, LEAST = (0.9, 0.999), 1e-8
+RARE = 1e-3
+"""A unit active in a smaller share of an epoch's tokens is dead, and takes a badly explained token."""
+
+RENEWED = 0.7
+"""Share of the epochs after which dead units are renewed: later ones could not be learnt."""
+
+TRIED = 4096
+"""Tokens among which dead units choose."""
+
+ROWS = 48
+"""Rows that Adam moves at once, which fit a core's cache."""
+
+
+@dataclass(eq=False)
+class Dictionary:
+    """Units of a sparse autoencoder, and how far their training is.
+
+    Attributes
+    ----------
+    n_active : int
+        Most units that are active in a token, K.
+    centre : ndarray of float32, shape [D]
+    scale : float
+        The mean length of tokens less the centre.
+    encoder, decoder : ndarray of float32, shape [H, D]
+        The rows of the decoder have length 1.
+    bias : ndarray of float32, shape [H]
+    moments : ndarray of float32, shape [2, 2 H D + H]
+        Adam's.
+    epoch, step : int
+        How many are done.
+    shares : ndarray of float64, shape [H]
+        Share of the last epoch's tokens in which each unit was active.
+    unexplained : float
+        Share of the tokens' variance about the centre that the last epoch did not explain.
+    """
+
+    n_active: int
+    centre: Floats
+    scale: float
+    encoder: Floats
+    decoder: Floats
+    bias: Floats
+    moments: Floats
+    epoch: int
+    step: int
+    shares: NDArray[np.float64]
+    unexplained: float
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all of it as arrays."""
+        return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        """Make it again of what `to_arrays` gave."""
+        own: dict[str, Any] = {name: array if array.ndim else array.item() for name, array in arrays.items()}
+        return cls(**own)
+
+    @property
+    def n_dead(self) -> int:
+        """Count the units that are active in fewer than one of 1,000 tokens."""
+        return int((self.shares < RARE).sum())
+
+    def scaled(self, tokens: NDArray[Any]) -> Floats:
+        """Subtract the centre from tokens [T, D], and divide by the scale."""
+        return np.asarray((tokens - self.centre) / np.float32(self.scale), np.float32)
+
+    def encode(self, scaled: Floats) -> csr_matrix:
+        """Compute the activations [T, H] of scaled tokens [T, D]."""
+        active = scaled @ self.encoder.T
+        active += self.bias
+        least = np.partition(active, -self.n_active, axis=1)[:, [-self.n_active]]
+        rows, columns = np.nonzero((active >= least) & (active > 0))
+        starts = np.searchsorted(rows, np.arange(len(scaled) + 1))
+        return csr_matrix((active[rows, columns], columns, starts), shape=active.shape)
+
+
+def learn_dictionary(
+    read: Read,
+    n_clips: int,
+    *,
+    n_units: int,
+    n_active: int,
+    n_epochs: int,
+    seed: int,
+    begun: Dictionary | None = None,
+    keep: Callable[[Dictionary], object] = lambda _: None,
+) -> Dictionary:
+    """Train a dictionary of units on the tokens of clips.
+
+    Parameters
+    ----------
+    read : callable
+    n_clips, n_units, n_active, n_epochs, seed : int
+    begun : Dictionary, optional
+        Of some epochs with the same arguments: training goes on after them, to the same bytes.
+    keep : callable
+        Called with it after every epoch.
+
+    Raises
+    ------
+    ModelError
+        There are no tokens, or fewer units than may be active.
+    """
+    if n_active > n_units:
+        raise ModelError(f"{n_active} active units of {n_units}: give as many units at least")
+    per_block = max(1, BLOCK_BYTES // max(4 * read(np.arange(1)).size, 1))
+    with one_blas_thread():
+        n_tokens, centre, scale = _moments(read, n_clips, per_block)
+        if not n_tokens:
+            raise ModelError("there are no frames or tokens to learn units from")
+        size = min(BATCH, n_tokens)
+        made = begun or _new(n_units, n_active, centre, scale, seed)
+        n_steps = n_epochs * (n_tokens // size)
+        for epoch in range(made.epoch, n_epochs):
+            rng = np.random.default_rng((seed, 1 + epoch))
+            counts, left, total, rest = np.zeros(n_units), 0.0, 0.0, np.empty((0, len(centre)), np.float32)
+            order = rng.permutation(n_clips)
+            for start in range(0, n_clips, per_block):
+                block = np.concatenate([rest, made.scaled(read(order[start : start + per_block]))])
+                block = block[rng.permutation(len(block))]
+                whole = len(block) // size * size
+                for first in range(0, whole, size):
+                    batch = block[first : first + size]
+                    used, lost = _step(made, batch, n_steps)
+                    counts, left, total = counts + used, left + lost, total + float(np.vdot(batch, batch))
+                rest = block[whole:]  # fewer than a batch wait for the next block
+            made.shares = counts / (n_tokens // size * size)
+            made.unexplained, made.epoch = left / total, epoch + 1
+            if epoch + 1 < RENEWED * n_epochs:
+                _renew(made, made.scaled(_some(read, rng.permutation(n_clips))), rng)
+            keep(made)
+    return made
+
+
+def _moments(read: Read, n_clips: int, per_block: int) -> tuple[int, Floats, float]:
+    """Count tokens, and compute their mean [D] and their mean distance from it."""
+    blocks = [np.arange(start, min(start + per_block, n_clips)) for start in range(0, n_clips, per_block)]
+    n, total = 0, 0.0
+    for rows in blocks:
+        tokens = read(rows)
+        n, total = n + len(tokens), total + tokens.sum(axis=0, dtype=np.float64)
+    centre = np.asarray(total / max(n, 1), np.float32)
+    length = sum(float(np.linalg.norm(read(rows) - centre, axis=1).sum()) for rows in blocks)
+    return n, centre, length / max(n, 1) or 1.0
+
+
+def _new(n_units: int, n_active: int, centre: Floats, scale: float, seed: int) -> Dictionary:
+    """Draw directions; units decode as they encode, to begin with."""
+    rng, d = np.random.default_rng((seed, 0)), len(centre)
+    decoder = rng.standard_normal((n_units, d), np.float32)
+    decoder /= np.linalg.norm(decoder, axis=1, keepdims=True)
+    moments, zeros = np.zeros((2, 2 * n_units * d + n_units), np.float32), np.zeros(n_units)
+    bias = zeros.astype(np.float32)
+    return Dictionary(n_active, centre, scale, decoder.copy(), decoder, bias, moments, 0, 0, zeros, np.nan)
+
+
+def _views(made: Dictionary) -> list[tuple[Floats, Floats, Floats]]:
+    """Pair encoder, decoder and bias, as rows, with their moments."""
+    size = made.encoder.size
+    places = ((made.encoder, 0), (made.decoder, size), (made.bias[:, None], 2 * size))
+    return [(own, *(m[at : at + own.size].reshape(own.shape) for m in made.moments)) for own, at in places]
+
+
+def _step(made: Dictionary, z: Floats, n_steps: int) -> tuple[NDArray[np.intp], float]:
+    """Move the units along the gradient of the squared error of scaled tokens [B, D].
+
+    Returns how often each unit was active [H], and the squared error before.
+    """
+    codes = made.encode(z)
+    error = np.asarray(codes @ made.decoder, np.float32)
+    error -= z
+    lost = float(np.vdot(error, error))
+    error *= np.float32(2 / len(z))
+    to_decoder = np.asarray(codes.T @ error, np.float32)
+    to_decoder -= np.einsum("hd,hd->h", to_decoder, made.decoder)[:, None] * made.decoder
+    # The slope of active units alone is needed: a product of all would be 100 times as many.
+    rows = np.repeat(np.arange(len(z)), np.diff(codes.indptr))
+    slope = np.empty(codes.nnz, np.float32)
+    for start in range(0, codes.nnz, BATCH):
+        some = slice(start, start + BATCH)
+        np.einsum("nd,nd->n", error[rows[some]], made.decoder[codes.indices[some]], out=slope[some])
+    through = csr_matrix((slope, codes.indices, codes.indptr), shape=codes.shape)
+    gradients = (np.asarray(through.T @ z), to_decoder, np.asarray(through.sum(axis=0)).reshape(-1, 1))
+    made.step += 1
+    rate = RATE * min(1.0, made.step / WARM_STEPS) * math.sqrt(1 - (made.step - 1) / n_steps)
+    for (own, first, second), gradient in zip(_views(made), gradients, strict=True):
+        _adam(own, gradient.astype(np.float32, copy=False), (first, second), rate, made.step)
+    made.decoder /= np.linalg.norm(made.decoder, axis=1, keepdims=True)
+    return np.bincount(codes.indices, minlength=len(made.bias)), lost
+
+
+def _adam(own: Floats, gradient: Floats, moments: tuple[Floats, Floats], rate: float, step: int) -> None:
+    """Move parameters [H, D] by Adam (Kingma and Ba 2015), some rows at a time, in place."""
+    one, two = map(np.float32, DECAYS)
+    bias_1, bias_2 = (1 - decay**step for decay in DECAYS)
+    change = np.empty((ROWS, own.shape[1]), np.float32)
+    for start in range(0, len(own), ROWS):
+        rows = slice(start, start + ROWS)
+        g, m, v = gradient[rows], *(moment[rows] for moment in moments)
+        moved = change[: len(g)]
+        m *= one
+        m += np.multiply(g, 1 - one, out=moved)
+        np.multiply(g, g, out=moved)
+        moved *= 1 - two
+        v *= two
+        v += moved
+        np.sqrt(v, out=moved)
+        moved *= np.float32(1 / math.sqrt(bias_2))
+        moved += np.float32(LEAST)
+        np.divide(m, moved, out=moved)
+        moved *= np.float32(rate / bias_1)
+        own[rows] -= moved
+
+
+def _some(read: Read, order: NDArray[np.intp]) -> Floats:
+    """Read the tokens of clips in some order until there are enough to choose among."""
+    found = read(order[:1])
+    for place in range(1, len(order)):
+        if len(found) >= TRIED:
+            break
+        found = np.concatenate([found, read(order[place : place + 1])])
+    return found[:TRIED]
+
+
+def _renew(made: Dictionary, z: Floats, rng: np.random.Generator) -> None:
+    """Give dead units the directions of what is left of tokens [T, D], drawn by its length to the fourth."""
+    dead = np.flatnonzero(made.shares < RARE)
+    if not len(dead):
+        return
+    left = z - np.asarray(made.encode(z) @ made.decoder)
+    lengths = np.linalg.norm(left, axis=1).astype(np.float64)
+    odds = lengths**4
+    possible = int((odds > 0).sum())
+    if not possible:
+        return
+    chosen = rng.choice(len(z), len(dead), replace=len(dead) > possible, p=odds / odds.sum())
+    made.decoder[dead] = left[chosen] / lengths[chosen, None]
+    made.encoder[dead], made.bias[dead] = 0.8 * made.decoder[dead], 0
+    for _, *moments in _views(made):
+        for moment in moments:
+            moment[dead] = 0
