@@ -201,8 +201,7 @@ WORKS = {
         extract ~/windows.csv ~/store HOW --shots ~/windows.shots.csv
         film score demo/run/pcbm_lr.model evaluate/zoo/mlp.model ~/store --shots ~/windows.shots.csv \
             --films inputs/facts.csv --out ~/scored
-        film thumbnails ~/second.mkv --scored ~/scored/second --out ~/pictures
-        film report ~/scored/second --thumbnails ~/pictures --language fr --out ~/second.html
+        film report ~/scored/second --language fr --out ~/second.html
         $ for f in eaf vtt srt otio fcpxml7 edl jsonld csv; do OBYGAZE film export ~/scored/film --as $f \
             --out ~/film.$f || exit 1; done
         film export ~/scored/film --as vtt --tiers segments,shots --model mlp --out ~/more.vtt

@@ -94,7 +94,6 @@ film | | Score whole films; compare the scores with people.
 film run | obygaze.film_run:run | Cut, extract, score and show films in one go.
 film variables | features.film_variables:variables | Measure sound, cuts and camera by window.
 film score | film.film_score:score | Score the windows of films in a store.
-film thumbnails | film.film_output:thumbnails | Save small pictures of segments.
 film report | film.film_output:report | Show scored films as a page.
 film export | film.film_output:export | Write a scored film for ELAN, players, editors.
 film evaluate | film.film_score:evaluate | Compare scored films with annotations.

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -30,7 +31,6 @@ WRITTEN = (
     "features.staging",
     "features-1.0.0",
     "scored",
-    "pictures",
     "report.html",
     RECORD,  # the last, so that a removal that was stopped can go on
 )
@@ -82,12 +82,12 @@ WRITTEN = (
 @click.option("--sound", is_flag=True, help="With --variables, measure speech; needs the extra sound.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
 @click.option("--title", help="Title of the film, if there is one only.")
+@click.option("--year", type=click.IntRange(1870, 2100), help="Its year, by which films are compared.")
 @click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
 @click.option(
-    "--thumbnails",
+    "--stills",
     is_flag=True,
-    help="Put small pictures of the segments into the page, from these files. The page then contains frames "
-    "of the film: pass it on only where you have the right to.",
+    help="Make stills, colours and sound for the timeline of 'obygaze film open', kept in your cache.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Decoding processes.  [default: the usable cores]")
 @click.option("--dry-run", is_flag=True, help="Print the commands, run nothing that takes long.")
@@ -108,8 +108,9 @@ def run(  # noqa: PLR0917 - click passes options by name
     sound: bool,
     out: Path,
     title: str | None,
+    year: int | None,
     language: str,
-    thumbnails: bool,
+    stills: bool,
     workers: int | None,
     dry_run: bool,
     force: bool,
@@ -117,8 +118,8 @@ def run(  # noqa: PLR0917 - click passes options by name
     """Score whole films with saved models, from the video files to a page: report.html.
 
     Commands, printed before they run: cut films into windows, extract the features that the models read and
-    find the shots, score, take pictures if asked for, and write the page. A run that was stopped resumes
-    where it was. Windows and features are made once; scores, pictures and page each time, so that another
+    find the shots, score, and write the page. A run that was stopped resumes
+    where it was. Windows and features are made once; scores and page each time, so that another
     model that reads the same features, title or language needs no other folder.
 
     A film's id is the name of its file; the id that it has in the labels, if it is labelled, so that a model
@@ -137,8 +138,9 @@ def run(  # noqa: PLR0917 - click passes options by name
     from obygaze_features.io import file_sha256
     from obygaze_features.store import open_store
 
-    if title is not None and len(films) > 1:
-        raise click.UsageError(f"--title is for one film; there are {len(films)}")
+    if (title or year) and len(films) > 1:
+        raise click.UsageError(f"--title and --year are for one film; there are {len(films)}")
+    _offer_year(films, year)
     if flags is not None and shots == "none":
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
     if (sound and not variables) or (variables and shots == "none"):
@@ -148,7 +150,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     # On the frames that are decoded for windows and shots; without OpenCV there is no camera.
     features += ["--backbone", "camera"] if variables and find_spec("cv2") else []
     windows, store = out / "windows.csv", out / "features"
-    sealed, scored, pictures, page = (out / name for name in WRITTEN[4:8])
+    sealed, scored, page = (out / name for name in WRITTEN[4:7])
     table, staged = out / "windows.shots.csv", out / "variables.csv"
     length = ["--window", "train", "--model", models[0]] if window == "train" else ["--window", window]
     # Shots of our own are found while the windows are decoded; other detectors see the film before.
@@ -159,6 +161,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     score = ["film", "score", *models, sealed, *beside]
     score += [] if flags is None else ["--flags", flags]
     score += [] if title is None else ["--title", title]
+    score += [] if year is None else ["--year", year]
     score += [word for film in films if subtitles for word in _subtitles_of(Path(film), encoding)]
     score += ["--encoding", encoding] if encoding else []
     score += ["--variables", staged] if variables else []
@@ -170,10 +173,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     if variables:
         measure = ["film", "variables", *films, "--windows", sealed, *beside, *["--sound"] * sound]
         steps.insert(2, ([*measure, "--out", staged], staged))
-    if thumbnails:
-        steps.append((["film", "thumbnails", *films, "--scored", scored, "--out", pictures], pictures))
-    stills = ["--thumbnails", pictures] if thumbnails else []
-    steps.append((["film", "report", scored, *stills, "--out", page, "--language", language], page))
+    steps.append((["film", "report", scored, "--out", page, "--language", language], page))
     if shots in SECOND_PASS:
         click.echo(f"--shots {shots}: every film is decoded twice, because {SECOND_PASS[shots]}")
     if dry_run:
@@ -191,9 +191,18 @@ def run(  # noqa: PLR0917 - click passes options by name
     if sealed.exists():
         remove([out / "features.building"])  # of a run that was killed as the store had its name
     code = _take(ctx, steps, once=(windows, sealed, staged))
+    if stills:
+        _make_stills(scored, [Path(film) for film in films])
     click.echo(f"\nThe page: {page}")
     failed = any(clip.status == "failed" for clip in open_store(sealed).clips)
     ctx.exit(3 if failed else code)
+
+
+def _offer_year(films: Sequence[str], year: int | None) -> None:
+    """Say how to keep a year that the only film's name has in brackets."""
+    said = re.search(r"\((1[89]\d\d|20\d\d)\)", Path(films[0]).stem)
+    if said and year is None and len(films) == 1:
+        click.echo(f"{films[0]}: its name says {said[1]}: 'film run --year {said[1]}' keeps that", err=True)
 
 
 def _take(ctx: click.Context, steps: Sequence[tuple[Sequence[object], Path]], once: Sequence[Path]) -> int:
@@ -281,6 +290,19 @@ def _subtitles_of(film: Path, encoding: str) -> list[object]:
             return ["--subtitles", path]
     click.echo(f"{film} has no subtitles: none are beside it, and none in it are text", err=True)
     return []
+
+
+def _make_stills(scored: Path, films: Sequence[Path]) -> None:
+    """Make what the desk shows of the films' pictures and sound."""
+    from obygaze_film import read_films
+    from obygaze_film.commands.film_open import matched
+    from obygaze_film.workspace.media import make_media
+    from obygaze_film.workspace.proxy import cache_folder
+
+    timelines = {film.movie: film for film in read_films([scored])}
+    click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
+    for movie, path in matched(films, [*timelines.values()]).items():
+        make_media(path, timelines[movie])
 
 
 def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:

@@ -36,8 +36,8 @@ Prepare = Callable[[NDArray[Any]], NDArray[Any]]
 Encode = Callable[[NDArray[Any]], dict[str, NDArray[Any]]]
 NO_VIDEO = "the manifest names no video for this clip"
 UNREAD = {
-    "sound": "the file has sound, which no backbone here hears (--backbone sound)",
-    "subtitles": "the file has subtitles, which are not read (film score --subtitles keeps them)",
+    "sound": "the file has sound, which no backbone here hears",
+    "subtitles": "the file has subtitles, which give no features",
 }
 """What a file holds beside pictures -> what is said where nothing reads it."""
 PASS_CLIPS = 16

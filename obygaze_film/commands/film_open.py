@@ -1,6 +1,6 @@
 """`obygaze film open`: a workspace for scored films in the browser, served on this machine alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from obygaze_film.errors import FilmError
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
+    from obygaze_film.workspace.pages import OpenFilm
 
 
 @click.command("open")
@@ -47,12 +48,15 @@ def open_(
       obygaze film open scored/* --film a.mp4 --film b.mkv --films films.csv \\
           --by decade
     """
-    from obygaze_features.manifest import Manifest
+    from threading import Thread
+
+    from obygaze_features.manifest import Manifest, counted
     from obygaze_film.film_groups import read_facts
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import Decisions
     from obygaze_film.workspace.pages import OpenFilm
+    from obygaze_film.workspace.proxy import cache_folder
     from obygaze_film.workspace.server import serve
 
     def tell(line: object) -> None:
@@ -72,6 +76,10 @@ def open_(
         film.decisions.notices.clear()
         if film.path is not None and not film.is_playable and film.played is None:
             tell(f"{film.path}: browsers don't play this; the page offers to make a copy")
+    without = [film for film in opened if film.media and not film.media["media.json"].is_file()]
+    if without:
+        tell(f"making stills, colours and sound of {counted(len(without), 'film')} in {cache_folder()}")
+        Thread(target=make_all, args=(without, tell), daemon=True).start()
     facts = read_facts(films, timelines)[0] if films is not None else None
     addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
 
@@ -83,6 +91,19 @@ def open_(
 
     compared()  # what can't be compared is said before anybody works
     serve(opened, compared, port=port, browser=not no_browser, tell=click.echo)
+
+
+def make_all(films: "Sequence[OpenFilm]", tell: Callable[[object], None]) -> None:
+    """Make the stills, colours and peaks of films that have none; say where one can't be decoded."""
+    from obygaze_features.errors import ObygazeError
+    from obygaze_film.workspace.media import make_media
+
+    for film in films:
+        try:
+            if film.path is not None:
+                make_media(film.path, film.timeline)
+        except (ObygazeError, OSError) as error:
+            tell(error)
 
 
 def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:

@@ -1,4 +1,4 @@
-"""`obygaze film report`, `export`, `thumbnails`: pages, exports and pictures of scored films."""
+"""`obygaze film report`, `export`: pages and exports of scored films."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_film
-from obygaze_features.errors import ManifestError, OutputError, VideoError
-from obygaze_features.io import refuse_existing, whole_folder
+from obygaze_features.errors import ManifestError
+from obygaze_features.io import refuse_existing
 from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
 from obygaze_features.plugins import points
 from obygaze_features.text import file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from obygaze_film.timeline import Timeline
+    pass
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "textgrid", "rttm", "jsonld", "iiif", "csv")
 """Names of those of `exchange.registry`, which is slow to import."""
@@ -27,29 +22,14 @@ ADDED = tuple(point.name for point in points("obygaze.exporters"))
 
 TIERS = ("segments", "level", "concepts", "shots", "subtitles")
 
-WIDEST = 160
-"""Width of a picture in pixels, and of no smaller frame."""
-
-QUALITY = 80
-"""JPEG quality."""
-
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=PATH, metavar="FOLDER...")
 @click.option("--top", type=click.IntRange(min=1), default=20, help="Segments to list of each film.")
-@click.option(
-    "--thumbnails",
-    type=PATH,
-    metavar="FOLDER",
-    help="Put pictures of the segments into the page: what 'obygaze film thumbnails' saved, MOVIE/RANK.jpg "
-    "or .png. The page then contains frames of films: pass it on only where you have the right to.",
-)
 @click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
 @output("HTML file to write.  [default: report.html]", kind=FILE, force="Replace an earlier page.")
 @prints_result
-def report(
-    folders: tuple[Path, ...], top: int, thumbnails: Path | None, language: str, output: Output
-) -> Result:
+def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -> Result:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
     FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
@@ -65,24 +45,14 @@ def report(
     """
     from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import write_film_page
-    from obygaze_film.page.html import read_stills
     from obygaze_film.timeline import found_films
 
     out = output.out or Path("report.html")
     refuse_existing(out, force=output.force)
     films_by_folder = found_films(folders)
     films = list(films_by_folder.values())
-    stills = None
-    if thumbnails is not None:
-        listed = [film for film in films if not film.segments(top=1).empty]
-        stills = {film.movie: read_stills(thumbnails, film.movie) for film in listed}
-        n = sum(map(len, stills.values()))
-        click.echo(
-            f"warning: {out} will contain {n} frames of films: pass it on only where you have the right to",
-            err=True,
-        )
     rates = {film.movie: read_rates(folder) for folder, film in films_by_folder.items()}
-    write_film_page(films, out, force=output.force, top=top, language=language, rates=rates, stills=stills)
+    write_film_page(films, out, force=output.force, top=top, language=language, rates=rates)
     for film in films:
         click.echo("\n".join(filter(None, [film.heading, film.sentence()])), err=True)
     return {"page": str(out), "films": [film.movie for film in films]}, str(out)
@@ -157,75 +127,3 @@ def _rate(text: str) -> Fraction:
         return frame_rate(text)
     except ManifestError as error:
         raise click.BadParameter(str(error), param_hint="--fps") from None
-
-
-@click.command()
-@click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
-@click.option("--scored", type=PATH, required=True, help="What 'obygaze film score' wrote.")
-@output("Folder to write: MOVIE/RANK.jpg.", required=True)
-@prints_result
-def thumbnails(films: tuple[Path, ...], scored: Path, output: Output) -> Result:
-    """Save a small picture of each segment's highest point, for 'obygaze film report --thumbnails'.
-
-    FILMs are your own copies. Pictures are at most 160 pixels wide. Nothing else of a film is saved.
-
-    \b
-    Examples:
-      obygaze film thumbnails film.mkv --scored scored --out pictures
-      obygaze film report scored --thumbnails pictures --out film.html
-    """
-    output.refuse_existing()
-    out = output.path
-    known = {file_name(film.movie): film for film in obygaze_film.read_films([scored])}
-    peaks = {file_name(film.stem): _peaks(known, film, scored) for film in films}
-    click.echo(
-        f"warning: {out} will contain frames of films: pass them on only where you have the right to",
-        err=True,
-    )
-    with whole_folder(out) as partial:
-        for film in films:
-            folder = partial / file_name(film.stem)
-            folder.mkdir()
-            for rank, picture in _pictures(film, peaks[folder.name]).items():
-                (folder / f"{rank}.jpg").write_bytes(picture)
-    pictures = {movie: len(ranks) for movie, ranks in peaks.items()}
-    document = {"folder": str(out), "pictures": pictures}
-    return document, f"{out}: pictures of {sum(pictures.values())} segments"
-
-
-def _peaks(known: "Mapping[str, Timeline]", film: Path, scored: Path) -> dict[int, float]:
-    """Find the time of each segment's highest point by rank; of the first model, which the page shows."""
-    timeline = known.get(file_name(film.stem))
-    if timeline is None:
-        movies = ", ".join(each.movie for each in known.values())
-        raise OutputError(f"{scored} is of film {movies}, not of {film.stem!r}")
-    segments = timeline.segments()
-    return dict(zip(segments["rank"].astype(int), segments["peak_s"].astype(float), strict=True))
-
-
-def _pictures(film: Path, times: dict[int, float]) -> dict[int, bytes]:
-    """Take the first frame from each time on, in one pass over the film, as JPEG."""
-    from obygaze_features.video import read_windows, uniform
-
-    ranks = list(times)
-    spans = [(times[rank], times[rank] + 1.0) for rank in ranks]
-    pictures = {}
-    for number, result in read_windows(film, spans, [(uniform(1), _jpeg)]):
-        if isinstance(result, VideoError):
-            raise result
-        pictures[ranks[number]] = result[0].images[0]
-    return pictures
-
-
-def _jpeg(frame: "NDArray[np.uint8]") -> bytes:
-    """Shrink a frame [H, W, 3] and encode it."""
-    import io
-
-    from PIL import Image
-
-    picture = Image.fromarray(frame)
-    width = min(WIDEST, picture.width)
-    small = picture.resize((width, max(1, picture.height * width // picture.width)), Image.Resampling.BOX)
-    file = io.BytesIO()
-    small.save(file, "JPEG", quality=QUALITY)
-    return file.getvalue()

@@ -50,6 +50,7 @@ model_option = click.option(
     "--variables", type=PATH, metavar="CSV", help="Keep for page and comparisons what 'film variables' wrote."
 )
 @click.option("--title", help="Title of the film, if there is one only.")
+@click.option("--year", type=click.IntRange(1870, 2100), help="Its year.")
 @output("Folder to write; of several films, a folder in it for each.", required=True, json=True)
 @click.pass_context
 def score(
@@ -62,6 +63,7 @@ def score(
     films: Path | None,
     variables: Path | None,
     title: str | None,
+    year: int | None,
     output: Output,
 ) -> None:
     """Score the films of STORE, whose clips are windows of films, with one or more saved models.
@@ -97,17 +99,18 @@ def score(
     refuse_wrong_order(models[0], [*models[1:], store_path])
     store = of.open_store(store_path)
     movies = list(windows_of(store))
-    if title is not None and len(movies) > 1:
-        raise click.UsageError(f"--title is for one film, the store has {len(movies)}: use --films FILE.csv")
+    if (title or year) and len(movies) > 1:
+        name = "--title" if title else "--year"
+        raise click.UsageError(f"{name} is for one film, the store has {len(movies)}: use --films FILE.csv")
     out = output.path
     folder_of = folders_of(movies, out)
     refuse_existing(*(folder / RECORD for folder in folder_of.values()), force=output.force)
     if out.is_file():
         raise OutputError(f"{out} is a file: --out is a folder")
     facts = _facts(films, movies) if films is not None else {}
-    if title is not None:
+    if title or year:
         known = facts.get(movies[0], FilmFacts())
-        facts[movies[0]] = FilmFacts(title, known.year, known.source_sha256)
+        facts[movies[0]] = FilmFacts(title or known.title, year or known.year, known.source_sha256)
     scored = obygaze_film.score_films(
         store,
         models,

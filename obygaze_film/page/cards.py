@@ -143,7 +143,6 @@ def cards(
     words: Words,
     *,
     unfound: Container[str],
-    stills: Mapping[int, str],
 ) -> list[dict[str, Any]]:
     """Return the template values of each segment.
 
@@ -160,8 +159,6 @@ def cards(
     words : Words
     unfound : container of str
         Concepts that the model finds no better than chance; they are marked as such.
-    stills : mapping of int to str
-        Data URLs of pictures, by rank.
     """
     records = segments.to_dict(orient="records")
     parts = [reasons(row) for row in records]
@@ -191,7 +188,6 @@ def cards(
                     {**concept_bar(part, largest, words), "doubt": part.concept in unfound} for part in of_row
                 ],
                 "flags": words.flags(str(row["flags"])),
-                "picture": stills.get(rank, ""),
             }
         )
     _number(shown, whole_s)

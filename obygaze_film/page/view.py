@@ -1,6 +1,5 @@
 """Convert a scored film to the content of its page: texts, paths, and the numbers of the script."""
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +50,6 @@ class FilmView:
         Minimum number of segments to list.
     corrected : CorrectedRate or None
         The rate of the model shown, corrected by blind judgements.
-    stills : mapping of int to str
-        Data URLs of pictures, by rank of segment; empty for a page without frames.
     """
 
     def __init__(
@@ -63,10 +60,8 @@ class FilmView:
         *,
         top: int,
         corrected: CorrectedRate | None = None,
-        stills: Mapping[int, str] | None = None,
     ) -> None:
         self.film, self.words, self.anchor, self.corrected = film, words, anchor, corrected
-        self.stills = stills or {}
         self.model = film.model()
         self.whole_s = film.record.duration_s
         self.rows = film.rows(self.model.key)
@@ -108,9 +103,7 @@ class FilmView:
         """The cards of the segments."""
         frames = self.film.frames[self.film.frames["model"] == self.model.key]
         doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
-        return cards(
-            self.segments, self.rows, frames, self.whole_s, self.words, unfound=doubtful, stills=self.stills
-        )
+        return cards(self.segments, self.rows, frames, self.whole_s, self.words, unfound=doubtful)
 
     @property
     def said(self) -> list[dict[str, Any]]:

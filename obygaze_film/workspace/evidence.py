@@ -74,6 +74,8 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Any, words: Words) -> dic
         "parts": [
             {
                 **concept_bar(part, largest, words),
+                "p": words.probability(part.p),
+                "seen": part.is_present,
                 "doubt": part.concept in doubtful,
                 "without": ""
                 if (without := _without(view.model, part.concept, rows, weights)) is None

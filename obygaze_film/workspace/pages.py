@@ -25,7 +25,8 @@ from obygaze_film.page.view import FilmView
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.decisions import Decisions, state_of
-from obygaze_film.workspace.proxy import plays_in_browser, proxy_path
+from obygaze_film.workspace.media import media_paths
+from obygaze_film.workspace.proxy import made_anew, proxy_path
 from obygaze_models.report import asset, json_data, page
 
 AROUND_S = 15.0
@@ -83,14 +84,19 @@ class OpenFilm:
     @cached_property
     def is_playable(self) -> bool:
         """Whether browsers play the user's copy itself."""
-        return self.path is not None and plays_in_browser(self.path)
+        return self.path is not None and made_anew(self.path) == "nothing"
 
-    @property
+    @cached_property
     def copy_path(self) -> Path:
         """Where the copy for the browser is, or would be."""
         if self.path is None:
             raise FilmError("no film was given: add --film")
         return proxy_path(self.path)
+
+    @cached_property
+    def media(self) -> dict[str, Path]:
+        """Where stills, colours and peaks are, or will be; empty without a copy."""
+        return media_paths(self.path, self.timeline) if self.path is not None and not self.lost else {}
 
     @property
     def played(self) -> Path | None:

@@ -1,22 +1,28 @@
-"""Make a copy of a film that browsers play, where they don't play the film; its times are the film's."""
+"""Make a copy of a film that browsers play, where they don't play the film: as little anew as possible.
+
+The container alone, where the codecs are played; the sound, where only that is foreign; the pictures last.
+Times are the film's.
+"""
 
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import av
 import numpy as np
 from av.audio.resampler import AudioResampler
+from av.stream import Discard
 from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
-from obygaze_features.video import Frames, at, opened, played, probe, read_frames
+from obygaze_features.video import Frames, at, frame_times, opened, played, probe, read_frames
 
 MOST_LINES: Final = 540
 KEY_S: Final = 2
@@ -27,6 +33,9 @@ KEPT_S: Final = 90 * 86_400
 
 TICK: Final = Fraction(1, 90_000)
 
+SLACK_S: Final = 0.01
+"""By which a frame's time in a copy may differ: containers count in ticks of their own."""
+
 RATE: Final = 48_000
 """Of sound, in samples a second."""
 
@@ -36,9 +45,16 @@ PLAYED: Final = {
 }
 """Codecs of pictures and of sound that all common browsers play, by container (FFmpeg's names)."""
 
+Anew = Literal["nothing", "container", "sound", "pictures"]
 
-def plays_in_browser(path: Path) -> bool:
-    """Tell whether common browsers play a file at its times: container, codecs, 8 bits, one part, no crop.
+CHUNK, CHUNKS = 1 << 16, 16
+"""Bytes of a film at so many places that tell it from others."""
+
+
+def made_anew(path: Path) -> Anew:
+    """Say what of a film must be made anew so that common browsers play it at its times.
+
+    They play 8 bits, one part and no crop, of `PLAYED`.
 
     Raises
     ------
@@ -47,12 +63,29 @@ def plays_in_browser(path: Path) -> bool:
     """
     with opened(path) as source:
         container = "webm" if path.suffix.lower() == ".webm" else source.format.partition(",")[0]
-        pictures, sounds = PLAYED.get(container, (set(), set()))
-        audio = [stream.codec_context.codec.canonical_name for stream in source.container.streams.audio]
+        audio = [stream.codec_context.codec.canonical_name for stream in source.container.streams.audio[:1]]
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
-        plays = source.codec in pictures and is_8_bit and all(name in sounds for name in audio[:1])
+        codec = source.codec
     stream = probe(path).stream
-    return plays and stream is not None and stream.parts == 1 and not stream.crop
+    if not is_8_bit or stream is None or stream.parts != 1 or stream.crop:
+        return "pictures"
+    pictures, sounds = PLAYED.get(container, (set(), set()))
+    if codec in pictures and sounds.issuperset(audio):
+        return "nothing"
+    pictures, sounds = PLAYED["mov"]
+    return "pictures" if codec not in pictures else "container" if sounds.issuperset(audio) else "sound"
+
+
+def content_key(path: Path) -> str:
+    """Tell a film from others by its size and bytes at some places, wherever it lies."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        places = [size * place // CHUNKS for place in range(CHUNKS)]
+        sampled = []
+        for place in places:
+            file.seek(place)
+            sampled.append(file.read(CHUNK))
+    return sha256_of(f"{size}".encode() + b"".join(sampled))[:32]
 
 
 def cache_folder() -> Path:
@@ -67,14 +100,22 @@ def cache_folder() -> Path:
 
 
 def proxy_path(path: Path) -> Path:
-    """Return where the copy of a film in its present state is, or would be."""
-    status = path.stat()
-    state = f"{path.absolute()}\0{status.st_size}\0{status.st_mtime_ns}"
-    return cache_folder() / f"{sha256_of(os.fsencode(state))[:32]}.mp4"
+    """Return where the copy of a film is, or would be."""
+    return cache_folder() / f"{content_key(path)}.mp4"
+
+
+def private_cache(folder: Path) -> None:
+    """Make the folder of copies, for its owner alone, and remove what nobody used for long."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # nobody else's business
+    for old in folder.iterdir():
+        with suppress(OSError):  # somebody uses it, or removed it just now
+            if old.is_file() and time.time() - max(old.stat().st_atime, old.stat().st_mtime) > KEPT_S:
+                old.unlink()
 
 
 def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None:
-    """Transcode a film to H.264 and AAC in MP4, at most 540 lines high, each frame at its time in the film.
+    """Copy a film into MP4, what is foreign as H.264 (at most 540 lines high) and AAC, at the film's times.
 
     Parameters
     ----------
@@ -89,20 +130,61 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
     VideoError
         The film cannot be decoded.
     """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.parent.chmod(0o700)  # nobody else's business
-    for old in out.parent.glob("*.mp4"):
-        if time.time() - max(old.stat().st_atime, old.stat().st_mtime) > KEPT_S:
-            old.unlink(missing_ok=True)
+    private_cache(out.parent)
     partial = out.with_name(f"{out.stem}.{os.getpid()}.part")
     try:
-        with av.open(str(partial), "w", format="mp4") as made:
-            _transcode(path, made, progress)
+        if made_anew(path) == "pictures" or not _copied(path, partial, progress):
+            with av.open(str(partial), "w", format="mp4") as made:
+                _transcode(path, made, progress)
         partial.replace(out)
     except av.FFmpegError as error:
         raise VideoError(f"no copy for the browser could be made ({error})", path) from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _in_order(packets: Iterable[Any]) -> Iterator[Any]:
+    """Give packets without a time of decoding, as Matroska's first ones are, those before the next."""
+    held: dict[int, list[Any]] = {}
+    for packet in packets:
+        if packet.pts is None or packet.time_base is None:
+            continue
+        waiting = held.setdefault(packet.stream.index, [])
+        waiting.append(packet)
+        if packet.dts is not None:
+            for place, each in enumerate(waiting):
+                each.dts = packet.dts - len(waiting) + 1 + place
+                yield each
+            waiting.clear()
+
+
+def _copied(path: Path, out: Path, progress: Callable[[float], None]) -> bool:
+    """Copy the pictures as they are, and the sound if browsers play it; False where times would move."""
+    keep_sound = made_anew(path) == "container"
+    try:
+        with av.open(str(out), "w", format="mp4") as made, opened(path) as source:
+            tracks = source.container.streams.audio[:1]
+            copied = [source.stream, *(tracks if keep_sound else ())]
+            streams = {each.index: made.add_stream_from_template(each) for each in copied}
+            sound = _Sound(made) if tracks and not keep_sound else None
+            for track in tracks:
+                track.discard = Discard.default
+            for packet in _in_order(source.container.demux([source.stream, *tracks])):
+                if packet.stream.index in streams:
+                    moved = round(source.origin / packet.time_base)
+                    packet.pts, packet.dts = packet.pts - moved, packet.dts - moved
+                    progress(max(float(packet.pts * packet.time_base), 0.0))
+                    packet.stream = streams[packet.stream.index]
+                    made.mux(packet)
+                elif sound is not None:
+                    for frame in packet.decode():
+                        sound.add(frame, float(frame.pts * frame.time_base - source.origin))
+            if sound is not None:
+                made.mux(sound.stream.encode(None))
+        before, after = frame_times(path), frame_times(out)
+    except (av.FFmpegError, ValueError, VideoError):
+        return False
+    return len(before) == len(after) and bool(np.all(np.abs(before - after) < SLACK_S))
 
 
 def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None:

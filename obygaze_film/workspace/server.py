@@ -36,6 +36,7 @@ from obygaze_film.page.phrases import LANGUAGES, Words, clock
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.ledger import Line
+from obygaze_film.workspace.media import KINDS
 from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
 from obygaze_film.workspace.proxy import make_proxy
 from obygaze_models.report import asset
@@ -45,7 +46,7 @@ MOST_BODY: Final = 1 << 16
 
 MODES: Final = ("read", "blind")
 
-MODULES: Final = ("time.js", "store.js", "player.js", "tiers.js", "panel.js", "desk.js")
+MODULES: Final = ("time.js", "store.js", "player.js", "media.js", "tiers.js", "panel.js", "desk.js")
 """Of the desk's script."""
 
 COOKIE = "obygaze"
@@ -170,6 +171,7 @@ class Workspace:
             *(Route(f"{film}/{mode}", self.desk, name=mode, middleware=small) for mode in MODES),
             Route(f"{film}/video", self.video),
             Route(f"{film}/captions.vtt", self.captions),
+            *(Route(f"{film}/{name}", self.media, name=name) for name in KINDS),
             Route(f"{film}/span", self.span),
             Route(f"{film}/decisions", self.decisions),
             Route(f"{film}/next", self.following),
@@ -208,6 +210,14 @@ class Workspace:
         if name not in MODULES:
             raise HTTPException(404, "no such script")
         return Response(asset(name, "obygaze_film.page"), media_type="text/javascript")
+
+    def media(self, request: Request) -> Response:
+        """Send stills, colours or peaks of the film; until they are made there is nothing."""
+        film, name = self.film(request), request.url.path.rpartition("/")[2]
+        path = film.media.get(name)
+        if path is None or not path.is_file():
+            return Response(status_code=204)
+        return FileResponse(path, media_type=KINDS[name])
 
     def captions(self, request: Request) -> Response:
         """Send what is said, as captions of the player."""

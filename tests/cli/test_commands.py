@@ -444,8 +444,6 @@ film run in/drawn/f0.mp4 --model out/drawn-run/linear.model --window 1 --variabl
     0,3 in/staged/variables.csv in/staged/scored/variables.csv | film variables
 film variables in/drawn/f0.mp4 in/drawn/f1.mp4 --windows in/drawn.csv --out out/variables.csv
     0 out/variables.csv | left out 20 of 40 windows | 20 windows; cuts, black
-film thumbnails in/drawn/f0.mp4 --scored in/ran/scored --out out/thumbnails --json
-    0 out/thumbnails | "pictures"
 paper all in/published.csv in/marked --protocol paper --out out/published
     0 out/published/index.md
 """,

@@ -48,8 +48,6 @@ MISTAKES = f"""
     codebook 'violence' is not built in: give its file with --codebook
 1 film variables in/video.mp4 --windows in/films.csv --out out/x.csv
     in/films.csv has no window of this file or movie
-1 film thumbnails in/video.mp4 --scored in/scored --out in/stills
-    in/stills exists already: give --force
 2 film run in/video.mp4 --model in/models/linear.model --flags in/years.csv --shots none --out out/x
     --flags replaces flags of shots: there are none with --shots none
 2 film run in/video.mp4 --model in/models/linear.model --sound --out out/x

@@ -144,9 +144,6 @@ RARE = {
     "predict": Work(_command("predict {at}/mlp.model {at}/d-1.0.0 --out {out}/p.csv"), "p.csv", talks=True),
     "report": Work(_command("film report {at}/scored --out {out}/page.html"), "page.html", talks=True),
     "eaf": Work(_command("film export {at}/scored --as eaf --out {out}/d.eaf"), "d.eaf", talks=True),
-    "thumbnails": Work(
-        _command("film thumbnails {at}/d.mp4 --scored {at}/scored --out {out}/t"), "t", talks=True
-    ),
     "paper": Work(
         _command("paper table2 {at}/paper.csv {at}/paper-1.0.0 --policy raw --out {out}/t"), "t", talks=True
     ),

@@ -103,7 +103,7 @@ def test_sound_that_nothing_reads_is_said(manifest, tmp_path):
     work = prepare(manifest, tmp_path / "seen", n_frames=4, workers=1, licence="CC0-1.0")
     _, report = work.run()
     assert {note: n for note, n in report.remarks.items() if "sound" in note} == {
-        "the file has sound, which no backbone here hears (--backbone sound)": 6
+        "the file has sound, which no backbone here hears": 6
     }
 
 

@@ -3,20 +3,16 @@
 import csv
 import json
 import shutil
-from io import BytesIO
 from pathlib import Path
 
 import click
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from obygaze.cli import main
-from obygaze.demo_corpus import write_video
 from obygaze.film_run import run as film_run
 from obygaze_features.store.testing import seal_arrays
-from obygaze_film.commands.film_output import _jpeg
 from obygaze_film.judged_rate import read_rates
 from tests.film.films import PLANTED, film_store, scored_film
 from tests.planted_models import codebook
@@ -203,7 +199,7 @@ class Fake(click.Command):
         return code
 
 
-STEPS = ("import", "extract", "score", "thumbnails", "report")
+STEPS = ("import", "extract", "score", "report")
 CARD = {
     "backbone": "xclip",
     "provenance": {
@@ -273,16 +269,20 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     assert "--force" not in str(refused.value)
 
 
-def test_a_run_takes_pictures_and_flags_only_if_asked(film, tmp_path):
+def test_a_run_takes_flags_and_the_year_and_offers_that_of_the_name(film, tmp_path, capsys):
     fake, out, said = Fake(CARD), tmp_path / "out", tmp_path / "said.csv"
     said.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
-    words = (film, "--model", "m.model", "--flags", said, "--out", out, "--thumbnails")
-    assert pipeline(fake, *words) == 0
-    *_, score, pictures, report = fake.asked
+    named = film.rename(film.with_name("Harbour Lights (1954).mkv"))
+    assert pipeline(fake, named, "--model", "m.model", "--flags", said, "--out", out) == 0
+    *_, score, _ = fake.asked
     assert score[score.index("--flags") + 1] == str(said)
-    assert pictures == ["film", "thumbnails", str(film), "--scored", str(out / "scored"), "--out",
-                        str(out / "pictures")]  # fmt: skip
-    assert report[3:5] == ["--thumbnails", str(out / "pictures")]
+    assert "--year 1954" in capsys.readouterr().err
+    assert pipeline(fake, named, "--model", "m.model", "--flags", said, "--year", 1955, "--out", out) == 0
+    *_, score, _ = fake.asked
+    assert score[score.index("--year") + 1] == "1955"
+    assert "1954" not in capsys.readouterr().err
+    with pytest.raises(click.UsageError, match="one film"):
+        pipeline(fake, named, named, "--model", "m.model", "--year", 1955, "--out", out)
 
 
 def test_a_run_takes_what_is_said_beside_the_film_before_what_is_in_it(film, tmp_path, capsys):
@@ -298,31 +298,6 @@ def test_a_run_takes_what_is_said_beside_the_film_before_what_is_in_it(film, tmp
     said = ("--subtitles", "--encoding", "cp1251")
     assert pipeline(fake, film, "--model", "m.model", "--out", tmp_path / "out3", *said) == 0
     assert fake.asked[-2][fake.asked[-2].index("--encoding") + 1] == "cp1251"
-
-
-def test_pictures_of_segments_are_small_and_of_the_reader_s_copy(obygaze, trained, tmp_path):
-    scored, timeline = scored_film(tmp_path, trained, "m")
-    segments = timeline.segments()
-    video = tmp_path / "m.mp4"
-    write_video(video, (np.full((136, 320, 3), 0.4 * number, np.uint8) for number in range(600)), 1)
-    _, warned = obygaze("film", "thumbnails", video, "--scored", scored, "--out", tmp_path / "p")
-    assert "only where you have the right to" in warned
-    assert len([*(tmp_path / "p" / "m").iterdir()]) == len(segments)
-    obygaze("film", "thumbnails", video, "--scored", scored, "--out", tmp_path / "p", code=1)  # not replaced
-    page = ("film", "report", scored, "--out", tmp_path / "m.html")
-    assert "only where you have the right to" in obygaze(*page, "--thumbnails", tmp_path / "p")[1]
-    for rank, second in zip(segments["rank"], segments["peak_s"], strict=True):
-        with Image.open(tmp_path / "p" / "m" / f"{rank}.jpg") as picture:
-            assert picture.size == (160, 68)
-            assert np.asarray(picture).mean() == pytest.approx(0.4 * second, abs=3)
-    assert Image.open(BytesIO(_jpeg(np.zeros((1, 640, 3), np.uint8)))).size == (160, 1)
-    scored_film(tmp_path / "accents", trained, "Am\u00e9lie")
-    shutil.copy(video, old := tmp_path / "Ame\u0301lie.mp4")
-    obygaze("film", "thumbnails", old, "--scored", tmp_path / "accents", "--out", tmp_path / "accented")
-    other = tmp_path / "other.mp4"
-    shutil.copy(video, other)
-    obygaze("film", "thumbnails", other, "--scored", scored, "--out", tmp_path / "q", code=1)
-    assert not (tmp_path / "q").exists()
 
 
 @pytest.mark.parametrize(

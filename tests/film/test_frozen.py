@@ -102,7 +102,7 @@ def test_a_page(films, judged, monkeypatch, first):
     monkeypatch.setattr(phrases, "asset", named)
     rate = changed(correct_rate(films[0], judged)[0], high=0.6)  # the end of a scale
     rates = {"tt01": [rate], "b": [changed(rate, worth=None)]} if first > 1 else {}
-    page = film_page(films[:first], top=6, rates=rates, stills={"f": {1: "data:,"}})
+    page = film_page(films[:first], top=6, rates=rates)
     page = re.sub(
         r"<meta[^>]*>|<style.*?</style>|<script( type=.module.)?>.*?</script>", "", page, flags=re.DOTALL
     )

@@ -6,7 +6,6 @@ import shutil
 import pandas as pd
 import pytest
 from msgspec.structs import replace
-from PIL import Image
 
 from obygaze_features.errors import OutputError
 from obygaze_features.io import sha256_of
@@ -14,7 +13,6 @@ from obygaze_film import scored_files
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import write_export
 from obygaze_film.page import film_page
-from obygaze_film.page.html import read_stills
 from obygaze_film.scored_files import FILES, link
 from obygaze_film.timeline import Timeline, read_films, write_films
 
@@ -161,20 +159,6 @@ def test_what_else_is_in_the_folder_stays_and_rates_of_an_earlier_timeline_go(sc
     assert "rate.json" not in there
     assert (out / "pictures" / "1.jpg").read_bytes() == b"mine"
     assert [film.movie for film in read_films([out])] == [film.movie]
-
-
-def test_pictures_of_a_film_named_as_a_path_are_not_taken_from_there(tmp_path):
-    private = tmp_path / "private"
-    private.mkdir()
-    (tmp_path / "pictures").mkdir()
-    Image.new("RGB", (8, 8)).save(private / "1.jpg")
-    for movie in ("../private", str(private)):
-        with pytest.raises(FilmError):
-            read_stills(tmp_path / "pictures", movie)
-    (tmp_path / "pictures" / "film").mkdir()
-    (tmp_path / "pictures" / "film" / "1.jpg").symlink_to(private / "1.jpg")
-    with pytest.raises(FilmError, match="elsewhere"):
-        read_stills(tmp_path / "pictures", "film")
 
 
 @pytest.mark.parametrize("movie", ["../x", "a/../../x", "..", "", " a", "a\\\\b", "a\u202eb"])

@@ -1,4 +1,5 @@
 // The desk: keys, decisions sent to the server, the queue of windows that are judged blindly.
+import {Media} from "./media.js";
 import {Panel, filled} from "./panel.js";
 import {Player} from "./player.js";
 import {Store} from "./store.js";
@@ -161,6 +162,11 @@ async function cite() {
  await navigator.clipboard.writeText(text).then(() => say(words.copied), () => say(text));
 }
 
+if (find("#d-stills")) new Media(state.film, (media) => {
+ for (const one of document.querySelectorAll("canvas")) one.closest(".d-tier").hidden = one.id === "d-sound" && !media.about.peaks.length;
+ tiers.painters.push((view) => media.paint(tiers.root, view));
+ tiers.draw();
+});
 player.moved = (t) => { tiers.cursor(t); find("#d-clock").value = clock(t); };
 if (video) {
  video.onpause = () => { if (!video.seeking) say(clock(video.currentTime)); };

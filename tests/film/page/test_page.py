@@ -7,12 +7,9 @@ from dataclasses import replace as film_of
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from PIL import Image
 
-from obygaze_film.errors import FilmError
 from obygaze_film.page import LANGUAGES, cards, charts, film_page
 from obygaze_film.page.cards import absent, sentence, why_no_rate
-from obygaze_film.page.html import read_stills
 from obygaze_film.page.phrases import Words, clock, first_sentence
 from obygaze_film.page.view import FilmView
 from obygaze_film.segments import Reason, reasons
@@ -247,28 +244,8 @@ def test_words_of_numbers():
     assert [english.duration(seconds) for seconds in (119.0, 120.0)] == ["119 s", "2 minutes"]
 
 
-# --- pictures, files, commands
+# --- files, commands
 # ---------------------------------------------------------------------------
-
-
-def test_pictures_are_small_and_the_page_says_that_it_holds_them(tmp_path):
-    folder = tmp_path / "tt0000042"
-    folder.mkdir()
-    Image.new("L", (160, 1)).save(folder / "1.png")
-    Image.new("L", (161, 1)).save(folder / "cover.png")  # of no segment
-    stills = {"tt0000042": read_stills(tmp_path, "tt0000042")}
-    page = film_page([invented_film(**SMALL)], stills=stills)
-    assert page.count("data:image/png;base64,") == 1
-    assert "This file contains frames of the film" in page
-    assert "data:image" not in film_page([invented_film(**SMALL)])
-    Image.new("L", (161, 1)).save(folder / "2.png")
-    with pytest.raises(FilmError, match=r"2\.png"):
-        read_stills(tmp_path, "tt0000042")
-    (folder / "2.png").write_bytes(b"GIF89a")
-    with pytest.raises(FilmError, match=r"2\.png"):
-        read_stills(tmp_path, "tt0000042")
-    with pytest.raises(FilmError, match="tt1"):
-        read_stills(tmp_path, "tt1")
 
 
 def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reason():

@@ -65,8 +65,9 @@ class Served:
 
 
 @pytest.fixture
-def serve(monkeypatch):
-    """Run `film open` on copies of its folders, in a thread that ends with the test."""
+def serve(monkeypatch, tmp_path):
+    """Run `film open` on copies of its folders, in a thread that ends with the test; its cache goes too."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     running, said = [], queue.Queue()
 
     class Stoppable(uvicorn.Server):

@@ -10,7 +10,7 @@ from PIL import Image
 
 from obygaze_features.video import opened, read_frames, uniform
 from obygaze_film.workspace import proxy
-from obygaze_film.workspace.proxy import _Pictures, make_proxy, plays_in_browser, proxy_path
+from obygaze_film.workspace.proxy import _Pictures, content_key, made_anew, make_proxy, proxy_path
 from tests.video.encoding import encode
 from tests.video.test_stream import clap, with_box
 
@@ -59,10 +59,10 @@ def test_times_are_the_films(tmp_path, monkeypatch):
     monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path / "cache")
     uneven = np.cumsum([500, *np.random.default_rng(0).integers(20, 140, 60)])
     film = with_sounds(tmp_path / "uneven.mp4", "mpeg4", uneven, "aac")
-    assert not plays_in_browser(film)
+    assert made_anew(film) != "nothing"
     seen = []
     make_proxy(film, proxy_path(film), seen.append)
-    assert plays_in_browser(proxy_path(film))
+    assert made_anew(proxy_path(film)) == "nothing"
     a, b = times(film), times(proxy_path(film))
     assert len(a) == len(b) == 61
     assert np.abs(a - b).max() < 0.001
@@ -74,7 +74,7 @@ def test_times_are_the_films(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["flipping_a_pancake.mkv", "test.avi"])
 def test_real_files(tmp_path, shared_data, name):
     film = shared_data / "videos" / name
-    assert not plays_in_browser(film)
+    assert made_anew(film) != "nothing"
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     a, b = times(film), times(tmp_path / "copy.mp4")
     assert np.abs(np.sort(a) - b).max() < 1 / 25  # an AVI file's times are swapped among B frames
@@ -87,12 +87,45 @@ def test_real_files(tmp_path, shared_data, name):
             assert last[-1] == pytest.approx(first[-1], abs=0.1)
 
 
+@pytest.mark.parametrize("kind", ["container", "sound", "pictures"])
+@pytest.mark.parametrize("late", [0, 500])
+def test_no_more_is_made_anew_than_browsers_do_not_play(tmp_path, monkeypatch, kind, late):
+    """Uneven times and B frames, from 0 or later on: in a copy they are the film's."""
+    uneven = late + np.cumsum([0, *np.random.default_rng(0).integers(20, 140, 60)])
+    codecs = {"container": ("libx264", "aac"), "sound": ("libx264", "ac3"), "pictures": ("mpeg4", "aac")}
+    film = with_sounds(tmp_path / "film.mkv", codecs[kind][0], uneven, codecs[kind][1])
+    assert made_anew(film) == kind
+    done = []
+    monkeypatch.setattr(proxy, "_transcode", lambda *asked: done.append(transcode(*asked)))
+    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
+    assert len(done) == (kind == "pictures")
+    assert made_anew(tmp_path / "copy.mp4") == "nothing"
+    assert np.abs(times(film) - times(tmp_path / "copy.mp4")).max() < 0.002
+    with av.open(str(film)) as before, av.open(str(tmp_path / "copy.mp4")) as after:
+        codec = [each.streams.audio[0].codec_context.codec.canonical_name for each in (before, after)]
+        packets = [[bytes(packet) for packet in each.demux(video=0)] for each in (before, after)]
+        assert codec == [codecs[kind][1], "aac"]
+        assert (sum(map(len, packets[0])) == sum(map(len, packets[1]))) == (kind != "pictures")
+
+
+transcode = proxy._transcode
+
+
+def test_a_film_that_is_moved_is_known_by_its_content(tmp_path, shared_data):
+    film = shared_data / "videos" / "arm_wrestling.mp4"
+    moved = tmp_path / "elsewhere.mp4"
+    moved.write_bytes(film.read_bytes())
+    assert content_key(moved) == content_key(film)
+    moved.write_bytes(film.read_bytes()[:-1] + b"x")
+    assert content_key(moved) != content_key(film)
+    (tmp_path / "empty").touch()
+    assert len({content_key(tmp_path / "empty"), content_key(film)}) == 2
+
+
 def test_a_film_taken_upright_stands_upright(tmp_path, shared_data):
     film = shared_data / "videos" / "rotated_90.mov"
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     a, b = (read_frames(path, uniform(2)) for path in (film, tmp_path / "copy.mp4"))
-    assert b.rotation == 0
-    assert b.height == min(540, a.height)
     assert b.width / b.height == pytest.approx(a.width / a.height, rel=0.02)
     small = [np.asarray(Image.fromarray(frames.images[0]).resize((16, 28)), dtype=float) for frames in (a, b)]
     assert np.abs(small[0] - small[1]).mean() < 6
@@ -114,7 +147,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
 
 def test_the_first_sound_decides_what_browsers_play_and_the_last_samples_are_kept(tmp_path):
     film = with_sounds(tmp_path / "two.mp4", "libx264", range(0, 2000, 40), "aac", "ac3")
-    assert plays_in_browser(film)
+    assert made_anew(film) == "nothing"
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     with av.open(str(tmp_path / "copy.mp4")) as copy:
         samples = sum(frame.samples for frame in copy.decode(audio=0))
@@ -148,7 +181,7 @@ def test_a_copy_shows_the_pictures_that_are_read_from_the_film(tmp_path, kind):
     )
     if kind == "crop":
         film = with_box(film, tmp_path / "clap.mov", b"avc1", clap(64, 40, 4, -6))
-        assert not plays_in_browser(film)
+        assert made_anew(film) != "nothing"
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     (mine,), (copy,) = (read_frames(path, uniform(1)).images for path in (film, tmp_path / "copy.mp4"))
     assert mine.shape == copy.shape

@@ -1,0 +1,88 @@
+"""Stills, colours and peaks of a film: of the right shots, made once, known by content, private."""
+
+import json
+import sys
+from dataclasses import replace
+from fractions import Fraction
+
+import av
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from obygaze_film.workspace import media
+from obygaze_film.workspace.media import COLUMNS, make_media, media_paths
+from tests.film.page.invented import invented_film
+
+SHOTS = (0.0, 1.0, 4.0, 4.4, 9.0)
+"""Each has a grey of its own: 20, 70, 120, ...; that of 0.4 s has no key frame."""
+
+
+@pytest.fixture
+def film(tmp_path):
+    """Ten seconds with sound in the last half: the file, and the film as it was scored."""
+    path = tmp_path / "film.mp4"
+    with av.open(str(path), "w") as made:
+        video = made.add_stream("libx264", rate=25, options={"g": "50", "sc_threshold": "0", "bf": "2"})
+        video.width, video.height, video.pix_fmt = 160, 90, "yuv420p"
+        audio = made.add_stream("aac", rate=48_000, layout="mono")
+        for number in range(250):
+            grey = 20 + 50 * (np.searchsorted(SHOTS, number / 25, side="right") - 1)
+            picture = np.full((90, 160, 3), grey, np.uint8)
+            made.mux(video.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
+        made.mux(video.encode(None))
+        wave = 0.5 * np.sin(np.arange(480_000) / 20) * (np.arange(480_000) >= 240_000)
+        frame = av.AudioFrame.from_ndarray(wave[None].astype(np.float32), "fltp", "mono")
+        frame.sample_rate, frame.pts, frame.time_base = 48_000, 0, Fraction(1, 48_000)
+        made.mux(audio.encode(frame))
+        made.mux(audio.encode(None))
+    table = pd.DataFrame({"start_s": SHOTS, "end_s": (*SHOTS[1:], 10.0), "flags": ""})
+    return path, replace(invented_film(n_rows=10, duration_s=10.0), shots=table)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(media, "cache_folder", lambda: tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+def test_each_shot_has_its_own_still(film, cache):
+    path, scored = film
+    make_media(path, scored)
+    paths = media_paths(path, scored)
+    about = json.loads(paths["media.json"].read_text("utf-8"))
+    assert (about["starts"], about["width"], about["height"]) == (list(SHOTS), 96, 54)
+    with Image.open(paths["stills.webp"]) as sheet:
+        pixels = np.asarray(sheet.convert("L"), dtype=float)
+    assert pixels.shape == (54, 96 * COLUMNS)
+    greys = [pixels[:, 96 * place : 96 * (place + 1)].mean() for place in range(len(SHOTS))]
+    assert greys == pytest.approx([20, 70, 120, 170, 220], abs=6)
+    with Image.open(paths["colours.png"]) as colours:
+        line = np.asarray(colours.convert("L"), dtype=float)[0]
+    assert (line[0], line[-1]) == pytest.approx((20, 170), abs=60)
+    assert np.all(np.diff(line) > -10)
+    peaks = np.array(about["peaks"]).reshape(-1, 100).max(axis=1)
+    assert peaks[:18].max() < 30
+    assert peaks[22:].min() > 90
+    assert sys.platform == "win32" or cache.stat().st_mode & 0o777 == 0o700
+
+
+def test_they_are_made_once_and_found_again_where_the_film_was_moved(film, tmp_path, monkeypatch):
+    path, scored = film
+    make_media(path, scored)
+    moved = path.rename(tmp_path / "moved.mp4")
+    monkeypatch.setattr(media, "read_frames", None)
+    make_media(moved, scored)
+    other = replace(scored, shots=scored.shots.assign(start_s=[0.0, 1, 2, 3, 4]))
+    assert media_paths(moved, other) != media_paths(moved, scored)
+
+
+def test_a_film_without_shots_or_sound_has_stills_all_the_same(shared_data):
+    scored = invented_film(n_rows=10, duration_s=3.0)
+    scored = replace(scored, shots=scored.shots.iloc[:0])
+    path = shared_data / "videos" / "rotated_90.mov"
+    make_media(path, scored)
+    about = json.loads(media_paths(path, scored)["media.json"].read_text("utf-8"))
+    assert len(about["starts"]) == 100
+    assert about["height"] > about["width"]  # upright
