@@ -20,6 +20,7 @@ from av.stream import Discard
 from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
 from numpy.typing import NDArray
 
+from obygaze_features.door import open_regular
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
 from obygaze_features.video import Frames, at, frame_times, opened, played, probe, read_frames
@@ -79,7 +80,7 @@ def made_anew(path: Path) -> Anew:
 def content_key(path: Path) -> str:
     """Tell a film from others by its size and bytes at some places, wherever it lies."""
     size = path.stat().st_size
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         places = [size * place // CHUNKS for place in range(CHUNKS)]
         sampled = []
         for place in places:
