@@ -336,6 +336,8 @@ def _spec(
     )
 
 
+_LABELS: dict[str, Any] = {"reads": "present", "kinds": (), "control": True}
+
 SPECS = (
     _spec("pcbm_lr", "PCBM-LR", "logistic", _ridge_bank),
     _spec("pcbm_dt", "PCBM-DT", "tree", _ridge_bank),
@@ -353,13 +355,5 @@ SPECS = (
         lambda seed: ShuffledConcepts(clip=CLIP, random_state=seed),
         control=True,
     ),
-    ModelSpec(
-        "concept_labels",
-        "Concept labels",
-        lambda _: linear_probe(),
-        PENALTIES,
-        "present",
-        kinds=(),
-        control=True,
-    ),
+    ModelSpec("concept_labels", "Concept labels", lambda _: linear_probe(), PENALTIES, **_LABELS),
 )

@@ -6,7 +6,6 @@ strongly the concept is there at its best, and at what time. What needs two conc
 be seen (docs/when.md).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,9 +18,9 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import ConceptBank, Values, exchanged, presence
+from obygaze_models.concepts.bank import ConceptBank, exchanged, presence
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.concepts.cav_fitting import Floats, refuse_constant
+from obygaze_models.concepts.cav_fitting import Floats, Kind, refuse_constant
 from obygaze_models.concepts.heads import HeadName
 from obygaze_models.models.linear import CLIP, FrameReader, check_frames, safe_scale, standardise
 from obygaze_models.models.spec import ModelSpec
@@ -45,6 +44,7 @@ BLOCK = 256
 """Clips that are standardised at once."""
 
 
+@dataclass(eq=False, repr=False)
 class TimeBank(ConceptBank):
     """Fit for each concept a direction of frames, and give its presence and position in clips.
 
@@ -83,17 +83,10 @@ class TimeBank(ConceptBank):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        values: Values = "standardised",
-        concepts: Sequence[str] | None = None,
-        clip: float | None = CLIP,
-        disturb: Disturb = "none",
-        random_state: int = 0,
-    ) -> None:
-        super().__init__("mean_difference", values=values, concepts=concepts, clip=clip)
-        self.disturb, self.random_state = disturb, random_state
+    kind: Kind = "mean_difference"
+    clip: float | None = CLIP
+    disturb: Disturb = "none"
+    random_state: int = 0
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Fit directions on frames X [N, F, D] and presences y [N, K], as `ConceptBank.fit`.

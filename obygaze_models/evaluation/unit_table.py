@@ -1,7 +1,6 @@
 """Describe units that were learnt without labels: their strongest frames, nearest concepts and words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,21 +15,8 @@ from obygaze_models.evaluation.significance import circular_shifts
 N_SHIFTS = 199
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Association:
-    """How well units' activations tell the concepts of clips.
-
-    Attributes
-    ----------
-    auc : ndarray, shape [M, H, K]
-        By film, NaN where a film has no clips with, or none without the concept.
-    p : ndarray, shape [H, K]
-        Share of shifts of the labels in which some unit's mean AUC lies as far from .5 for some concept:
-        corrected for the number of units and of concepts.
-    """
-
-    auc: NDArray[np.float64]
-    p: NDArray[np.float64]
+Association = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""AUC of units for concepts by film [M, H, K], and p [H, K]."""
 
 
 def associate(
@@ -50,6 +36,14 @@ def associate(
     movies : ndarray, shape [N]
     seed : int
         Of the shifts.
+
+    Returns
+    -------
+    auc : ndarray, shape [M, H, K]
+        By film, NaN where a film has no clips with, or none without the concept.
+    p : ndarray, shape [H, K]
+        Share of shifts of the labels in which some unit's mean AUC lies as far from .5 for some concept:
+        corrected for the number of units and of concepts.
     """
     films = [np.flatnonzero(movies == movie) for movie in np.unique(movies)]
     ranks = [rankdata(values[rows], axis=0).astype(np.float32).T for rows in films]
@@ -73,7 +67,7 @@ def associate(
     orders = circular_shifts(codes, N_SHIFTS, np.random.default_rng(seed))
     largest = np.array([mean(areas(present[order])).max(initial=0) for order in orders])
     reached = (largest[:, None, None] >= mean(auc) - 1e-9).sum(axis=0)
-    return Association(auc, (1 + reached) / (1 + N_SHIFTS))
+    return auc, (1 + reached) / (1 + N_SHIFTS)
 
 
 def unit_table(
@@ -104,15 +98,15 @@ def unit_table(
     """
     table = pd.DataFrame({"unit": 1 + np.arange(len(frames)), "share": dictionary.shares, "frames": frames})
     if association is not None:
-        n = np.maximum((~np.isnan(association.auc)).sum(axis=0), 1)
-        away = np.abs(np.nansum(association.auc - 0.5, axis=0)) / n
+        auc, p = association
+        away = np.abs(np.nansum(auc - 0.5, axis=0)) / np.maximum((~np.isnan(auc)).sum(axis=0), 1)
         nearest = away.argmax(axis=1)
         units = np.arange(len(frames))
-        means = [t_interval(auc, bounds=(0, 1)) for auc in association.auc[:, units, nearest].T]
+        means = [t_interval(own, bounds=(0, 1)) for own in auc[:, units, nearest].T]
         table["concept"] = [concepts[place] for place in nearest]
         for column, name in (("auc", "mean"), ("auc_low", "low"), ("auc_high", "high")):
             table[column] = [getattr(mean, name) for mean in means]
-        table["p"] = association.p[units, nearest]
+        table["p"] = p[units, nearest]
     if texts is not None:
         directions = unit_length(texts.vectors - texts.vectors.mean(axis=0))
         order = np.argsort(-(dictionary.decoder @ directions.T), axis=1, kind="stable")[:, :3]
