@@ -52,7 +52,7 @@ SHIFTS = range(-3, 4)
 MOST_MOVIES = 20
 """Movies that may share a picture before it says nothing of them, such as a distributor's title."""
 
-BLOCK, TILE = 512, 64
+BLOCK, TILE = 512, 256
 """Clips whose mean frames, and whose frames, are compared at a time."""
 
 VIEWS = ("frame", "upper", "picture", "inner", "middle")
@@ -78,8 +78,8 @@ WAYS = [
 """Views of two clips that are compared, and whether the second is mirrored: one of them may have lost its
 borders, its sides or its subtitles."""
 
-_NO_SIGN, _ONE, _MINUS = 2, 0x3C00, 0x8000
-"""What is neither -1, 0 nor 1; bits of 1, and of a minus, in float16."""
+_ONE = 0x3C00
+"""Bits of 1 in float16."""
 
 LINK = np.dtype([("a", np.int32), ("b", np.int32), ("likeness", np.float32)])
 Signs = NDArray[np.int8]
@@ -220,25 +220,52 @@ def likeness(
     ndarray
         [n, m]: the best over `SHIFTS` of the median cosine; -1 where fewer than `LEAST_FRAMES` meet.
     """
-    ours, theirs = a.transpose(1, 0, 2).astype(np.float32), b.transpose(1, 2, 0).astype(np.float32)
-    weight_a, weight_b = _weights(a, shown_a), _weights(b, shown_b)
+    ours, theirs = (np.ascontiguousarray(x.transpose(1, 0, 2)).astype(np.float32) for x in (a, b))
+    theirs = theirs.transpose(0, 2, 1)
+    weight_a, weight_b = _weights(a, shown_a)[:, :, None], _weights(b, shown_b)[:, None, :]
     n_frames, best = len(ours), np.full((len(a), len(b)), np.float32(-1))
+    memory = np.empty((n_frames, *best.shape), np.float32)
+    all_shown = bool(shown_a.all() and shown_b.all())
     for shift in SHIFTS:
         here = slice(max(0, -shift), min(n_frames, n_frames - shift))
         there = slice(here.start + shift, here.stop + shift)
-        met = shown_a[:, here].astype(np.int64) @ shown_b[:, there].T
-        if not (met >= LEAST_FRAMES).any():
+        n_met = here.stop - here.start
+        met = None if all_shown else shown_a[:, here].astype(np.float32) @ shown_b[:, there].T
+        if (n_met if met is None else met.max(initial=0)) < LEAST_FRAMES:
             continue
-        cosine = ours[here] @ theirs[there]  # of whole numbers, so exact
-        cosine *= weight_a[here, :, None]
-        cosine *= weight_b[there, None, :]
-        ranked = np.sort(np.moveaxis(cosine, 0, 2), axis=2)  # NaN last
-        low, high = (
-            np.take_along_axis(ranked, k[:, :, None], 2)[:, :, 0]
-            for k in ((met - 1) // 2, met // 2 % n_frames)
-        )
-        np.maximum(best, (low + high) / 2, out=best, where=met >= LEAST_FRAMES)
+        cosines = list(memory[:n_met])
+        for frame, cosine in enumerate(cosines, start=here.start):  # while it is in the processor's cache
+            np.matmul(ours[frame], theirs[frame + shift], out=cosine)  # of whole numbers, so exact
+            np.multiply(cosine, weight_a[frame], out=cosine)
+            np.multiply(cosine, weight_b[frame + shift], out=cosine)
+            if met is not None:
+                cosine[np.isnan(cosine)] = np.inf  # last
+        ranked = _sorted(cosines)
+        for count in range(n_met if met is None else LEAST_FRAMES, n_met + 1):
+            median = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
+            np.maximum(best, median, out=best, where=True if met is None else met == count)
     return best
+
+
+def _sorted(arrays: list[Floats]) -> list[Floats]:
+    """Sort arrays of one shape, whose memory is used, element by element, the smallest first.
+
+    Batcher's merge exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M): each step is a
+    minimum and a maximum of whole arrays, which is a tenth of the time of sorting short rows.
+    """
+    n, spare = len(arrays), np.empty_like(arrays[0])
+    top = p = 1 << max(n - 1, 1).bit_length() - 1
+    while p:
+        q, r, d = top, 0, p
+        while d > 0:
+            for i in range(n - d):
+                if i & p == r:
+                    low, high = arrays[i], arrays[i + d]
+                    arrays[i], spare = np.minimum(low, high, out=spare), low
+                    np.maximum(low, high, out=high)
+            q, r, d = (q >> 1, p, q - p) if q > p else (q, r, 0)
+        p >>= 1
+    return arrays
 
 
 def _weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
@@ -279,14 +306,17 @@ def _near(
     second = len(clips.plain)  # 1 where the store is compared with itself
     two = np.array([place for place, stores in enumerate(of_store) if second in stores], int)
     both = np.isin(np.arange(len(own)), one) & np.isin(np.arange(len(own)), two)
+    every = two
     for start in range(0, len(one), BLOCK):
         rows = one[start : start + BLOCK]
-        best = np.full((len(rows), len(two)), np.float32(NEAR))
-        how = np.full(best.shape, -1, np.int8)
+        two = every[start:] if second == 1 else every  # within a store all pairs with earlier ones are done
+        least = np.full((len(rows), len(two)), np.float32(NEAR))
+        how = np.full(least.shape, -1, np.int8)
         for way, (a, b, mirror) in enumerate(WAYS):
             cosine = means[rows, a] @ (turned if mirror else means)[two, b].T
-            nearer = cosine > np.where(how < 0, best, best + CLEARLY)
-            best[nearer], how[nearer] = cosine[nearer], way
+            nearer = cosine > least
+            np.copyto(how, np.int8(way), where=nearer)
+            np.copyto(least, cosine + np.float32(CLEARLY), where=nearer)
         how[(own[rows, None] == own[two]) & (own[two] != "")] = -1
         how[both[rows, None] & both[two] & (rows[:, None] >= two)] = -1  # they meet twice
         yield start + len(rows), rows, two, how
@@ -296,14 +326,15 @@ def _links(
     clips: _Clips, rows: NDArray[np.int64], columns: NDArray[np.int64], how: NDArray[np.int8]
 ) -> Iterator[NDArray[np.void]]:
     """Compare the frames of clips that are near; yield those that look alike, and how much."""
-    for top in range(0, len(rows), TILE):
-        for left in range(0, len(columns), TILE):
-            tile = how[top : top + TILE, left : left + TILE]
+    size = TILE if np.count_nonzero(how >= 0) > how.size // 4 else TILE // 4  # most of a large tile is used
+    for top in range(0, len(rows), size):
+        for left in range(0, len(columns), size):
+            tile = how[top : top + size, left : left + size]
             for way in np.unique(tile[tile >= 0]).tolist():
                 view_a, view_b, mirror = WAYS[way]
-                i, j = np.nonzero(tile == way)
-                ours, at = np.unique(rows[top + i], return_inverse=True)
-                theirs, to = np.unique(columns[left + j], return_inverse=True)
+                near = tile == way
+                i, j = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
+                ours, theirs = rows[top + i], columns[left + j]
                 a, b = (
                     np.array([clips.signs[k][:, view] for k in chosen.tolist()])
                     for chosen, view in ((ours, view_a), (theirs, view_b))
@@ -311,10 +342,10 @@ def _links(
                 shown_a, shown_b = (
                     np.array([clips.shown[k] for k in chosen.tolist()]) for chosen in (ours, theirs)
                 )
-                values = likeness(a, shown_a, mirrored(b) if mirror else b, shown_b)[at, to]
-                kept = values >= ALIKE
-                links = np.empty(int(kept.sum()), LINK)
-                links["a"], links["b"], links["likeness"] = ours[at[kept]], theirs[to[kept]], values[kept]
+                values = likeness(a, shown_a, mirrored(b) if mirror else b, shown_b)
+                at, to = np.nonzero((values >= ALIKE) & near[np.ix_(i, j)])
+                links = np.empty(len(at), LINK)
+                links["a"], links["b"], links["likeness"] = ours[at], theirs[to], values[at, to]
                 yield links
 
 
@@ -350,25 +381,49 @@ def _shared(clips: _Clips, links: NDArray[np.void]) -> list[Shared]:
     for row in sorted(range(len(clips.ids)), key=clips.order.__getitem__):
         place_of[row] = last[film_of[row]]
         last[film_of[row]] += 1
-    pairs = _pairs_of_clips(clips, links[links["likeness"] >= SAME], film_of)
-    a, b = pairs[:, 0], pairs[:, 1]
+    a, b = _pairs_of_clips(clips, links[links["likeness"] >= SAME], film_of)
     turn = film_of[a] > film_of[b]
     a, b = np.where(turn, b, a), np.where(turn, a, b)
     store = np.array(clips.stores, int)
     kept = (film_of[a] != film_of[b]) & ((store[a] != store[b]) | (len(clips.plain) == 1))
     a, b = a[kept], b[kept]
-    met = np.unique(np.column_stack([film_of[a], film_of[b], place_of[b] - place_of[a], place_of[a]]), axis=0)
-    most: dict[tuple[int, int], int] = defaultdict(int)
-    ends = np.flatnonzero((np.diff(met, axis=0) != [0, 0, 0, 1]).any(axis=1))
-    for run in np.split(met, ends + 1) if len(met) else ():
-        film = int(run[0, 0]), int(run[0, 1])
-        most[film] = max(most[film], len(run))
-    shared = [Shared(films[a][1], films[b][1], clips) for (a, b), clips in most.items() if clips >= ROW]
+    most = _runs(film_of[a] * len(films) + film_of[b], place_of[a], place_of[b])
+    shared = [
+        Shared(films[pair // len(films)][1], films[pair % len(films)][1], clips)
+        for pair, clips in most.items()
+        if clips >= ROW
+    ]
     return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
 
 
-def _pairs_of_clips(clips: _Clips, links: NDArray[np.void], film_of: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Pair clips [P, 2] that look alike, of those with one signature as many as the film with fewer has."""
+def _runs(pair: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]) -> dict[int, int]:
+    """Count the most clips in a row, at one distance, that pairs of films share.
+
+    Parameters
+    ----------
+    pair, a, b
+        [P]: a pair of films, and the place of a clip in each.
+    """
+    if not len(pair):
+        return {}
+    n = int(max(a.max(), b.max())) + 2  # so that no run goes on in the next distance
+    names = None
+    if int(pair.max()) >= 2**62 // (n * n):
+        names, pair = np.unique(pair, return_inverse=True)
+    key = np.sort((pair * (2 * n) + (b - a + n)) * n + a)  # one number is sorted in a tenth of the time
+    key = key[np.diff(key, prepend=-1) != 0]
+    starts = np.flatnonzero(np.diff(key, prepend=key[0] - 2) != 1)
+    of = key[starts] // (2 * n * n)
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    longest = np.maximum.reduceat(np.diff(starts, append=len(key)), first)
+    found = of[first] if names is None else names[of[first]]
+    return dict(zip(found.tolist(), longest.tolist(), strict=True))
+
+
+def _pairs_of_clips(
+    clips: _Clips, links: NDArray[np.void], film_of: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pair clips, [P] and [P], that look alike; of one signature as many as the film with fewer has."""
     single = np.array([rows[0] if len(rows) == 1 else -1 for rows in clips.same], int)
     a, b = single[links["a"]], single[links["b"]]
     alone = (a >= 0) & (b >= 0)
@@ -382,7 +437,8 @@ def _pairs_of_clips(clips: _Clips, links: NDArray[np.void], film_of: NDArray[np.
         if len(by_film) <= MOST_MOVIES:
             for one, other in combinations(sorted(by_film), 2):
                 pairs.extend(zip(by_film[one], by_film[other], strict=False))
-    return np.concatenate([np.column_stack([a[alone], b[alone]]), np.array(pairs, np.int64).reshape(-1, 2)])
+    others = np.array(pairs, np.int64).reshape(-1, 2)
+    return np.append(a[alone], others[:, 0]), np.append(b[alone], others[:, 1])
 
 
 def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
@@ -402,8 +458,8 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
             usable &= np.array([clip_id in only for clip_id in group.clip_ids], bool)
         for start, block in group.blocks("frames"):
             rows = start + np.flatnonzero(usable[start : start + len(block)])
-            signatures = _whole_numbers(block[rows - start])
-            if (wrong := np.flatnonzero((signatures == _NO_SIGN).any(axis=(1, 2)))).size:
+            signatures, wrong = _whole_numbers(block if len(rows) == len(block) else block[rows - start])
+            if len(wrong):
                 clip_id = group.clip_ids[rows[wrong[0]]]
                 raise StoreError(
                     f"{store.where}: frames of {GROUP} of clip {clip_id} have values other than -1, 0 and 1; "
@@ -411,7 +467,9 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
                 )
             plain = signatures[:, :, -1].sum(axis=1) < LEAST_FRAMES
             clips.plain[number - 1] += int(plain.sum())
-            for row, signature in zip(rows[~plain].tolist(), signatures[~plain], strict=True):
+            for row, signature, is_plain in zip(rows.tolist(), signatures, plain.tolist(), strict=True):
+                if is_plain:
+                    continue
                 key = signature.tobytes()
                 place = known.setdefault(key, len(clips.same))
                 if place == len(clips.same):
@@ -428,16 +486,21 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
     return clips
 
 
-def _whole_numbers(frames: NDArray[np.float16]) -> Signs:
+def _whole_numbers(frames: NDArray[np.float16]) -> tuple[Signs, NDArray[np.int64]]:
     """Turn signatures [n, F, 1321] into their signs and, last, whether a frame shows something.
 
-    What is no sign is `_NO_SIGN`. By bits, which is ten times as fast as by values.
+    By bits, which is ten times as fast as by values. The numbers of those come second that have other values
+    than -1, 0 and 1.
     """
     bits = np.ascontiguousarray(frames, np.float16).view(np.uint16)
-    signs: Signs = (bits == _ONE).view(np.int8) - (bits == _ONE | _MINUS).view(np.int8)
-    signs[(signs == 0) & (bits << 1 != 0)] = _NO_SIGN
+    twice = bits << 1  # without the sign
+    twice[:, :, -1] = 0
+    ones = twice == 2 * _ONE
+    signs: Signs = (bits == _ONE).view(np.int8) * np.int8(2) - ones.view(np.int8)
     signs[:, :, -1] = frames[:, :, -1] >= LEAST_TEXTURE
-    return signs
+    if np.count_nonzero(twice) == np.count_nonzero(ones):
+        return signs, np.empty(0, np.int64)
+    return signs, np.flatnonzero(((twice != 0) != ones).any(axis=(1, 2)))
 
 
 def _frames(store: Store) -> int:
