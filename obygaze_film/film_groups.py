@@ -33,6 +33,9 @@ from obygaze_models.report import Column, Report, block, interval, number, signe
 ALL: Final = "all films"
 """Name of the only group, where no column is given."""
 
+LATER: Final = "10 years later"
+"""Name of the trend of years."""
+
 LEAST_VALUES: Final = 3
 """Of a trend's number, among judged films; two are a difference of groups."""
 
@@ -103,6 +106,10 @@ class FilmComparison:
             for row in rated
         ]
         who = "Judges" if others else everybody
+        for row in self.changes.to_dict("records"):
+            if row["change"] == LATER and not np.isnan(row["value"]):
+                value, low, high = (f"{100 * row[name]:+.1f}" for name in ("value", "low", "high"))
+                rates.append(f"{LATER} {value} points [{low}, {high}]")
         return f"{who} would mark as {self.positive} (95 % intervals): {'; '.join(rates)}."
 
 
@@ -307,7 +314,7 @@ def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
 def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     """Estimate the change by ten years, or by 1 of another column."""
     step = 10 if column == "year" else 1
-    row = _row({"change": "10 years later" if step == 10 else f"{column} + 1"}, films, LEAST_OF_TREND)
+    row = _row({"change": LATER if step == 10 else f"{column} + 1"}, films, LEAST_OF_TREND)
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_VALUES:
         row["reason"] = f"the judged films have {len(values)} values of {column}, {LEAST_VALUES} are needed"
@@ -383,7 +390,7 @@ def comparison_report(compared: FilmComparison) -> Report:
     }  # fmt: skip
     return Report(
         name="film-compare",
-        title=f"{len(compared.films)} films" + f" by {compared.by}" * (compared.by != ALL),
+        title=counted(len(compared.films), "film") + f" by {compared.by}" * (compared.by != ALL),
         notes=(*NOTES, *compared.notes),
         blocks=tuple(
             block(title, columns, table.to_dict("records"))

@@ -211,6 +211,8 @@ def compare(
     """
     from obygaze_features.manifest import find_codebook, import_spans
     from obygaze_film.film_groups import comparison_report, read_facts
+    from obygaze_film.page.figures import years_figure
+    from obygaze_film.page.phrases import Words
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.scored_files import JUDGEMENTS
     from obygaze_film.timeline import found_films
@@ -231,6 +233,8 @@ def compare(
     compared = obygaze_film.compare_films(timelines, imported.manifest, facts, **how)
     compared = replace(compared, notes=(*notes, *compared.notes))
     finish(comparison_report(compared), replace(output, html=None))
+    if output.out is not None and (figure := years_figure(compared, Words("en"), alone=True)):
+        write_whole(output.out / "years.svg", figure)
     if output.html is not None:
         output.html.parent.mkdir(parents=True, exist_ok=True)
         write_whole(output.html, comparison_page(compared))

@@ -8,14 +8,12 @@ import numpy as np
 from obygaze_film.film_groups import FilmComparison, comparison_report
 from obygaze_film.page import charts
 from obygaze_film.page.cards import NONE, bar
+from obygaze_film.page.figures import SCALES, years_figure
 from obygaze_film.page.phrases import Words
 from obygaze_models.report import asset, page
 
 if TYPE_CHECKING:
     from obygaze_film.film_groups import ComparedFilm
-
-SCALES = (0.1, 0.2, 0.4, 0.6, 0.8)
-"""Possible ends of the axis of shares; the smallest that contains all intervals is used."""
 
 
 def comparison_page(
@@ -34,13 +32,21 @@ def comparison_page(
         ends = (row["value"], row["low"], row["high"])
         is_known = not np.isnan(row["value"])
         share, dots = (_share(words, *ends), bar(*ends, scale)) if is_known else (NONE, None)
-        groups.append({**row, "share": share, "bar": dots, "expected": words.share(row["expected"])})
+        groups.append(
+            {
+                **row,
+                "share": share,
+                "bar": dots,
+                "expected": words.share(row["expected"]),
+                "worth": NONE if np.isnan(row["worth"]) else f"{row['worth']:.0f}",
+            }
+        )
     report = comparison_report(compared)
     return page(
         "compare.html.j2",
         "".join(
             asset(f"{name}.css", "obygaze_film.page")
-            for name in ("film", "compare", *["desk"] * bool(addresses))
+            for name in ("film", "compare", "figures", *["desk"] * bool(addresses))
         ),
         package="obygaze_film.page",
         title=report.title,
@@ -50,7 +56,8 @@ def comparison_page(
         compared=compared,
         groups=groups,
         ends=(words.share(0), words.share(scale)),
-        blocks=[block for block in report.blocks if block.title == "Changes"],
+        figure=years_figure(compared, words),
+        changes=[_change(row, words) for row in compared.changes.to_dict("records")],
         films=[
             {**_film(film, compared.model, words), "address": addresses.get(film.timeline.movie)}
             for film in compared.films
@@ -58,6 +65,13 @@ def comparison_page(
         notes=report.notes,
         charts=charts,
     )
+
+
+def _change(row: Mapping[Any, Any], words: Words) -> dict[str, Any]:
+    """Write a difference or a trend in points of percent, as shares are written."""
+    points = [f"{100 * row[name]:+.1f}".replace("-", "−") for name in ("value", "low", "high")]
+    known = f"{points[0]} [{points[1]}, {points[2]}]".replace(".", words["decimal"])
+    return {**row, "points": NONE if np.isnan(row["value"]) else known}
 
 
 def _film(film: "ComparedFilm", model: str, words: Words) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Subtitle, write_vtt
 from obygaze_film.errors import FilmError
+from obygaze_film.page.figures import film_figure
 from obygaze_film.page.phrases import LANGUAGES, Words, clock
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.evidence import span_evidence
@@ -171,6 +172,7 @@ class Workspace:
             *(Route(f"{film}/{mode}", self.desk, name=mode, middleware=small) for mode in MODES),
             Route(f"{film}/video", self.video),
             Route(f"{film}/captions.vtt", self.captions),
+            Route(f"{film}/figure.svg", self.figure),
             *(Route(f"{film}/{name}", self.media, name=name) for name in KINDS),
             Route(f"{film}/span", self.span),
             Route(f"{film}/decisions", self.decisions),
@@ -227,14 +229,13 @@ class Workspace:
 
     def span(self, request: Request) -> Response:
         """Say what is seen and said in a span, and what is like it."""
-        film, asked = self.film(request), request.query_params
-        try:
-            start_s, end_s = (float(asked.get(name, "")) for name in "ab")
-        except ValueError:
-            raise FilmError("expected the ends of a span in seconds: ?a=12.5&b=20") from None
-        if not 0 <= start_s < end_s < math.inf:
-            raise FilmError(f"{start_s:g} to {end_s:g} s is no span of a film")
-        return JSONResponse(span_evidence(film, self.films, start_s, end_s, Words(_language(request))))
+        film, words = self.film(request), Words(_language(request))
+        return JSONResponse(span_evidence(film, self.films, *_ends(request), words))
+
+    def figure(self, request: Request) -> Response:
+        """Draw a span as a figure for an article."""
+        figure = film_figure(self.film(request).view(_language(request)), *_ends(request))
+        return Response(figure, media_type="image/svg+xml")
 
     def decisions(self, request: Request) -> Response:
         """List what is decided, for a window that was looked away from."""
@@ -282,6 +283,17 @@ class Workspace:
 
 async def _refused(_: Request, error: Exception) -> Response:
     return JSONResponse({"said": str(error)}, 400)
+
+
+def _ends(request: Request) -> tuple[float, float]:
+    """Read the ends of the span that is asked for."""
+    try:
+        start_s, end_s = (float(request.query_params.get(name, "")) for name in "ab")
+    except ValueError:
+        raise FilmError("expected the ends of a span in seconds: ?a=12.5&b=20") from None
+    if not 0 <= start_s < end_s < math.inf:
+        raise FilmError(f"{start_s:g} to {end_s:g} s is no span of a film")
+    return start_s, end_s
 
 
 def _language(request: Request) -> str:

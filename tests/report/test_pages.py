@@ -69,14 +69,14 @@ def charted():
 
 def test_a_chart_shows_the_numbers_of_the_table_on_one_axis():
     page = to_html(replace(report(), blocks=(charted(),)))
-    (chart,) = re.findall(r'<div class="dots".*?</div>\n</div>', page, re.DOTALL)
+    (chart,) = re.findall(r'<div class="run-dots".*?</div>\n</div>', page, re.DOTALL)
     ticks = {float(text): float(x) for x, text in re.findall(r'<text x="([\d.]+)%"[^>]*>([\d.]+)<', chart)}
     at = np.polynomial.Polynomial.fit([*ticks], [*ticks.values()], 1)
     assert re.findall(r"<div><span>(.*?)</span>", chart) == ["a", "b"]
     drawn = re.findall(r'<line x1="([\d.]+)%" x2="([\d.]+)%".*?<circle cx="([\d.]+)%"', chart)
     expected = [[at(0.6), at(0.8), at(0.7)], [at(0.25), at(0.75), at(0.5)]]
     np.testing.assert_allclose(np.array(drawn, float), expected, atol=0.02)
-    (reference,) = set(re.findall(r'class="reference" x1="([\d.]+)%"', chart))
+    (reference,) = set(re.findall(r'class="run-reference" x1="([\d.]+)%"', chart))
     assert float(reference) == pytest.approx(at(0.5), abs=0.02)
 
 

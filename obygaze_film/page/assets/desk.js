@@ -153,17 +153,30 @@ who.oninput = () => { store.who = who.value; };
 who.onchange = refresh;
 addEventListener("focus", refresh);
 
-async function cite() {
+// A citation, with a still of the user's own copy and the figure of the span, each to keep.
+function cite() {
  const it = store.selected, {title, year, file, model, made} = state.cited;
  if (!it) return say(words.choose_first);
  const own = store.decision, p = panel.found.p && `${panel.found.p} ${find("#d-band").textContent}`;
  const by = own ? filled(words.by, own) : it.type === "passage" ? words.by_model : "";
- const text = `${title} (${year}), ${clock(it.start)}–${clock(it.end)}. ${[by, p && filled(words.cited, {p, model}), made, new Date().toISOString().slice(0, 10)].filter(Boolean).join("; ")}. ${file}#t=${it.start},${it.end}`;
- await navigator.clipboard.writeText(text).then(() => say(words.copied), () => say(text));
+ const ends = `${it.start},${it.end}`, facts = [by, p && filled(words.cited, {p, model}), made, new Date().toISOString().slice(0, 10)];
+ find("#d-citation").textContent = `${title} (${year}), ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join("; ")}. ${file}#t=${ends}`;
+ const still = find("#d-still"), save = find("#d-save"), name = `${title} ${clock(it.start)}`.replace(/[^\p{L}\p{N}]+/gu, "-");
+ save.hidden = still.hidden = !video?.videoWidth;
+ if (!still.hidden) {
+  [still.width, still.height] = [video.videoWidth, video.videoHeight];
+  still.getContext("2d").drawImage(video, 0, 0);
+  still.toBlob((picture) => { URL.revokeObjectURL(save.href); save.href = URL.createObjectURL(picture); });
+  save.download = `${name}.png`;
+ }
+ Object.assign(find("#d-figure"), {href: `figure.svg?a=${it.start}&b=${it.end}`, download: `${name}.svg`});
+ find("#d-cited").showModal();
 }
+const copyText = find("#d-copy-text");
+if (copyText) copyText.onclick = () => navigator.clipboard.writeText(find("#d-citation").textContent).then(() => { copyText.textContent = words.copied; });
 
 if (find("#d-stills")) new Media(state.film, (media) => {
- for (const one of document.querySelectorAll("canvas")) one.closest(".d-tier").hidden = one.id === "d-sound" && !media.about.peaks.length;
+ for (const one of document.querySelectorAll("canvas.d-track")) one.closest(".d-tier").hidden = one.id === "d-sound" && !media.about.peaks.length;
  tiers.painters.push((view) => media.paint(tiers.root, view));
  tiers.draw();
 });

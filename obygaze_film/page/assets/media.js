@@ -22,7 +22,7 @@ export class Media {
  }
  paint(root, {from, span, whole}) {
   const {starts, peaks} = this.about, ink = getComputedStyle(root).getPropertyValue("--grey");
-  for (const canvas of root.querySelectorAll("canvas")) {
+  for (const canvas of root.querySelectorAll("canvas.d-track")) {
    canvas.width = canvas.clientWidth;
    canvas.height = canvas.clientHeight;
    const pen = canvas.getContext("2d"), wide = canvas.width, at = (t) => (t - from) / span * wide;

@@ -48,3 +48,24 @@ def test_axe_finds_nothing_nothing_overflows_and_nothing_is_requested(visit, com
     assert seen.page.title() == "12 films by decade"
     assert seen.page.locator(".row.film svg.strip path").count() > 12
     assert NASTY in seen.page.locator(".row.film").nth(3).inner_text()
+
+
+def test_an_interval_is_seen_against_its_line_and_decades_and_trend_are_drawn(visit, compared):
+    page = visit(compared).page
+    width = "(one) => parseFloat(getComputedStyle(one).strokeWidth)"
+    lines = page.locator(".share svg line.base").evaluate_all(f"all => all.map({width})")
+    reach = page.locator(".share svg line.reach").evaluate_all(f"all => all.map({width})")
+    assert len(lines) == len(reach) == 2
+    assert max(lines) * 3 < min(reach)
+    colours = "all => new Set(all.map((one) => getComputedStyle(one).stroke)).size"
+    assert page.locator(".share svg line").evaluate_all(colours) == 2
+    assert page.locator(".c-figure .c-film").count() == 12
+    assert page.locator(".c-figure .c-alone").count() == 2  # that nobody judged
+    assert page.locator(".c-figure .c-interval").count() == 10
+    assert page.locator(".c-figure .c-reach").count() == page.locator(".c-figure .c-mean").count() == 2
+    assert page.locator(".c-figure .c-trend").count() == 1
+    own, grid = (
+        page.locator(f".c-figure .{name}").first.evaluate(width) for name in ("c-interval", "c-grid")
+    )
+    assert own > 2 * grid
+    assert "10 years later" in page.inner_text("main")

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace as film_of
+from xml.dom import minidom
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from obygaze_film.page import LANGUAGES, cards, charts, film_page
 from obygaze_film.page.cards import absent, sentence, why_no_rate
+from obygaze_film.page.figures import film_figure
 from obygaze_film.page.phrases import Words, clock, first_sentence
 from obygaze_film.page.view import FilmView
 from obygaze_film.segments import Reason, reasons
@@ -264,3 +266,29 @@ def test_numbers_above_the_timeline_keep_their_distance():
     shown = [{"rank": rank, "start": at, "end": at} for rank, at in enumerate(places)]
     cards._number(shown, 1.0)
     assert [card["number"] for card in shown] == ["on", "odd", "on"]
+
+
+def test_no_class_of_the_films_styles_is_one_of_the_reports():
+    """Both are in one page: a rule of one would style what is the other's."""
+
+    def classes(text):
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+        return set(re.findall(r"\.(-?[a-zA-Z][\w-]*)(?=[^{}]*{)", text))
+
+    reports = classes(asset("page.css")) - {"facts", "n"}  # of elements that films style by their place
+    own = [
+        classes(asset(f"{name}.css", "obygaze_film.page")) for name in ("film", "compare", "desk", "figures")
+    ]
+    assert len(reports) > 8
+    assert [found & reports for found in own] == [set()] * 4
+    assert own[2] & own[3] == set()
+
+
+def test_a_figure_shows_the_part_that_is_asked_for():
+    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
+    figure = str(film_figure(view, 100.0, 400.0))
+    minidom.parseString(figure)  # noqa: S318 - ours, and well-formed
+    assert set(re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure)) == {("1000", "3000")}
+    assert "0:01:40–0:06:40" in figure
+    assert all(f">{row['name']}</text>" in figure for row in view.strips(found=True))
+    assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")

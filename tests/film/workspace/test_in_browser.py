@@ -146,8 +146,16 @@ def test_a_sitting_of_reading(opened):
     )  # five frames a second
     page.keyboard.press("Escape")
     page.keyboard.press("c")
-    until(page, "document.querySelector('#d-spoken').textContent")
-    page.locator("#d-title").click()
+    cited = page.locator("#d-citation").inner_text()
+    assert "A Planted Film (1950), 0:0" in cited
+    assert "marked violent by AB" in cited
+    assert f"tt1.webm#t={float(own['start_s']):g}," in cited
+    for link, kind in (("Save the still", ".png"), ("Save the figure", ".svg")):
+        with page.expect_download() as kept:
+            page.get_by_role("link", name=link).click()
+        assert kept.value.suggested_filename.endswith(kind)
+        assert kept.value.path().stat().st_size > 100
+    page.keyboard.press("Escape")
     page.keyboard.press("?")
     assert page.get_by_role("dialog").is_visible()
     page.keyboard.press("Escape")
