@@ -44,7 +44,10 @@ RECORD = {
 }
 """What frames are that are kept, for the provenance."""
 VERSION = 1
-DAMAGED = "its kept frames were damaged, or not ours: decoded again"
+MOST_BYTES = 1 << 31
+"""Most bytes of the frames of a clip."""
+
+DAMAGED = "kept frames were damaged, or not ours: decoded again"
 
 
 class _Header(msgspec.Struct):
@@ -176,10 +179,13 @@ class _Video:
         """
         if not self.digest:
             raise FileNotFoundError
-        return {
-            sampling: _Kept.of_bytes(read_bytes(self._file(task, sampling), within=self.keep.folder))
-            for sampling in _samplings(task)
-        }
+        found = {}
+        for sampling in _samplings(task):
+            file = self._file(task, sampling)
+            found[sampling] = kept = _Kept.of_bytes(read_bytes(file, MOST_BYTES, within=self.keep.folder))
+            if sampling.n not in {None, len(kept.jpegs)}:
+                raise ValueError("another number of frames")
+        return found
 
     def keep_frames(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> list[str]:
         """Keep the frames of a clip; return what is to be said."""
@@ -192,7 +198,7 @@ class _Video:
                     make_folder(file.parent)
                     write_whole(file, each.to_bytes(), links=False)
         except OSError as error:
-            return [f"its frames could not be kept: {error.strerror or error}"]
+            return [f"frames could not be kept: {error.strerror or error}"]
         return []
 
     def clip(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> DecodedClip:
