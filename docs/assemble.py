@@ -31,7 +31,18 @@ BESIDE = {
 NAVIGATION = {
     "First hour": ("first-hour", "installing"),
     "How to": (
-        *("corpora", "codebooks", "shots", "backbones", "encoders", "gpu", "slurm", "large", "lsmdc"),
+        *(
+            "corpora",
+            "annotators",
+            "codebooks",
+            "shots",
+            "backbones",
+            "encoders",
+            "gpu",
+            "slurm",
+            "large",
+            "lsmdc",
+        ),
         *("sharing", "models", "predict", "joint", "text-search"),
         *("film-page", "film-programmers", "film-compare", "python", "gallery/index"),
     ),
@@ -46,7 +57,14 @@ NAVIGATION = {
     ),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),
-        *("audits/gender-score", "audits/cooc", "tasks/mediaeval15", "papers"),
+        *(
+            "audits/gender-score",
+            "audits/cooc",
+            "audits/erase",
+            "audits/groups",
+            "tasks/mediaeval15",
+            "papers",
+        ),
     ),
     "Project": (
         *("contributing", "code-of-conduct", "security", "changelog"),

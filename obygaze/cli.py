@@ -35,6 +35,10 @@ manifest inspect | features.manifest_inspect:inspect | Check a manifest and show
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.
 manifest agreement | models.annotation_commands:agreement | Measure gamma agreement between annotators.
 manifest disagreements | models.annotation_commands:disagreements | Count how two annotators differ, by film.
+manifest alttest | models.machine_commands:alttest | Test whether a machine may stand in for an annotator.
+manifest assign | features.manifest_rounds:assign | Assign films to annotators.
+manifest progress | models.machine_commands:progress | Show how far a round is, and who drifts.
+manifest rank | models.ranking_command:rank | Rank clips by pairwise judgements of workers.
 manifest stats | studies.from_tables:stats | Count levels and concepts.
 manifest sheets | features.manifest_inspect:sheets | Draw contact sheets per concept or kind of error.
 codebook | | Show, check and write codebooks (levels, concepts, tasks).
@@ -44,6 +48,7 @@ codebook show | features.codebook_commands:show | Show a codebook: built-in, of 
 codebook check | features.codebook_commands:check | Check a codebook file.
 codebook init | features.codebook_commands:init | Write a commented template of a codebook.
 codebook texts | features.codebook_commands:texts | Write the texts of a codebook's concepts.
+codebook questions | features.codebook_commands:questions | Write questions about clips for a machine.
 codebook template | features.codebook_commands:template | Write blank ELAN documents to annotate films in.
 doctor | features.doctor_command:doctor | Check a machine and a store's place before a long extraction.
 frames | features.frames_command:frames | Show or save the frames an extraction would use.

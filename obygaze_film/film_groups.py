@@ -25,7 +25,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import cells_of, correct_rate, judged_cells, least_judged, votes
+from obygaze_film.judged_rate import cells_by, cells_of, correct_rate, judged_cells, least_judged, votes
 from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline
 from obygaze_models.report import Column, Report, block, interval, number, signed
@@ -164,6 +164,7 @@ def compare_films(
     by: str | None = None,
     trend: str | None = None,
     key: str | None = None,
+    labels: Manifest | None = None,
 ) -> FilmComparison:
     """Estimate the mean rate of groups of films, their differences, and a trend.
 
@@ -180,6 +181,8 @@ def compare_films(
         staging are columns too; groups are then films above the median and the others.
     key : str, optional
         The model; by default the first that decides.
+    labels : Manifest, optional
+        Labels of all films by one annotator, such as a machine, in place of the model's probabilities.
 
     Raises
     ------
@@ -220,12 +223,12 @@ def compare_films(
             raise FilmError(f"film {film.movie}, column {trend}: {text!r} is no number") from None
         if trend and not text:
             left_out.setdefault(f"without {trend}, not in the trend", []).append(film.movie)
-        if record.is_trained_on:
+        if record.is_trained_on and labels is None:
             left_out.setdefault("left out, as the model was trained on them", []).append(film.movie)
         elif not group:
             left_out.setdefault(f"without {by}, left out", []).append(film.movie)
         else:
-            sample, rate, notices = _judged(film, judgements, key)
+            sample, rate, notices = _judged(film, judgements, key, labels)
             notes += [f"{film.movie}: {notice}" for notice in notices]
             compared.append(ComparedFilm(film, cells, group, x, sample, rate))
     for what, movies in left_out.items():
@@ -236,7 +239,8 @@ def compare_films(
         changes.append(_trend([film for film in compared if not np.isnan(film.x)], trend))
     return FilmComparison(
         tuple(compared), pd.DataFrame(groups), pd.DataFrame(changes), tuple(notes), by or ALL,
-        " or ".join(shown[0].positive) or shown[0].task_title, shown[0].key,
+        " or ".join(shown[0].positive) or shown[0].task_title,
+        shown[0].key if labels is None else labels.clips[0].annotator,
     )  # fmt: skip
 
 
@@ -272,15 +276,15 @@ def _cell(cells: Mapping[str, str], column: str, movie: str) -> str:
 
 
 def _judged(
-    film: Timeline, judgements: Manifest, key: str | None
+    film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
 ) -> tuple[FilmSample, CorrectedRate | None, list[str]]:
     """Summarise a film and its blind judgements; with too few it counts as not judged."""
     own = replace(judgements, clips=tuple(clip for clip in judgements if clip.movie == film.movie))
-    cells, notices = cells_of(film, key), list[str]()
+    cells, notices = cells_of(film, key) if labels is None else cells_by(labels, film, key), list[str]()
     if own.clips:
-        cells, by_cell, notices = judged_cells(film, own, key)
+        _, by_cell, notices = judged_cells(film, own, key)
         if len(by_cell) >= least_judged(cells):
-            return sample_of(cells, *votes(by_cell)), correct_rate(film, own, key)[0], notices
+            return sample_of(cells, *votes(by_cell)), correct_rate(film, own, key, labels=labels)[0], notices
         notices.append(
             f"{len(by_cell)} windows judged blindly, {least_judged(cells)} are needed: not counted"
         )

@@ -1,7 +1,7 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, count
 from pathlib import Path
@@ -121,6 +121,35 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     return Cells(spans, content, covered @ has_p.astype(np.float64), means)
 
 
+def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Cells:
+    """Put an annotator's labels of a film, such as a machine's, in place of a model's probabilities.
+
+    A cell has the share of its labelled seconds that is positive; one without a label the film's mean.
+
+    Raises
+    ------
+    FilmError
+        The labels are of several annotators, or none is of this film.
+    """
+    cells, model = cells_of(timeline, key), timeline.model(key)
+    names = {clip.annotator for clip in labels}
+    if len(names) > 1:
+        raise FilmError(f"the labels are of {len(names)} annotators ({', '.join(sorted(names))}): give one's")
+    known = set(labels.codebook.labels)
+    own = [clip for clip in labels if clip.movie == timeline.movie and clip.level in known]
+    timed = [
+        (clip.start_s, clip.end_s, clip.level in model.positive) for clip in own if clip.end_s is not None
+    ]
+    if not timed:
+        raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span of it")
+    spans = np.array(timed, dtype=np.float64)
+    covered = overlaps(cells.spans, spans[:, :2])
+    seconds, positive = covered.sum(axis=1), covered @ spans[:, 2]
+    mean = positive.sum() / max(seconds.sum(), 1e-9)
+    p = np.divide(positive, seconds, out=np.full(len(seconds), mean), where=seconds > 0)
+    return replace(cells, counted=np.minimum(seconds, cells.content), p=p)
+
+
 def inclusion_chances(content: Floats, n: int) -> Floats:
     """Compute the chance of each cell [C] to be among n drawn: proportional to its content, at most 1.
 
@@ -139,7 +168,12 @@ def inclusion_chances(content: Floats, n: int) -> Floats:
 # --- the rate
 # ---------------------------------------------------------------------------
 def correct_rate(
-    timeline: Timeline, judgements: Manifest, key: str | None = None, *, level: float = 0.95
+    timeline: Timeline,
+    judgements: Manifest,
+    key: str | None = None,
+    *,
+    labels: Manifest | None = None,
+    level: float = 0.95,
 ) -> tuple[CorrectedRate, list[str]]:
     """Correct a film's rate by blind judgements of cells that `choose_next` drew.
 
@@ -152,6 +186,8 @@ def correct_rate(
         to the others. If several people judged a cell, it has the share of those who call it positive.
     key : str, optional
         The model whose probabilities are corrected; by default the first with logits.
+    labels : Manifest, optional
+        Labels of the film's windows by one annotator, such as a machine, which are corrected in their place.
     level : float
 
     Returns
@@ -176,6 +212,10 @@ def correct_rate(
             "'obygaze film next FOLDER --blind --n 30' draws some"
         )
     judged, y, _ = votes(by_cell)
+    name, expected = model.key, model.rate.value
+    if labels is not None:
+        cells, name = cells_by(labels, timeline, key), labels.clips[0].annotator or "labels"
+        expected = float(np.average(cells.p, weights=cells.content))
     estimates = estimate_rate(cells, judged[None], y[None], level=level)
     width = float(estimates.high[0] - estimates.low[0])
     alone = float(estimates.alone_high[0] - estimates.alone_low[0])
@@ -183,7 +223,7 @@ def correct_rate(
     if len(agreement) < n_pairs:
         notices.append(f"agreement of {len(agreement)} of {n_pairs:,} pairs of judges, drawn at random")
     rate = CorrectedRate(
-        model=model.key,
+        model=name,
         value=float(estimates.value[0]),
         low=float(estimates.low[0]),
         high=float(estimates.high[0]),
@@ -194,7 +234,7 @@ def correct_rate(
         n_rows=n_cells,
         # The width of an interval falls with the square root of the number of judgements.
         worth=round(len(judged) * (alone / width) ** 2, 1) if width > 1e-9 else None,
-        expected=model.rate.value,
+        expected=expected,
         annotators=sorted({name for votes in by_cell.values() for name in votes if name}),
         agreement=agreement,
     )

@@ -102,6 +102,8 @@ class Option:
         if not self.read or given is None:
             return given
         reader = resolve(READERS.get(self.read, self.read))
+        if self.multiple:  # rows of several tables
+            return tuple(row for path in given for row in reader(path))
         return reader(given, self) if self.read == "table" else reader(given)
 
 

@@ -6,6 +6,8 @@ import sys
 from benchmarks.measure import cpu_s
 from benchmarks.planted import __doc__ as doc
 from benchmarks.planted import (
+    annotators,
+    audits,
     calibrations,
     films,
     frames,
@@ -22,7 +24,10 @@ from benchmarks.planted import (
 from benchmarks.planted.row import ROOT, Row, run, written
 from obygaze_models.blas import one_blas_thread
 
-ROOMS = (calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units, motif, worth)
+ROOMS = (
+    *(annotators, audits, calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units),
+    *(motif, worth),
+)
 ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 
 

@@ -1,5 +1,7 @@
-"""`obygaze codebook show | check | init | texts | template`."""
+"""`obygaze codebook show | check | init | texts | questions | template`."""
 
+import hashlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,9 +11,10 @@ from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_whole
-from obygaze_features.lines import csv_line
+from obygaze_features.lines import csv_line, json_bytes
 from obygaze_features.options import (
     FILE,
+    PATH,
     Output,
     Result,
     output,
@@ -112,6 +115,35 @@ def texts(what: str, output: Output) -> Result:
     write_whole(output.path, "".join(csv_line(list(row)) for row in rows))
     document = {"file": str(output.path), "texts": len(texts), "concepts": len(codebook.visual_concepts)}
     return document, f"{output.path}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}"
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@output("File to write: a JSON object a line, one for each clip.", kind=FILE, required=True)
+@prints_result
+def questions(manifest: Path, output: Output) -> Result:
+    """Write the questions of a codebook about each clip, for a vision-language model to answer.
+
+    A question for each level and concept, by what the codebook says it `means`: yes or no. Put a line's
+    questions to a model with the clip's frames, write its answers in their place ("answers": yes, no, or the
+    probability of yes; beside them "model" and "date"), and read them with 'manifest import spans'.
+
+    \b
+    Examples:
+      obygaze codebook questions films.csv --out questions.jsonl
+      obygaze manifest import spans films.csv answers.jsonl \\
+          --annotator qwen-vl --out judged.csv
+    """
+    output.refuse_existing()
+    read = manifests.read_manifest(manifest)
+    asked = manifests.codebook_questions(read.codebook)
+    prompt = hashlib.sha256(json_bytes(asked)).hexdigest()
+    names = ("clip_id", "movie", "video", "start_s", "end_s")
+    clips = {clip.clip_id: {name: getattr(clip, name) for name in names} for clip in read}
+    lines = [{**clip, "prompt": prompt, "questions": asked} for clip in clips.values()]
+    write_whole(output.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    document = {"file": str(output.path), "clips": len(clips), "questions": asked, "prompt": prompt}
+    return document, f"{output.path}: {len(asked)} questions about {_number([*clips], 'clip')}"
 
 
 @click.command()

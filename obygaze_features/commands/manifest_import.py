@@ -40,7 +40,7 @@ def _roles(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     metavar="KIND",
     shell_complete=completed(lambda _: tuple(manifests.SOURCES)),
     help="Kind of the files, where their content does not tell: eaf, boris, elan-text, textgrid, rttm, "
-    "labelstudio, cvat, vian, via, activitynet, srt, vtt, ass, judgements, table.",
+    "labelstudio, cvat, vian, via, answers, moviegraphs, activitynet, srt, vtt, ass, judgements, table.",
 )
 @click.option(
     "--tier",
@@ -83,10 +83,11 @@ def spans(
     """Import spans of films: annotations, judgements, subtitles, tables.
 
     Reads ELAN (.eaf and tab-delimited text), BORIS (tabular or aggregated events), Praat TextGrid, RTTM,
-    Label Studio (JSON), CVAT (XML), VIAN and VIA (CSV), ActivityNet (JSON), SRT, WebVTT, ASS, judgements of
-    `film open` and `film next`, and tables (CSV, .xlsx) with the columns start_s, end_s, and video or movie,
-    and if you have them clip_id, level, concepts, annotator. Each file prints one line: how many spans were
-    read, which were left out and why. Without any span the exit code is 3.
+    Label Studio (JSON), CVAT (XML), VIAN and VIA (CSV), ActivityNet, MovieGraphs (JSON), SRT, WebVTT,
+    ASS, answers of machines to `codebook questions` (JSON lines; refusals and gaps are counted, never
+    guessed), judgements of `film open` and `film next`, and tables (CSV, .xlsx) with the columns start_s,
+    end_s, and video or movie, and if you have them clip_id, level, concepts, annotator. Each file prints one
+    line: how many spans were read, which were left out and why. Without any span the exit code is 3.
 
     In ELAN the tiers "human: level" and "human: concepts" are read, unless --tier names others; the annotator
     is the tier's attribute, or follows an @ in its name. A model's tiers never become labels; what was made
@@ -100,6 +101,8 @@ def spans(
       obygaze manifest import spans events.tsv --codebook violence.toml \\
           --tier violence=levels --out fights.csv
       obygaze manifest import spans tt0118715-ab.csv blind-*.csv --out judged.csv
+      obygaze manifest import spans judged.csv answers.jsonl \\
+          --annotator qwen-vl --out with-machine.csv
     """
     from obygaze_features.manifest.spans.eaf import DECIDED
 

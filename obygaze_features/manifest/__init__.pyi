@@ -13,6 +13,7 @@ from .codebook import BUILTIN as BUILTIN
 from .codebook import Codebook as Codebook
 from .codebook import ConceptText as ConceptText
 from .codebook import builtin_codebook as builtin_codebook
+from .codebook import codebook_questions as codebook_questions
 from .codebook import concept_texts as concept_texts
 from .codebook import find_codebook as find_codebook
 from .codebook import load_codebook as load_codebook
@@ -63,6 +64,10 @@ from .projection import merge_annotators as merge_annotators
 from .projection import project as project
 from .projection import sweep as sweep
 from .projection import windows as windows
+from .rounds import CALIBRATION as CALIBRATION
+from .rounds import ORDER as ORDER
+from .rounds import assign as assign
+from .spans.answers import read_answered as read_answered
 from .spans.given import Account as Account
 from .spans.given import RawSpan as RawSpan
 from .spans.instant import frame_label as frame_label

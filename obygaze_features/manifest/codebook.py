@@ -414,6 +414,28 @@ def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
     return tuple(texts)
 
 
+def codebook_questions(codebook: Codebook) -> dict[str, str]:
+    """Ask a machine for each level and concept of a codebook: yes or no.
+
+    Returns
+    -------
+    ``level:NAME`` or ``concept:NAME`` -> the question, by what it means, else its definition, title or name.
+
+    Examples
+    --------
+    >>> from obygaze_features.manifest import builtin_codebook, codebook_questions
+    >>> codebook_questions(builtin_codebook("obygaze12"))["concept:Body"]
+    'Is this in the passage: nudity, suggested or shown, and body parts that connote sex? Answer yes or no.'
+    """
+    levels = {
+        f"level:{level.name}": f"Is this passage of a film {level.means or level.title or level.name}?"
+        for level in codebook.levels
+    }
+    meant = {each.name: each.means or each.definition or each.name for each in codebook.concepts}
+    concepts = {f"concept:{name}": f"Is this in the passage: {words}?" for name, words in meant.items()}
+    return {name: f"{question} Answer yes or no." for name, question in (levels | concepts).items()}
+
+
 def _check(codebook: Codebook) -> None:
     """Refuse an invalid codebook.
 

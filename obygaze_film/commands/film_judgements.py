@@ -27,6 +27,14 @@ judged_option = click.option(
 )
 
 
+labels_option = click.option(
+    "--labels",
+    type=PATH,
+    metavar="MANIFEST",
+    help="Labels of all windows by one annotator, such as a machine, in place of the model's probabilities.",
+)
+
+
 @click.command("next")
 @folders
 @click.option("--n", type=click.IntRange(1), default=20, help="Number of windows; --blind: of each film.")
@@ -108,20 +116,22 @@ def codebook_of(name: str, path: Path | None) -> "Codebook":
 @click.argument("folder", type=PATH)
 @click.argument("judgements", type=PATH)
 @model_option
+@labels_option
 @json_option
-def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None:
+def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None, as_json: bool) -> None:
     """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
 
     The model's probabilities make the interval narrower, and need not be right (difference estimate with the
     finite-population correction, 95 %). Judgements made with the score in sight do not count. If two people
     judged the same windows, their agreement is printed. JUDGEMENTS may be saved by a spreadsheet: commas,
     semicolons or tabs, and levels in any case. The result is printed and kept in FOLDER/rate.json, where the
-    film's page finds it.
+    film's page finds it; with --labels, which narrow the interval in the model's place, it is printed alone.
 
     \b
     Examples:
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film rate scored blind.csv
+      obygaze film rate scored blind.csv --labels answers.csv
     """
     import msgspec
 
@@ -131,12 +141,14 @@ def rate(folder: Path, judgements: Path, key: str | None, as_json: bool) -> None
     from obygaze_models.prediction import json_text
 
     truth = read_manifest(judgements, spreadsheet_safe=True)
+    cheap = None if labels is None else read_manifest(labels)
     every = []
     for scored_folder, timeline in found_films([folder]).items():
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
-        estimated = [correct_rate(timeline, truth, model_key) for model_key in keys]
+        estimated = [correct_rate(timeline, truth, model_key, labels=cheap) for model_key in keys]
         rates = [corrected for corrected, _ in estimated]
-        write_rates(scored_folder, rates)
+        if labels is None:
+            write_rates(scored_folder, rates)
         every += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
         if not as_json:
             click.echo(timeline.heading)
@@ -180,12 +192,14 @@ def _agreement_line(pair: "JudgesAgreement") -> str:
 @click.option("--trend", metavar="COLUMN", help="Column of numbers, such as year.")
 @judged_option
 @model_option
+@labels_option
 @codebook_option
 @output("Folder of the report.", html=True, json=True)
 def compare(
     folders: tuple[Path, ...],
     films: Path | None,
     judged: tuple[Path, ...],
+    labels: Path | None,
     codebook: str | None,
     output: Output,
     **how: Any,
@@ -197,7 +211,8 @@ def compare(
     windows. A group needs 5 judged films, a trend 10; a group with fewer gets no rate, and the films to judge
     next are drawn and named. Have the same people judge films of all groups: a difference accounts for who
     judged (column annotator), and is refused where each judged a group. Films that the model was trained on
-    are left out. --html also shows each film's timeline, by year.
+    are left out. With --labels an annotator's labels, such as a machine's, stand in the model's place. --html
+    also shows each film's timeline, by year.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 done, but a group, a difference
@@ -209,7 +224,7 @@ def compare(
       obygaze film compare scored --films films.csv --by genre --trend year \\
           --out genres
     """
-    from obygaze_features.manifest import find_codebook, import_spans
+    from obygaze_features.manifest import find_codebook, import_spans, read_manifest
     from obygaze_film.film_groups import comparison_report, read_facts
     from obygaze_film.page.figures import years_figure
     from obygaze_film.page.phrases import Words
@@ -223,14 +238,15 @@ def compare(
     refuse_existing(output.html, force=output.force)
     by_folder = found_films(folders)
     timelines, facts = [*by_folder.values()], None
-    labels = find_codebook(codebook) if codebook else None
-    files, notes = judged_files(by_folder, labels, JUDGEMENTS)
-    imported = import_spans([*files, *judged], Path(), "judgements", codebook=labels)
+    book = find_codebook(codebook) if codebook else None
+    files, notes = judged_files(by_folder, book, JUDGEMENTS)
+    imported = import_spans([*files, *judged], Path(), "judgements", codebook=book)
+    cheap = None if labels is None else read_manifest(labels)
     notes += imported.notices
     if films is not None:
         facts, unmatched = read_facts(films, timelines)
         notes += unmatched
-    compared = obygaze_film.compare_films(timelines, imported.manifest, facts, **how)
+    compared = obygaze_film.compare_films(timelines, imported.manifest, facts, labels=cheap, **how)
     compared = replace(compared, notes=(*notes, *compared.notes))
     finish(comparison_report(compared), replace(output, html=None))
     if output.out is not None and (figure := years_figure(compared, Words("en"), alone=True)):

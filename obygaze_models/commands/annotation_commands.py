@@ -13,6 +13,8 @@ from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.options import PATH, Output, json_option, output, show
 from obygaze_features.screen import table
+from obygaze_models.commands import machine_commands
+from obygaze_models.errors import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +75,7 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
         pairs = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
         how: dict[str, Any] = {"alpha": alpha, "beta": 1.0, "samples": SAMPLES, "seed": 0}
     else:
-        labels, how = _projected(labels, window)
+        labels, how = projected(labels, window)
         pairs = manifests.agreement(labels)
     codebook = labels.codebook
     aside = [level for level in codebook.level_names if level not in codebook.labels]
@@ -132,7 +134,7 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
         )
 
 
-def _projected(labels: manifests.Manifest, window: float | None) -> tuple[manifests.Manifest, dict[str, Any]]:
+def projected(labels: manifests.Manifest, window: float | None) -> tuple[manifests.Manifest, dict[str, Any]]:
     """Project free segments of several annotators onto windows, and say how."""
     from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, is_aligned
     from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
@@ -142,8 +144,8 @@ def _projected(labels: manifests.Manifest, window: float | None) -> tuple[manife
     if window is None:
         return labels, {"window_s": None, "threshold": None}
     click.echo(f"projected onto windows of {window:g} s, threshold {DEFAULT_THRESHOLD:g}", err=True)
-    projected = manifests.project(labels, manifests.windows(labels, window), per_annotator=True)
-    return projected.manifest, {"window_s": window, "threshold": DEFAULT_THRESHOLD}
+    made = manifests.project(labels, manifests.windows(labels, window), per_annotator=True)
+    return made.manifest, {"window_s": window, "threshold": DEFAULT_THRESHOLD}
 
 
 @click.command()
@@ -161,7 +163,8 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
     """Count how every two annotators of a film differ: levels against levels.
 
     Where one annotator is at the lowest level and the other above it, the scene was overlooked by one, or
-    marked by one alone; the other spans that differ are two readings of what both marked.
+    marked by one alone; the other spans that differ are two readings of what both marked. Of machines among
+    the annotators, whose answers were imported, 'manifest alttest' follows.
 
     \b
     Examples:
@@ -177,7 +180,7 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
         documents = {film: manifests.conflicts_document(given, film) for film in shared}
         paths = manifests.write_documents(documents, output.out, force=output.force)
         click.echo(f"{len(paths)} documents for ELAN in {output.out}", err=True)
-    labels, how = _projected(given, window)
+    labels, how = projected(given, window)
     pairs, names = manifests.level_pairs(labels), labels.codebook.level_names
     counts = [(sum(pair.counts.values()), *pair.parted(names[0])) for pair in pairs]
     document = {"manifest": str(manifest), "codebook": labels.codebook.name, **how, "levels": names}
@@ -187,6 +190,13 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
         | {"levels": [[pair.counts.get((one, other), 0) for other in names] for one in names]}
         for pair, own in zip(pairs, counts, strict=True)
     ]
+    try:
+        machines = machine_commands.compared(given, window=window)
+    except ProtocolError as error:  # too few clips in common to tell
+        machines = {}
+        click.echo(str(error), err=True)
+    if machines:
+        document["machines"] = {name: machine_commands.record(each) for name, each in machines.items()}
 
     def shown() -> str:
         total = [sum(column) for column in zip(*counts, strict=True)]
@@ -201,7 +211,7 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
             f"{table([*rows, ['all', '', *total]], ['movie', 'annotators', *PARTS], right=range(2, 6))}\n\n"
             f"{table(levels, ['first / second', *names], right=range(1, 1 + len(names)))}\n\n"
             f"{total[2] + total[3]:,} of {total[0]:,} differ; in {total[2]:,} of them one annotator is at "
-            f"{names[0]} and the other above it"
+            f"{names[0]} and the other above it{machine_commands.text(machines)}"
         )
 
     show(document, shown, as_json=output.as_json)

@@ -31,7 +31,7 @@ MOST_NAMED = 5
 
 GROUPS = {
     "Options that most people need": "task test model negative positive out save seed html json",
-    "What is read": "backbone fuse features pool reduce policy texts variables",
+    "What is read": "backbone fuse features pool reduce policy texts variables answers",
     "How models are trained and tested": "experts seeds seen test-seen-scores imbalance",
 }
 
@@ -88,6 +88,12 @@ GROUPS = {
     metavar="CSV",
     help="Numbers of each clip, as of 'obygaze film variables': a baseline, staging, reads them alone.",
 )
+@click.option(
+    "--answers",
+    type=PATH,
+    metavar="JSONL",
+    help="What a machine answered to 'obygaze codebook questions': a zero-shot model, answers, reads it.",
+)
 @POLICY_OPTION
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @click.option(
@@ -110,9 +116,10 @@ GROUPS = {
 )
 @click.option(
     "--experts",
-    type=click.Choice(["merged", "each", "soft"]),
+    type=click.Choice(["merged", "each", "soft", "noisy"]),
     help="What is learnt of clips that are there once for each annotator. merged: one label. each: a model "
-    "for each of them. soft: the share of annotators. All are tested on each.  [default: merged]",
+    "for each of them. soft: the share of annotators. noisy: what a clip probably is, given how often each "
+    "of them is right, estimated with a model of the features. All are tested on each.  [default: merged]",
 )
 @click.option(
     "--imbalance",
@@ -150,6 +157,7 @@ def evaluate(
     pool: "Pool | None",
     policy: str,
     variables: Path | None,
+    answers: Path | None,
     save: tuple[str, ...],
     licence: str | None,
     output: Output,
@@ -216,7 +224,7 @@ def evaluate(
     if fuse is not None:
         specs = om.fused_by_concepts(data) if fuse == "concepts" else om.fused(specs, data, fuse)
         notices += [f"{each.name}: {each.missing} clips lack it" for each in data.modalities if each.missing]
-    data, account, measured = _with_variables(data, variables)
+    data, account, measured = _with_tables(data, variables, answers, train)
     _check_data(data, {spec.reads for spec in specs}, pool)
     if texts is not None:
         specs = [*_read_texts(texts, data, train), *specs]
@@ -235,6 +243,7 @@ def evaluate(
     # Before anything is written: a full disk takes no result away.
     click.echo(to_json(run) if output.as_json else plain(short_report(run)), nl=False)
     write_page(report, output.html, force=output.force)
+    notices += _of_noise(run.record.get("noise", {}))
     notices += [*account, *excluded_summary(run.record["excluded"]), *_same_pictures(source, data)]
     if output.out is not None:
         files = {"report.md": markdown(report), "report.tex": latex(report)}
@@ -249,13 +258,21 @@ def evaluate(
     click.echo("\n".join([*notices, f"run {where}"]), err=True)
 
 
-def _with_variables(data: "Dataset", path: Path | None) -> "tuple[Dataset, Sequence[str], Mapping[str, str]]":
-    """Add the variables of a table, if there is one, with what is said of it and what is recorded."""
-    from obygaze_models.dataset import with_variables
+def _with_tables(
+    data: "Dataset", variables: Path | None, answers: Path | None, target: "Target"
+) -> "tuple[Dataset, Sequence[str], Mapping[str, str]]":
+    """Add variables and a machine's answers, if there are any, with what is said of them and recorded."""
+    from obygaze_models.dataset import with_answers, with_variables
 
-    if path is None:
-        return data, (), {}
-    return *with_variables(data, path), {"variables_sha256": file_sha256(path)}
+    said: list[str] = []
+    recorded: dict[str, str] = {}
+    if variables is not None:
+        data, said = with_variables(data, variables)
+        recorded["variables_sha256"] = file_sha256(variables)
+    if answers is not None:
+        data, more = with_answers(data, answers, target)
+        said, recorded["answers_sha256"] = [*said, *more], file_sha256(answers)
+    return data, said, recorded
 
 
 def _check_data(data: "Dataset", reads: "Collection[str]", pool: str | None) -> None:
@@ -320,6 +337,16 @@ def _of_saved(files: "Mapping[str, Path]") -> "Iterator[str]":
                 f"{name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "
                 "package offers it: docs/models.md"
             )
+
+
+def _of_noise(noise: "Mapping[str, Mapping[str, float]]") -> "Iterator[str]":
+    """Say how often each annotator is right."""
+    for name, own in noise.items():
+        yield (
+            f"{name} calls {own['positive']:.2f} of positive and {own['negative']:.2f} of negative clips "
+            f"right, as estimated with the features (without: {own['dawid_skene_positive']:.2f} and "
+            f"{own['dawid_skene_negative']:.2f})"
+        )
 
 
 def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":

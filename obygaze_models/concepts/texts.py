@@ -44,6 +44,36 @@ class TextVectors:
         return f"{len(self.texts)} texts, vectors sha256:{digest[:16]}"
 
 
+class GivenScore(BinaryClassifier):
+    """Score clips by their one feature, as it is: a probability that a machine answered. Labels are not used.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+        The negative and the positive label.
+    n_features_in_ : int
+        1.
+    threshold_ : float
+        A clip is called positive when its score is above 0; `GroupedSelection` chooses around this.
+    """
+
+    threshold_ = ABOVE_ZERO
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {}
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Store the two labels of y [N]; of X [N, 1] only the width is used."""
+        _, labels = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        self.classes_, _ = encode_labels(labels, type(self).__name__)
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the feature of X [N, 1] less a half [N]."""
+        check_is_fitted(self)
+        scores: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)[:, 0] - 0.5
+        return scores
+
+
 class TextSimilarity(BinaryClassifier):
     """Score clips by the cosine with the nearest of some texts; labels are not used.
 

@@ -1,5 +1,6 @@
 """Features, labels and movies of the same clips, from stores and a manifest."""
 
+from obygaze_models.dataset.answers import with_answers
 from obygaze_models.dataset.bags import load_bags
 from obygaze_models.dataset.dataset import Dataset, Exclusion, Modality, Reads
 from obygaze_models.dataset.features import (
@@ -32,5 +33,6 @@ __all__ = [
     "read_array",
     "read_features",
     "unusable",
+    "with_answers",
     "with_variables",
 ]

@@ -19,8 +19,8 @@ from obygaze_models.reduction import ReducedTokens
 if TYPE_CHECKING:
     import pandas as pd
 
-Reads = Literal[Features, "seconds", "variables", "present"]
-"""What a model reads of each clip: features, its length, variables of a table, or its annotated concepts."""
+Reads = Literal[Features, "seconds", "variables", "present", "answers"]
+"""What a model reads: features, a clip's length, variables, its annotated concepts, a machine's answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,8 @@ class Dataset:
         The clips' lengths, where the store tells them all.
     variables : ndarray of float64, shape [N, V], optional
         Numbers of a table (`with_variables`); NaN where a clip has none.
+    answers : ndarray of float64, shape [N, 1], optional
+        What a machine answered (`with_answers`): the probability of the positive class.
     bags : ndarray of float32, shape [N, F, D], optional
         Windows of each clip, which models of frames read (`load_bags`); NaN where it has fewer.
 
@@ -131,6 +133,7 @@ class Dataset:
     seconds: NDArray[np.float64] | None = None
     bags: NDArray[np.float32] | None = None
     variables: NDArray[np.float64] | None = None
+    answers: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -194,8 +197,10 @@ class Dataset:
         seconds = None if self.seconds is None else self.seconds[rows]
         bags = None if self.bags is None else self.bags[rows]
         variables = None if self.variables is None else self.variables[rows]
+        answers = None if self.answers is None else self.answers[rows]
         labels = self.labels.take(rows)
-        return replace(self, X=self.X[rows], labels=labels, seconds=seconds, bags=bags, variables=variables)
+        made = replace(self, X=self.X[rows], labels=labels, seconds=seconds, bags=bags)
+        return replace(made, variables=variables, answers=answers)
 
     def read(self, what: Reads, *, stream: bool = False) -> Any:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
@@ -217,8 +222,9 @@ class Dataset:
             if self.seconds is None:
                 raise DatasetError("the store does not tell how long its clips are")
             return np.log(self.seconds)[:, None]
-        if what in {"variables", "present"}:
-            return self.variables if what == "variables" else self.labels.present.astype(np.float32)
+        told = {"variables": self.variables, "answers": self.answers}
+        if what in {*told, "present"}:
+            return told[what] if what in told else self.labels.present.astype(np.float32)
         if self.reduction is not None:
             return self.reduction.read(self._stored_rows(self.reduction.group))
         if self.bags is not None and what == "frames":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from obygaze_features.screen import Progress, progress_hook
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
-from obygaze_models.evaluation.experts import Asked, Experts, asked_of, variants
+from obygaze_models.evaluation.experts import Asked, Experts, asked_of, variants, without_noise
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import (
     SELECTION,
@@ -77,7 +77,7 @@ def evaluate(
     test_seen_scores : bool
         Whether clips that were judged with a model's score in sight are tested as well; such judgements lean
         towards the model's, so that they are trained on and not tested by default.
-    experts : {"merged", "each", "soft"}, optional
+    experts : {"merged", "each", "soft", "noisy"}, optional
         What models are trained on where clips are there once for each annotator (`asked_of`); by default
         merged labels.
     metrics : sequence of Metric, optional
@@ -144,8 +144,9 @@ def evaluate(
     found: dict[SeededFold, dict[str, dict[str, float]]] = {
         fold: {"thresholds": {}, "zeros": {}} for fold in folds
     }
+    cleaned = {fold: without_noise(asked, data, fold.split.train) for fold in folds if asked.noisy}
     todo = [
-        (fold, spec, asked.learnt[end])
+        (fold, spec, cleaned[fold][0] if asked.noisy and spec.looks_at_features else asked.learnt[end])
         for fold in folds
         for end, spec in trained
         if fold.seed == seed or spec.draws()
@@ -206,7 +207,7 @@ def evaluate(
     if kept_out:
         record["clips"]["seen_score"] = kept_out
     if asked.by_annotator:
-        record["experts"] = experts or "merged"
+        record |= {"experts": experts or "merged", **_mean_noise([shares for _, shares in cleaned.values()])}
         record["models"] |= {name: {"title": title} for name, title in yardstick.items()}
     return Run(
         predictions,
@@ -217,6 +218,15 @@ def evaluate(
         {spec.name: spec.title for spec in specs} | yardstick,
         tuple(metrics),
     )
+
+
+def _mean_noise(folds: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, Any]:
+    """Average over folds how often each annotator is right, for the record; nothing where it is not asked."""
+    means = {
+        name: {key: float(np.mean([shares[name][key] for shares in folds])) for key in own}
+        for name, own in (folds[0] if folds else {}).items()
+    }
+    return {"noise": means} if means else {}
 
 
 def seed_of(seed: int, fold: int | str) -> int:

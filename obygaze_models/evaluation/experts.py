@@ -1,22 +1,28 @@
 """Train on the labels of several annotators, and test on each of them, beside the other annotators."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_models.concepts.texts import GivenScore
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ProtocolError
+from obygaze_models.evaluation.noise import annotators_noise
 from obygaze_models.models.linear import PENALTIES, linear_probe, variables_probe
-from obygaze_models.models.names import LENGTH, STAGING
+from obygaze_models.models.names import ANSWERS, LENGTH, STAGING
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import NOT_ASKED, Target
 
-Experts = Literal["merged", "each", "soft"]
+Experts = Literal["merged", "each", "soft", "noisy"]
+
+COPIES = 4
+"""How often a clip counts whose label is a probability, in fourths."""
 
 Codes = NDArray[np.int64]
+Shares = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ class Asked:
         annotators judged no clip in common.
     by_annotator : bool
         Whether tests are by annotators.
+    noisy : dict of str to ndarray
+        Annotator -> their labels [N], where how often each is right is to be estimated.
     """
 
     learnt: dict[str, list[Codes]]
@@ -42,6 +50,7 @@ class Asked:
     test_codes: dict[str, Codes]
     others: dict[str, NDArray[np.float64]]
     by_annotator: bool = False
+    noisy: dict[str, Codes] = field(default_factory=dict)
 
     @property
     def any_learnt(self) -> dict[str, Codes]:
@@ -59,7 +68,7 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
     another one judged too, and on the clips on which all agree; or, where each judged clips of their own, on
     these. Models are trained on merged labels, on those
     of each annotator, or on all of them: then the share of annotators is the target, and a clip weighs as
-    many as judged it.
+    many as judged it; or, fold by fold, on what clips probably are, given how often each annotator is right.
 
     Raises
     ------
@@ -83,12 +92,40 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
     learnt = {"": [train.of(data.labels)]}
     if experts == "each":
         learnt = {f"@{name}": [codes] for name, codes in own.items()}
-    elif experts == "soft":
+    elif experts in {"soft", "noisy"}:
         learnt = {"": list(own.values())}
-    asked = Asked(learnt, [], {}, {}, by_annotator=True)
+    asked = Asked(learnt, [], {}, {}, by_annotator=True, noisy=own if experts == "noisy" else {})
     for test in tests:
         _add_test(asked, test, {name: test.of(labels) for name, labels in by_expert.items()})
     return asked
+
+
+def without_noise(
+    asked: Asked, data: Dataset, rows: NDArray[np.intp]
+) -> tuple[list[Codes], dict[str, Shares]]:
+    """Estimate what training clips are, and how often each annotator is right, with a model of the features.
+
+    Returns
+    -------
+    labels : list of ndarray
+        `COPIES` of labels [N], of which as many are positive as the clip is probable to be.
+    shares : dict
+        Annotator -> shares of positive and of negative clips that they call right, so estimated, and by
+        Dawid and Skene's method, which knows no features.
+    """
+    calls = np.stack(list(asked.noisy.values()))[:, rows]
+    kept = (calls != NOT_ASKED).any(axis=0)
+    rows, calls = rows[kept], calls[:, kept]
+    found = annotators_noise(calls, data.movies[rows], data.X[rows].astype(np.float64))
+    plain = annotators_noise(calls, data.movies[rows])
+    labels = []
+    for copy in range(COPIES):
+        codes = np.full(len(data), NOT_ASKED, dtype=np.int64)
+        codes[rows] = found.positive > (copy + 0.5) / COPIES
+        labels.append(codes)
+    both = zip(asked.noisy, found.right.tolist(), plain.right.tolist(), strict=True)
+    names = ("negative", "positive", "dawid_skene_negative", "dawid_skene_positive")
+    return labels, {name: dict(zip(names, [*own, *other], strict=True)) for name, own, other in both}
 
 
 def _add_test(asked: Asked, test: Target, codes: dict[str, Codes]) -> None:
@@ -118,7 +155,8 @@ def variants(specs: Sequence[ModelSpec], asked: Asked, data: Dataset) -> Iterato
     """Yield each model for every set of labels it is trained on, with the end of its name.
 
     Where annotators drew the clips their length tells the label, so it stands beside the models as a
-    baseline, unless all clips are about as long. Variables of a table stand beside them where there are any.
+    baseline, unless all clips are about as long. Variables of a table and a machine's answers stand beside
+    them where there are any.
     """
     every, seconds = list(specs), data.seconds
     if asked.by_annotator and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
@@ -127,6 +165,8 @@ def variants(specs: Sequence[ModelSpec], asked: Asked, data: Dataset) -> Iterato
     if data.variables is not None:
         title = "variables of staging alone"
         every.append(ModelSpec(STAGING, title, lambda _seed: variables_probe(), PENALTIES, reads="variables"))
+    if data.answers is not None:
+        every.append(ModelSpec(ANSWERS, "answers of a machine", lambda _seed: GivenScore(), reads="answers"))
     for spec in every:
         for end in asked.learnt if spec.looks_at_features else list(asked.learnt)[:1]:
             named = end if spec.looks_at_features else ""

@@ -284,6 +284,8 @@ class RunRecord(Struct, kw_only=True):
     label_policy: Text | UnsetType = UNSET
     variables_sha256: Hex64 | UnsetType = UNSET
     """Of the table that the baseline `staging` reads."""
+    answers_sha256: Hex64 | UnsetType = UNSET
+    """Of what a machine answered, which the model `answers` reads."""
 
 
 class RunDocument(Struct, kw_only=True):

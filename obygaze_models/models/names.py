@@ -12,6 +12,9 @@ LENGTH = "length"
 STAGING = "staging"
 """The baseline that knows variables of a table alone (`evaluate --variables`), and no feature."""
 
+ANSWERS = "answers"
+"""The zero-shot model that a machine answered for (`evaluate --answers`)."""
+
 OTHER = "other_expert"
 """The yardstick of clips that several annotated: what the other annotators called a clip."""
 

@@ -129,6 +129,29 @@ class RidgeLogistic(LogitClassifier):
         return logits
 
 
+def soft_logits(X: Floats, y: Floats, other: Floats, strengths: Sequence[float]) -> Floats:
+    """Fit on labels between 0 and 1, with penalties on the mean loss, strongest first; score other clips.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+    y : ndarray, shape [N]
+    other : ndarray, shape [M, D]
+    strengths : sequence of float, length S
+
+    Returns
+    -------
+    Logits, [S, M].
+    """
+    path = _Path(X, y)
+    found = np.empty((len(strengths), len(other)))
+    for row, strength in zip(found, strengths, strict=True):
+        path.advance(strength, 1e-4, 1000)
+        weights, intercept = path.solution()
+        row[:] = other @ weights + intercept
+    return found
+
+
 class _Path:
     """The minimum of the mean loss, for one penalty after the other.
 

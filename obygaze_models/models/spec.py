@@ -50,9 +50,9 @@ class ModelSpec:
     choose : Threshold, Grid, EarlyStopping or None
         What inner folds of movies choose for it (`GroupedSelection`); None for an estimator that sets
         ``threshold_`` itself.
-    reads : {"pooled", "frames", "tokens", "seconds", "variables", "present"}
+    reads : {"pooled", "frames", "tokens", "seconds", "variables", "present", "answers"}
         What a clip's features are: a vector [D], one vector per sampled frame [F, D], or all tokens [T, D];
-        or its length alone, numbers of a table, or its annotated concepts.
+        or its length alone, numbers of a table, its annotated concepts, or a machine's answers.
     uses : tuple of str
         What ``fit`` takes beside X and y: "groups" (the movie of each clip), "present" (a data frame of the
         presence of each visual concept), "unlabelled" (clips of the training movies that are not in the task

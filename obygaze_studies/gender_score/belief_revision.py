@@ -123,13 +123,37 @@ def read_priors(path: Path) -> dict[str, float]:
     return {row["text"]: row["lm_mean"] for row in rows}
 
 
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "image_id": ("image_id", "image", "file", "file_name", "filename"),
+    "object": ("object", "label", "class", "class_name", "category", "name"),
+    "p_c": ("p_c", "score", "confidence", "conf", "probability", "prob"),
+}
+"""What classifiers and detectors call our columns."""
+
+
+def read_objects(path: Path) -> tuple[Row, ...]:
+    """Read the objects that a classifier or a detector found: rows of image_id, object, p_c.
+
+    Raises
+    ------
+    AuditError
+        A column is under none of its names, or a cell is empty or no number.
+    """
+    header = read_rows(path, ())[0]
+    found = {ours: next((name for name in names if name in header), "") for ours, names in NAMES.items()}
+    if lacking := [ours for ours, name in found.items() if not name]:
+        raise AuditError(f"{path}: no column {lacking[0]}, nor one of {', '.join(NAMES[lacking[0]][1:])}")
+    rows = read_rows(path, [*found.values()], numbers=[found["p_c"]])
+    return tuple({ours: row[name] for ours, name in found.items()} for row in rows)
+
+
 def detected(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
-    """Gather the objects of every image from rows with image_id, object, p_c."""
-    objects: dict[str, tuple[Detected, ...]] = {}
+    """Gather the objects of every image from rows with image_id, object, p_c; of one twice, the surer."""
+    objects: dict[str, dict[str, float]] = {}
     for row in rows:
-        own = objects.get(row["image_id"], ())
-        objects[row["image_id"]] = (*own, Detected(row["object"], row["p_c"]))
-    return objects
+        own = objects.setdefault(row["image_id"], {})
+        own[row["object"]] = max(row["p_c"], own.get(row["object"], row["p_c"]))
+    return {name: tuple(Detected(label, p) for label, p in own.items()) for name, own in objects.items()}
 
 
 def prepare(

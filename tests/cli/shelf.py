@@ -172,6 +172,24 @@ def _marked(folder: Path) -> None:
         for movie, (who, shift), place in product(range(4), (("ann", 0.0), ("bea", 0.5)), range(8))
     ]
     write_manifest(Manifest(tuple(segments), folder), folder / "segments.csv")
+    judged = [
+        replace(
+            clip,
+            level="EN" if rng.random() < 0.1 else clip.level,
+            annotator=who,
+            extras={"model": "tiny" if who == "vlm" else ""},
+        )
+        for clip, who in product(clips, ("ann", "bea", "vlm"))
+    ]
+    write_manifest(Manifest(tuple(judged), folder), folder / "answered.csv")
+    sexes = [f"{clip.clip_id},{clip.movie},{'mw'[n % 2]}" for n, clip in enumerate(clips)]
+    (folder / "sexes.csv").write_text("\n".join(["item_id,movie,sex", *sexes, ""]))
+    scaled = [replace(clip, level=None, concepts=()) for clip in clips[:6]]
+    write_manifest(Manifest(tuple(scaled), folder, builtin_codebook("mediaeval15")), folder / "scaled.csv")
+    pairs = [(f"w{n % 3}", clips[n].clip_id, clips[m].clip_id) for m in range(6) for n in range(m)]
+    lines = [f"{who},{left},{right},{right}" for who, left, right in pairs]
+    (folder / "pairs.csv").write_text("\n".join(["worker,left,right,chosen", *lines, ""]))
+    (folder / "one-pair.csv").write_text("worker,left,right,chosen\nw,m0-00,m0-01,m0-02\nw,m0-00,x,x\n")
 
 
 def _folds(clip: Clip, place: int) -> dict[str, str]:

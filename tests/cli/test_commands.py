@@ -72,6 +72,20 @@ manifest disagreements in/segments.csv
     0 | first / second | differ; in
 manifest disagreements in/same.csv --json
     0 | "other readings"
+manifest disagreements in/answered.csv
+    0 | shuffled | left out in turn: ann
+manifest alttest in/answered.csv --machine vlm --task en_s
+    0 | advantage | 4 films; left out in turn: ann
+manifest alttest in/answered.csv --json
+    0 | "winning_rate"
+=manifest rank in/scaled.csv in/pairs.csv --scale valence --out out/ranked.csv
+    0 | reliability | out/ranked.csv: 6 of 6 clips ranked
+=manifest assign in/marked.csv --annotator AB --annotator CD --each 1 --calibration 1 --out out/round.csv
+    0 | in this order | out/round.csv: the round
+manifest progress out/round.csv in/same.csv --json
+    0 | "against"
+codebook questions in/marked.csv --out out/questions.jsonl
+    0 out/questions.jsonl | 16 questions about 64 clips
 manifest agreement in/segments.csv --alpha 1
     0 | aligned | ±
 manifest stats in/marked.csv
@@ -328,6 +342,10 @@ film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv
     0 | 4 drawn at random
 film rate out/scored in/truth.csv --json
     1 | 0 windows were judged blindly
+film rate out/scored in/truth.csv --labels in/truth.csv
+    1 | 0 windows were judged blindly
+film compare out/scored --labels in/truth.csv
+    3 | 0 of 1 films judged
 =film compare out/scored --html out/groups.html
     3 out/groups.html | 0 of 1 films judged
 film open none --no-browser
@@ -379,6 +397,10 @@ audit gender-score {GENDERS} --mode ge --sheet out/sheet.png --pictures in/pictu
     0 out/sheet.png out/drawn.csv
 =audit words {WORDY} --out out/w.csv --figure out/w.svg
     0 out/w.json
+=audit erase --images in/frames-1.0.0 --items in/sexes.csv --attribute sex --films movie --out out/erased.csv
+    0 out/erased.csv | a linear probe of sex has a balanced accuracy of
+=audit groups --items in/rated.csv --outcome r1 --by item_id --out out/groups.csv --figure out/groups.svg
+    0 out/groups.csv | the estimate is lowest for
 =audit alpha --ratings in/rated.csv --pairs --out out/alpha.csv --figure out/alpha.pdf --html out/alpha.html
     0 out/alpha.html
 =audit cooc {LISTED} --out out/c.csv --figure out/c.svg

@@ -34,6 +34,20 @@ MISTAKES = f"""
     films-1.0.0 is sealed; the name is
 2 manifest import spans in/a.eaf --tier levels --out out/a.csv
     expected NAME=levels or NAME=concepts
+1 manifest rank in/scaled.csv in/one-pair.csv --scale valence --out out/r.csv
+    line 2, column chosen: 'm0-02' is neither left nor right
+1 manifest rank in/scaled.csv in/pairs.csv --scale fear --out out/r.csv
+    fear
+1 manifest assign in/marked.csv --annotator AB --each 2 --out out/round.csv
+    2 of 1 annotators (AB): name each once
+1 manifest progress in/segments.csv in/segments.csv
+    the round has no column order
+1 manifest alttest in/segments.csv
+    no annotator is known as a machine: name one with --machine
+1 manifest alttest in/segments.csv --machine zoe
+    no annotator 'zoe': there are ann, bea
+1 manifest alttest in/answered.csv --machine ann --machine bea
+    two annotators or more who each judged 30 clips
 2 film score in/m --out out/x
     give one or more MODEL files, then the STORE
 1 film score in/m in/models/linear.model --out out/x

@@ -14,8 +14,10 @@ from obygaze_features.extraction import prepare
 from obygaze_features.manifest import merge_annotators
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ProtocolError
+from obygaze_models.evaluation.experts import asked_of, without_noise
 from obygaze_models.models import RidgeLogistic
 from obygaze_models.models.names import LENGTH, OTHER
+from obygaze_models.protocol.targets import NOT_ASKED
 from obygaze_models.report.run_tables import short_report
 
 FILMS, PER_FILM = [f"f{k}" for k in range(6)], 40
@@ -115,6 +117,24 @@ def test_soft_labels_are_every_annotators_rows(corpus):
 
     om.evaluate(data, {"counted": make_pipeline(Counting(), RidgeLogistic())}, "en_s", experts="soft")
     assert max(seen) == (240 + 216) * 5 // 6
+
+
+def test_noisy_labels_are_what_clips_probably_are_given_how_often_each_annotator_is_right(corpus):
+    manifest, store, truth = corpus
+    run = evaluated(corpus, "noisy")
+    noise = run.record["noise"]
+    for own in noise.values():
+        assert own["positive"] == pytest.approx(1 - FLIPPED, abs=0.16)
+        assert own["negative"] == pytest.approx(1 - FLIPPED, abs=0.16)
+    data = om.load_dataset(store, manifest)
+    asked = asked_of(data, om.find_target("en_s", data.codebook), [], "noisy")
+    rows = np.arange(200)
+    copies, _ = without_noise(asked, data, rows)
+    assert all((codes[200:] == NOT_ASKED).all() for codes in copies)
+    share = np.mean(copies, axis=0)[:200]
+    either = np.mean([codes == 1 for codes in asked.noisy.values()], axis=0)[:200]
+    assert roc_auc_score(truth[:200], share) > roc_auc_score(truth[:200], either) + 0.02
+    assert auc(run)["en_s>en_s@agreed", "linear"] > 0.9
 
 
 def test_the_length_of_clips_that_annotators_drew_is_a_baseline(tmp_path):

@@ -308,6 +308,30 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
     assert read_rates(tmp_path) == [rate]
 
 
+def test_a_machines_labels_of_all_windows_narrow_a_rate_as_a_models_probabilities_do(timeline, tmp_path):
+    blind = judged(choose_next([timeline], 60, blind=True), tmp_path)
+    every = judged(choose_next([timeline], 600, blind=True), tmp_path)
+    flipped = [
+        replace(clip, annotator="vlm", level={"violent": "calm"}.get(clip.level, "violent"))
+        if place % 10 == 0
+        else replace(clip, annotator="vlm")
+        for place, clip in enumerate(every)
+    ]
+    alone, (by_model, _) = 60, correct_rate(timeline, blind)
+    by_machine, _ = correct_rate(timeline, blind, labels=every.with_clips(flipped))
+    assert by_machine.model == "vlm"
+    assert by_machine.worth > max(alone, by_model.worth)
+    assert by_machine.low < 200 / 600 < by_machine.high
+    assert by_machine.expected == pytest.approx(
+        np.mean([clip.level == "violent" for clip in flipped]), abs=0.01
+    )
+    with pytest.raises(FilmError, match="2 annotators"):
+        correct_rate(timeline, blind, labels=every.with_clips([*flipped[1:], every.clips[0]]))
+    elsewhere = every.with_clips([replace(clip, movie="other") for clip in flipped])
+    with pytest.raises(FilmError, match="no span of it"):
+        correct_rate(timeline, blind, labels=elsewhere)
+
+
 def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
     blind = choose_next([timeline], 30, blind=True)
     with pytest.raises(FilmError, match="at least 10"):

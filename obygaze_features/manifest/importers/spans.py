@@ -42,6 +42,9 @@ OURS = ("judgements", "table")
 KEPT_OF_JUDGEMENTS = (SEEN_SCORE, "judgement", "draw", "place")
 """Extra columns of judgements that the manifest keeps."""
 
+ANSWERED = ("model", "prompt", "answered_on")
+"""Columns of what a machine answered: which, to what questions (their digest), and when."""
+
 ROLES = ("levels", "concepts")
 OVERHANG_S = 1 / 24
 """Seconds by which a span may end after its film: a frame."""
@@ -67,7 +70,7 @@ def import_spans(
     ----------
     files
         Annotations of ELAN, BORIS, Praat, VIAN, VIA, Label Studio, CVAT, ActivityNet; RTTM; subtitles;
-        judgements of scored films; tables with the columns of a manifest.
+        answers of machines; judgements of scored films; tables with the columns of a manifest.
     root
         Folder that the manifest will lie in.
     kind
@@ -325,6 +328,8 @@ class _Made:
         levels, marks, unknown = [], [], Counter[str]()
         for raw in raws:
             role = raw.tier if is_eaf else _role(raw, roles, *words)
+            if account.kind == "answers" and raw.tier == "concepts":
+                role = "concepts"  # also of unknown ones, which are refused
             if role == "left":
                 account.leave(raw.where, f"on tier {raw.tier!r}, which --tier does not name")
             elif role == "concepts":
@@ -389,20 +394,24 @@ class _Made:
     def _clip(self, given: Given, level: "_Level", book: Codebook, number: int, *, seen: bool) -> Clip:
         """Make a clip of a span and what is marked on it."""
         raw, cells = level.raw, level.raw.cells
-        who = composed(cells.get("annotator", "").strip()) or self._annotator
+        who = composed(cells.get("annotator", "").strip()) or self._annotator or cells.get("model", "")
         extras = {"text": "" if level.is_level else raw.text}
-        extras |= {name: cells[name] for name in (SEEN_SCORE, DECIDED_ON, "subject") if cells.get(name)}
+        extras |= {
+            name: cells[name]
+            for name in (SEEN_SCORE, DECIDED_ON, "subject", "tier", *ANSWERED)
+            if cells.get(name)
+        }
         extras |= {SEEN_SCORE: "1"} if seen else {}
         stem = f"{slug(level.movie)}-{slug(who)}" if who else slug(level.movie)
         if not who and SOURCES[given.account.kind].is_signed:
             raise given.error(f"{raw.where}: nobody's: set the tier's annotator in ELAN, or give --annotator")
         try:
             return Clip(
-                clip_id=unique_id(stem, number, self._ids),
+                clip_id=cells.get("clip_id") or unique_id(stem, number, self._ids),
                 movie=level.movie.replace("\\", "/"),
                 video=self._film_of(cells.get("media", "") or level.movie),
-                start_s=raw.start_s,
-                end_s=raw.end_s,
+                start_s=None if raw.whole else raw.start_s,
+                end_s=None if raw.whole else raw.end_s,
                 level=book.level_spelled(raw.text) if level.is_level else None,
                 concepts=tuple(map(book.concept_spelled, level.concepts)),
                 annotator=who,
@@ -423,6 +432,8 @@ class _Made:
             if cell or name != "text" or kind == "table"
         }
         kept = [replace(clip, extras={n: clip.extras.get(n, "") for n in told}) for clip, _ in inside if clip]
+        videos = {clip.clip_id: clip.video for clip in kept if clip.video}
+        kept = [clip if clip.video else replace(clip, video=videos.get(clip.clip_id, "")) for clip in kept]
         made = [*reversed(self._clips)]  # so that the first place of each name stays
         refuse_twins("movie", {clip.movie: (account.path, where) for clip, account, where in made})
         refuse_twins("annotator", {clip.annotator: (account.path, where) for clip, account, where in made})

@@ -49,6 +49,8 @@ class RawSpan:
         Its id, and those of the records it belongs to, where a file has such.
     why
         Why it is left out, beyond what its times say; "" for a span.
+    whole
+        Whether it is of a whole file, so that it has no times.
     """
 
     where: str
@@ -60,9 +62,12 @@ class RawSpan:
     own: str = ""
     above: tuple[str, ...] = ()
     why: str = ""
+    whole: bool = False
 
     def fault(self) -> str:
         """Say why it can be no span; "" if it is one."""
+        if self.whole:
+            return self.why
         if self.why or math.isnan(self.start_s + self.end_s):
             return self.why or "its times cannot be read"
         if min(self.start_s, self.end_s) < 0:

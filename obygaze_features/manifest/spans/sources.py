@@ -9,11 +9,13 @@ from typing import Final
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
 from obygaze_features.io import local_path
+from obygaze_features.manifest.spans.answers import read_answers
 from obygaze_features.manifest.spans.boris import BORIS_BOUT, BORIS_EVENT, read_boris
 from obygaze_features.manifest.spans.documents import read_activitynet, read_cvat, read_labelstudio
 from obygaze_features.manifest.spans.eaf import read_eaf
 from obygaze_features.manifest.spans.elan_text import read_elan_text
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
+from obygaze_features.manifest.spans.moviegraphs import KEY, read_moviegraphs
 from obygaze_features.manifest.spans.subtitles import (
     Subtitle,
     in_order,
@@ -84,6 +86,8 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     ),
     "cvat": SpanSource(read_cvat, _starts(r"<(?:\?xml[^>]*>\s*<)?annotations\b")),
     "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
+    "answers": SpanSource(read_answers, _holds(r'^\s*\{.*"answers"\s*:\s*\{')),
+    "moviegraphs": SpanSource(read_moviegraphs, _starts(rf'\{{\s*"{KEY}"\s*:')),
     "activitynet": SpanSource(read_activitynet, _is_activitynet),
     "vtt": SpanSource(read_vtt, _starts(r"WEBVTT"), lambda spans, *_: write_vtt(spans)),
     "ass": SpanSource(read_ass, _holds(r"^\s*\[(?:Script Info|Events|V4\+? Styles)\]")),

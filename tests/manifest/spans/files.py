@@ -104,6 +104,21 @@ def tabbed(*rows):
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
+ASKED = {
+    "movie": "tt0000042",
+    "start_s": 1,
+    "end_s": 5,
+    "model": "tiny",
+    "prompt": "0a",
+    "date": "2026-11-25",
+}
+ANSWERS = {
+    "a": {"level:EN": 0.2, "level:S": 0.7, "concept:Body": 0.5, "concept:Look": "No."},
+    "b": {"level:EN": "yes", "level:S": "no", "concept:Body": "no", "concept:Look": 0},
+    "c": {"level:EN": "yes", "level:S": "no", "concept:Body": "I cannot tell", "concept:Look": "no"},
+    "d": {"level:EN": "yes", "level:S": "no", "concept:Body": "no"},
+    "e": {"level:EN": "no", "level:S": "no", "concept:Body": "no", "concept:Look": "no"},
+}
 LABELSTUDIO = [
     {
         "id": 7,
@@ -248,6 +263,20 @@ EXAMPLES = {
             {"segment": [1.0, 5.0], "label": "S"}, {"segment": [1.0], "label": "S"}]}}}),
         [(1.0, 5.0, "S", ())],
         ("its times cannot be read",),
+    ),
+    "answers": Example(
+        "".join(json.dumps({**ASKED, "clip_id": name, "answers": said}) + "\n" for name, said in ANSWERS.items()),
+        [(1.0, 5.0, "S", ("Body",)), (1.0, 5.0, "EN", ())],
+        ("concept:Body refused or unclear", "no answer to concept:Look", "several levels are the likeliest"),
+        options={"annotator": "vlm"},
+    ),
+    "moviegraphs": Example(
+        json.dumps({"moviegraphs": [
+            {"movie": "tt0000042", "start_s": 1, "end_s": 5, "situation": "date", "scene": None, "characters": ["Ann", 3],
+             "interactions": [{"from": "Ann", "what": "looks at", "to": "Bob"}, {"from": "Ann"}]},
+            {"movie": "tt0000042", "start_s": 6, "end_s": 7, "situation": ""}, 3, {"situation": "x"}]}),
+        [(1.0, 5.0, None, ())] * 3,
+        ("no situation, scene, description, character or interaction", "no JSON object", "its times cannot be read"),
     ),
     "srt": Example("1\n00:00:01,000 --> 00:00:05,000\nHi\n\n2\n00:00:06,000 -->\nYou\n", [(1.0, 5.0, None, ())],
                    ("its times cannot be read",)),

@@ -134,6 +134,18 @@ def lines_of(kind):  # noqa: PLR0911, PLR0912 - a form for each kind
         ]
         of = [json.dumps({"type": "timelinelabels", "value": value}) + "," for value in of]
         return '[{"id":1,"data":{},"annotations":[{"id":1,"result":[', of, '{"type":"choices"}]}]}]'
+    if kind == "answers":
+        of = [
+            {"clip_id": f"c{k}", "movie": "tt1", "start_s": a, "end_s": b, "answers": {"level": "S"}}
+            for k, a, b in n
+        ]
+        return "", [json.dumps(each) + "\n" for each in of], ""
+    if kind == "moviegraphs":
+        of = [
+            json.dumps({"movie": "tt1", "start_s": a, "end_s": b, "situation": f"word{k}"}) + ","
+            for k, a, b in n
+        ]
+        return '{"moviegraphs":[', of, "{}]}"
     if kind == "activitynet":
         of = [json.dumps({"segment": [a, b], "label": f"word{k}"}) + "," for k, a, b in n]
         return '{"database":{"tt1":{"annotations":[', of, '{"segment":[1]}]}}}'

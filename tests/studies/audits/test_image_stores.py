@@ -82,7 +82,7 @@ def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_scor
     words = (*listed, "--images", store, "--texts", "texts-1.0.0", "--scale", scale)
     assert obygaze(*words, "--top", 2, "--out", "objects.csv") == 0
     (declared,) = (option for option in audits()["gender-score"].options if option.name == "objects")
-    found = detected(declared.value(Path("objects.csv")))
+    found = detected(declared.value([Path("objects.csv")]))
     assert sorted(found) == sorted(SHAPES)
     names = ("a disc", "box", "line")
     tokenizer = transformers.CLIPTokenizer.from_pretrained(weights)

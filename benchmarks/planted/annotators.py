@@ -1,0 +1,246 @@
+"""People and machines who annotate: who may stand in, who drifts, who ranks, whose calls are noisy."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logit, ndtri
+from scipy.stats import spearmanr
+
+from benchmarks.planted.row import Cell, Column, Draw, Row
+from obygaze_models.evaluation.alttest import alt_test
+from obygaze_models.evaluation.drift import drift
+from obygaze_models.evaluation.noise import annotators_noise
+from obygaze_models.evaluation.ranking import rank_items
+
+PAGE: Final = "docs/annotators.md"
+SHARE: Final = 0.3
+"""Of positive clips."""
+
+
+def mean_skill(skill: float, spread: float) -> float:
+    """Give the mean of skills over films."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    return float(expit(logit(skill) + spread * nodes) @ weights / weights.sum())
+
+
+@cache
+def boundary(skill: float, spread: float, below: float, *, balanced: bool) -> float:
+    """Find the skill of a machine that is so far below one or two others' agreement, of two classes.
+
+    Plain: d = (a - m)(2 a - 1), a and m the mean skills; balanced: d = (a - m)(v + u - 1) with v and u the
+    shares of true calls among another's two classes.
+    """
+    a = mean_skill(skill, spread)
+    positive, negative = SHARE * a, (1 - SHARE) * a
+    v = positive / (positive + (1 - SHARE) * (1 - a))
+    u = negative / (negative + SHARE * (1 - a))
+    wanted = a - below / ((v + u - 1) if balanced else (2 * a - 1))
+    found: float = brentq(lambda own: mean_skill(own, spread) - wanted, 1e-6, 1 - 1e-6)
+    return found
+
+
+# --- may a machine stand in?
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class World:
+    """Annotators of films whose skills differ by `spread` (SD of logits), and a machine.
+
+    The machine is `constant`, a `coin`, or so far below them: `plain .2`, `balanced .1`.
+    """
+
+    people: int
+    films: int
+    clips: int
+    skill: float
+    spread: float
+    machine: str
+
+
+def stands(rng: np.random.Generator, world: World) -> Draw:
+    """Ask whether a machine may stand in."""
+    film = np.repeat(np.arange(world.films), world.clips)
+    y = (rng.random(len(film)) < SHARE).astype(np.int64)
+
+    def calls(skill: float) -> np.ndarray:
+        own = expit(logit(skill) + world.spread * rng.normal(size=world.films))
+        return np.where(rng.random(len(y)) < own[film], y, 1 - y)
+
+    humans = {f"h{k}": calls(world.skill) for k in range(world.people)}
+    if world.machine == "constant":
+        said = np.zeros_like(y)
+    elif world.machine == "coin":
+        said = (rng.random(len(y)) < SHARE).astype(np.int64)
+    else:
+        form, below = world.machine.split()
+        said = calls(boundary(world.skill, world.spread, float(below), balanced=form == "balanced"))
+    found = alt_test(said, humans, film)
+    first = found.standings[0]
+    return {
+        "clips as units, .2": first.winning_rate("clips", 0.2) >= 0.5,
+        "films as units, .2": first.winning_rate("films", 0.2) >= 0.5,
+        "balanced, films as units, .1": first.passes,
+        "may stand in": found.answer == "may stand in",
+    }
+
+
+# --- drift
+# ---------------------------------------------------------------------------
+def drifts(rng: np.random.Generator, noise: float, end: float, own: float) -> Draw:
+    """Ask whether one of three drifts over ten films of 60 clips, whose share is .3 in the middle.
+
+    Clips have a latent strength, films differ by .5 SD of it; annotators err by `noise` and, each in each
+    film, by `own`, in SD of what they see.
+    """
+    films, clips = 10, 60
+    strength = rng.normal(size=(films, clips)) + 0.5 * rng.normal(size=(films, 1))
+    spread = np.sqrt(1.25 + noise**2)
+    shares = np.stack([np.linspace(0.6 - end, end, films), *[np.full(films, 0.3)] * 2])
+    limits = spread * (ndtri(1 - shares) + own * rng.normal(size=shares.shape))
+    calls = strength + noise * rng.normal(size=(3, films, clips)) > limits[:, :, None]
+    differences = calls[0] - calls[1:].mean(axis=0)
+    found = drift(list(differences), range(films))
+    return {"found": found.is_found}
+
+
+# --- noise
+# ---------------------------------------------------------------------------
+def noisy(rng: np.random.Generator, annotators: int, apart: float, size: int) -> Draw:
+    """Estimate the confusions of annotators of skill .5 to .9 at 300 clips of ten films, 40 % positive."""
+    n = 300
+    y = rng.random(n) < 0.4
+    X = rng.normal(size=(n, size))
+    X[:, 0] += apart * y
+    skills = np.linspace(0.5, 0.9, 5)[-annotators:]
+    calls = np.where(rng.random((annotators, n)) < skills[:, None], y, ~y).astype(np.int64)
+    movies = np.array([f"{film}" for film in np.arange(n) * 10 // n])
+    known = np.stack([[(own[~y] == 0).mean(), (own[y] == 1).mean()] for own in calls])
+    return {
+        name: float(np.abs(found - skills[:, None]).mean())
+        for name, found in (
+            ("with true labels", known),
+            ("with the features", annotators_noise(calls, movies, X).right),
+            ("Dawid and Skene", annotators_noise(calls, movies).right),
+        )
+    }
+
+
+def noise_means(draws: list[Draw]) -> Draw:
+    """Average errors over corpora; and how many times as large they are as with true labels."""
+    means = {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
+    times = means["with the features"] / means["with true labels"].mean()
+    return {**means, "times": times}
+
+
+# --- rankings
+# ---------------------------------------------------------------------------
+def ranked(rng: np.random.Generator, at_random: float, spread: float) -> Draw:
+    """Rank 100 items of a scale by 20 comparisons each, of 30 workers; a share of them tosses coins."""
+    n, n_workers = 100, 30
+    truth = spread * rng.normal(size=n)
+    pairs = np.concatenate([rng.permutation(n).reshape(-1, 2) for _ in range(20)])
+    worker = rng.integers(n_workers, size=len(pairs))
+    tosses = np.arange(n_workers) < round(at_random * n_workers)
+    p = expit(truth[pairs[:, 0]] - truth[pairs[:, 1]])
+    wins = rng.random(len(pairs)) < np.where(tosses[worker], 0.5, p)
+    sides = np.where(wins[:, None], pairs, pairs[:, ::-1])
+    names = [f"{k:02}" for k in range(n_workers)]
+    found = rank_items([(names[w], f"{a:03}", f"{b:03}") for w, (a, b) in zip(worker, sides, strict=True)])
+    centred, named = truth - truth.mean(), np.isin(names, found.random)
+    return {
+        "Spearman": spearmanr(found.strength, truth).statistic,
+        "interval holds": (found.low <= centred) & (centred <= found.high),
+        "random workers named": named[tosses] if tosses.any() else np.nan,
+        "others named": named[~tosses],
+    }
+
+
+SIZES: Final = ((12, 60), (20, 60), (40, 30))
+SPREADS: Final = {"alike": 0.0, "skills differ by .8": 0.8}
+NOTHING: Final = {"always no": "constant", "coin of .3": "coin"}
+SHOWN: Final = Column()
+
+ROWS = [
+    Row(
+        "stands-in", PAGE, "manifest alttest",
+        "How often a machine passes that is exactly the margin below annotators of skill .8 (12 films of 60 "
+        "clips, 20 of 60, 40 of 30; 30 % positive): .2 by plain agreement, .1 by balanced agreement.",
+        ("annotators", "films", "the machine is below"),
+        [Cell((str(people), name, f"{below[1:]} by {form} agreement"),
+              (World(people, *size, 0.8, spread, f"{form} {below}"),),
+              {"films as units, .2": Column(high=0.06)} if form == "plain" else {})
+         for form, below in (("plain", "0.2"), ("balanced", "0.1"))
+         for people in (2, 3) for name, spread in SPREADS.items() for size in SIZES],
+        stands,
+        {"clips as units, .2": SHOWN, "films as units, .2": SHOWN,
+         "balanced, films as units, .1": Column(high=0.06), "may stand in": Column(high=0.06)},
+        full=2000, small=20,
+    ),
+    Row(
+        "stands-in-nothing", PAGE, "manifest alttest",
+        "How often one that knows nothing passes: 20 films of 60 clips, three annotators.",
+        ("skill of annotators", "machine"),
+        [Cell((f"{skill:g}"[1:], name), (World(3, 20, 60, skill, spread, kind),),
+              {"balanced, films as units, .1": Column(high=0.02)} if skill >= 0.8 else {})
+         for skill in (0.7, 0.8, 0.9) for name, kind in NOTHING.items() for spread in SPREADS.values()],
+        stands,
+        {"clips as units, .2": SHOWN, "films as units, .2": SHOWN,
+         "balanced, films as units, .1": SHOWN, "may stand in": Column(high=0.02)},
+        full=400, small=20,
+    ),
+    Row(
+        "stands-in-power", PAGE, "manifest alttest",
+        "How often a machine may stand in that is below annotators by less than the margin of .1, or by "
+        "more: 20 films of 60 clips, skills that differ by .8 between films.",
+        ("annotators", "skill", "below by balanced agreement"),
+        [Cell((str(people), f"{skill:g}"[1:], below),
+              (World(people, 20, 60, skill, 0.8, f"balanced {below}"),))
+         for people in (2, 3) for skill in (0.7, 0.8, 0.9) for below in ("0", ".05", ".1", ".15")],
+        stands, {"may stand in": SHOWN}, full=200, small=10,
+    ),
+    Row(
+        "drift", PAGE, "manifest progress",
+        "How often an annotator is found to drift, judged beside two others over ten films of 60 clips: one "
+        "whose share of positives goes from .2 to .4, one whose share stays at .3, and one whose share stays "
+        "and is higher or lower in a film by chance (SD .1 to .3 of what they see).",
+        ("annotators agree", "share"),
+        [Cell((f"kappa {kappa}", share), (noise, end, own), {"found": bound} if noise + end < 1.4 else {})
+         for kappa, noise in ((".6", 0.5), (".5", 0.7), (".35", 1.0))
+         for share, end, owns, bound in (
+             (".2 to .4", 0.4, (0.0,), Column(low=0.9)),
+             ("stays", 0.3, (0.0,), Column(high=0.06)),
+             ("stays, by film", 0.3, (0.1, 0.2, 0.3), Column(high=0.06)),
+         )
+         for own in owns],
+        drifts, {"found": SHOWN}, full=2000, small=100,
+    ),
+    Row(
+        "noise", "docs/evaluation.md", "evaluate --experts noisy",
+        "Annotators of skill up to .9 at 300 clips of ten films: mean error of how often each is right, and "
+        "how many times as large it is as where the true labels are known.",
+        ("annotators", "AUC of the features", "features"),
+        [Cell((name, auc, str(size)), (n, apart, size), {"times": Column(high=1.3)} if n == 5 else {})
+         for name, n in (("5 of skill .5 to .9", 5), ("3 of skill .7 to .9", 3))
+         for auc, apart in ((".5", 0.0), (".76", 1.0), (".92", 2.0)) for size in (16, 256)],
+        noisy,
+        dict.fromkeys(("with true labels", "with the features", "Dawid and Skene"), SHOWN)
+        | {"times": Column(digits=2)},
+        full=25, small=6, small_cells=2, pooled=noise_means,
+    ),
+    Row(
+        "ranking", PAGE, "manifest rank",
+        "100 items on a scale (SD in logits), 20 comparisons of each, 30 workers: rank correlation with the "
+        "truth, how often the 95 % interval of an item's place holds it, and who is named as random.",
+        ("workers at random", "SD"),
+        [Cell((name, f"{spread:g}"), (share, spread),
+              {"Spearman": Column(low=low), "interval holds": Column(0.93, 0.97 if spread > 1 else 0.99)})
+         for name, share, spread, low in (("none", 0, 3.0, 0.95), ("a third", 1 / 3, 3.0, 0.9),
+                                          ("none", 0, 1.0, 0.8), ("a third", 1 / 3, 1.0, 0.7))],
+        ranked,
+        {"Spearman": SHOWN, "interval holds": Column(0.93, 0.97), "random workers named": SHOWN,
+         "others named": Column(high=0.02)},
+        full=25, small=2, small_cells=2,
+    ),
+]  # fmt: skip

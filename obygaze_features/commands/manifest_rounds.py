@@ -1,0 +1,51 @@
+"""`obygaze manifest assign`: who annotates what."""
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from obygaze_features import manifest as manifests
+from obygaze_features.commands.manifest_file import manifest_output
+from obygaze_features.options import PATH, Output
+from obygaze_features.screen import table
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.option(
+    "--annotator", "annotators", multiple=True, required=True, help="Name of an annotator; repeatable."
+)
+@click.option("--each", type=click.IntRange(1), default=2, help="How many annotate each film.")
+@click.option(
+    "--calibration", type=click.IntRange(0), default=0, help="Films, drawn at random, that all annotate."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the draws.")
+@manifest_output
+def assign(
+    manifest: Path, annotators: tuple[str, ...], each: int, calibration: int, seed: int, output: Output
+) -> None:
+    """Assign the films of MANIFEST to annotators.
+
+    Films, their lengths, and pairs of annotators are spread evenly; everybody's order is drawn at random,
+    with the films for calibration evenly between the others. The file has a row for each annotator of each
+    clip, without a level, with the columns calibration and order. The same seed gives the same rows.
+
+    \b
+    Examples:
+      obygaze manifest assign clips.csv --annotator AB --annotator CD \\
+          --annotator EF --annotator GH --each 2 --calibration 2 --out round.csv
+    """
+    output.refuse_existing()
+    read = manifests.read_manifest(manifest)
+    made = manifests.assign(read, annotators, each, calibration=calibration, seed=seed)
+    written = manifests.write_manifest(made, output.path)
+    films = {
+        name: list(dict.fromkeys(c.movie for c in written if c.annotator == name)) for name in annotators
+    }
+    clips = Counter(clip.annotator for clip in written)
+    rows = [[name, str(len(own)), f"{clips[name]:,}", ", ".join(own)] for name, own in films.items()]
+    shown = table(rows, ["annotator", "films", "clips", "in this order"], right=range(1, 3))
+    output.show(
+        {"manifest": str(output.path), "films": films}, lambda: f"{shown}\n\n{output.path}: the round"
+    )

@@ -1,0 +1,158 @@
+"""Read what a machine answered to the questions of a codebook: a JSON object a line, one for each clip.
+
+`{"clip_id": ..., "movie": ..., "start_s": ..., "end_s": ..., "model": ..., "prompt": ..., "date": ...,
+"answers": {"level:S": "no", "concept:Body": 0.9}}`: a line of `codebook questions` with answers in place of
+the questions. An answer is yes, no, or the probability of yes; `level` may be one level's name, or the
+probability of each. What is neither is a refusal; nothing is guessed.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from obygaze_features.manifest.spans.given import Given, RawSpan, number
+from obygaze_features.manifest.spans.subtitles import one_line
+
+YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
+CALLED = 0.5
+"""Probability from which on a concept is there."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a machine answered about one clip.
+
+    Parameters
+    ----------
+    where
+        Its line.
+    cells
+        clip_id, movie, model, prompt, answered_on, as far as the line says them.
+    times
+        Start and end in seconds; NaN both for a whole file.
+    levels, concepts
+        Name -> probability, as they are spelled there.
+    why
+        Why it does not count: a refusal, a question without an answer, no JSON object.
+    """
+
+    where: str
+    cells: Mapping[str, str] = field(default_factory=dict)
+    times: tuple[float, float] = (math.nan, math.nan)
+    levels: Mapping[str, float] = field(default_factory=dict)
+    concepts: Mapping[str, float] = field(default_factory=dict)
+    why: str = ""
+
+    @property
+    def level(self) -> str:
+        """The level of highest probability; "" where several have it."""
+        best = [name for name, p in self.levels.items() if p == max(self.levels.values())]
+        return best[0] if len(best) == 1 else ""
+
+
+def answered(given: Given) -> list[Answered]:
+    """Read the lines of a file; a clip that lacks an answer which most have does not count.
+
+    Raises
+    ------
+    ManifestError
+        No line has answers.
+    """
+    lines = [(f"line {at}", line) for at, line in enumerate(given.text.splitlines(), start=1) if line.strip()]
+    found = [_line(where, _object(line)) for where, line in lines]
+    if not any(each.levels or each.concepts for each in found):
+        raise given.error("no line has answers: JSON objects as of `codebook questions` were expected")
+    good = [each for each in found if not each.why]
+    given_to = Counter((what, name) for each in good for what, own in _named(each) for name in own)
+    asked = sorted(question for question, n in given_to.items() if 2 * n > len(good))
+    made, seen = [], set[str]()
+    for each in found:
+        own = dict(_named(each))
+        gaps = [f"{what}:{name}" for what, name in asked if name not in own[what]]
+        why = each.why or (f"no answer to {gaps[0]}" if gaps else "")
+        if not why and each.levels and not each.level:
+            why = "several levels are the likeliest"
+        if not why and each.cells["clip_id"] in seen:
+            why = "of a clip that was answered above"
+        seen |= {each.cells["clip_id"]} if not why else set()
+        made.append(Answered(each.where, each.cells, each.times, each.levels, each.concepts, why))
+    return made
+
+
+def read_answers(given: Given) -> Iterator[RawSpan]:
+    """Yield the level of each clip, and the concepts on it."""
+    clips = answered(given)
+    kept = [each for each in clips if not each.why]
+    for name in ("model", "prompt"):
+        said = Counter(each.cells.get(name, "") for each in kept)
+        told = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in said.most_common(3))
+        given.account.notes += [f"{name}: {told}"] if said else []
+    for each in clips:
+        start, end = each.times
+        whole = math.isnan(start) and math.isnan(end)
+        name = each.cells.get("clip_id", "")
+        if each.why:
+            yield RawSpan(each.where, start, end, why=each.why)
+            continue
+        yield RawSpan(each.where, start, end, each.level, "level", each.cells, own=name, whole=whole)
+        there = ";".join(concept for concept, p in each.concepts.items() if p >= CALLED)
+        if there:
+            yield RawSpan(each.where, start, end, there, "concepts", each.cells, above=(name,), whole=whole)
+
+
+def read_answered(path: Path) -> list[Answered]:
+    """Read a file of answers, those that do not count included."""
+    return answered(Given(path))
+
+
+def _named(each: Answered) -> Sequence[tuple[str, Mapping[str, float]]]:
+    return (("level", each.levels), ("concept", each.concepts))
+
+
+def _object(line: str) -> Any:
+    def no_number(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        return json.loads(line, parse_constant=no_number)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _line(where: str, said: Any) -> Answered:
+    """Read one line."""
+    if not isinstance(said, dict) or not isinstance(said.get("answers"), dict):
+        return Answered(where, why="no JSON object with answers")
+    names = dict.fromkeys(("clip_id", "movie", "model", "prompt"), "") | {"date": "answered_on"}
+    cells = {new or old: one_line(said[old]) for old, new in names.items() if isinstance(said.get(old), str)}
+    times = [math.nan if said.get(name) is None else number(said[name]) for name in ("start_s", "end_s")]
+    levels: dict[str, float] = {}
+    concepts: dict[str, float] = {}
+    why = "" if cells.get("clip_id") and cells.get("movie") else "no clip_id or no movie"
+    for question, answer in said["answers"].items():
+        kind, _, name = question.partition(":")
+        if question == "level" and isinstance(answer, dict):
+            given = {level: _probability(p) for level, p in answer.items()}
+        elif question == "level":
+            given = {answer.strip(): 1.0} if isinstance(answer, str) and answer.strip() else {"": math.nan}
+        else:
+            given = {name: _probability(answer)}
+        if kind not in {"level", "concept"} or (question != "level" and not name):
+            why = why or f"question {question!r:.40}: expected level, level:NAME or concept:NAME"
+        elif any(map(math.isnan, given.values())):
+            why = why or f"{question} refused or unclear"
+        else:
+            (concepts if kind == "concept" else levels).update(given)
+    return Answered(where, cells, (times[0], times[1]), levels, concepts, why)
+
+
+def _probability(answer: object) -> float:
+    """Read yes, no, or the probability of yes; NaN for anything else."""
+    if isinstance(answer, str):
+        return YES.get(answer.strip().rstrip(".!").lower(), math.nan)
+    value = number(answer)
+    return value if 0 <= value <= 1 else math.nan

@@ -1,0 +1,58 @@
+"""Read situations, characters and interactions of clips, as MovieGraphs has them, from JSON.
+
+Source: Vicol et al., MovieGraphs, CVPR 2018, whose graphs are pickles of Python objects: a lab writes them as
+`{"moviegraphs": [{"movie": ..., "start_s": ..., "end_s": ..., "situation": ..., "scene": ..., "characters":
+[...], "interactions": [{"from": ..., "what": ..., "to": ...}]}]}` (docs/corpora.md). Nothing is unpickled.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from obygaze_features.manifest.spans.given import Given, RawSpan, number
+from obygaze_features.manifest.spans.subtitles import one_line
+
+TEXTS = ("situation", "scene", "description")
+KEY = "moviegraphs"
+
+
+def read_moviegraphs(given: Given) -> Iterator[RawSpan]:
+    """Yield the situation, scene and description of each clip, its characters and their interactions."""
+    found = given.document.get(KEY) if isinstance(given.document, dict) else None
+    if not isinstance(found, list):
+        raise given.error(f"no graphs of clips: a JSON object with a list {KEY!r} was expected")
+    for place, graph in enumerate(found, start=1):
+        where = f"graph {place}"
+        if not isinstance(graph, dict):
+            yield RawSpan(where, why="no JSON object")
+            continue
+        start, end = (
+            math.nan if graph.get(name) is None else number(graph[name]) for name in ("start_s", "end_s")
+        )
+        movie = graph.get("movie")
+        cells = {"movie": one_line(movie)} if isinstance(movie, str) else {}
+        said = [(name, text) for name in TEXTS if (text := _text(graph.get(name)))]
+        said += [("character", text) for each in _list(graph.get("characters")) if (text := _text(each))]
+        said += [
+            ("interaction", text) for each in _list(graph.get("interactions")) if (text := _between(each))
+        ]
+        why = "" if said else "no situation, scene, description, character or interaction"
+        for tier, text in said or [("", "")]:
+            yield RawSpan(where, start, end, text, tier, cells | {"tier": tier}, why=why)
+
+
+def _text(value: Any) -> str:
+    return one_line(value) if isinstance(value, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _between(value: Any) -> str:
+    """Write an interaction as `who: what: whom`; "" where it does not say what."""
+    if not isinstance(value, dict):
+        return _text(value)
+    what = _text(value.get("what"))
+    parts = (_text(value.get("from")), what, _text(value.get("to")))
+    return ": ".join(filter(None, parts)) if what else ""

@@ -1,0 +1,198 @@
+"""`obygaze manifest alttest` and `progress`: may a machine stand in for an annotator; how does a round go."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from obygaze_features import manifest as manifests
+from obygaze_features.options import PATH, json_option, show
+from obygaze_features.screen import table
+from obygaze_models.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from obygaze_features.manifest import Manifest
+    from obygaze_models.evaluation.alttest import Alternative
+    from obygaze_models.evaluation.drift import Drift
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.option(
+    "--machine",
+    "machines",
+    multiple=True,
+    metavar="ANNOTATOR",
+    help="Annotator that is a machine; repeatable. [default: those with a cell in the column 'model']",
+)
+@click.option(
+    "--task", metavar="TASK", help="Task of levels, or concept:NAME, to compare on. [default: all levels]"
+)
+@click.option("--window", type=click.FloatRange(0, min_open=True), help="As of 'manifest agreement'.")
+@json_option
+def alttest(
+    manifest: Path, machines: tuple[str, ...], task: str | None, window: float | None, as_json: bool
+) -> None:
+    """Test whether a machine may stand in for an annotator (Calderon et al., ACL 2025).
+
+    Each annotator is left out in turn: does the machine agree with the others as well as they do, less a
+    margin? The winning rate is the share of annotators of whom this is shown (Benjamini-Yekutieli, .05). It
+    stands there for margins of 0 to .2, with clips as units as published, with films as units, and for
+    balanced agreement, in which each class of the others' calls weighs the same. So it does for two that know
+    nothing: a constant answer, and the machine's answers in another order within films.
+
+    The answer is "may stand in" where the machine wins against half of the annotators by balanced agreement
+    at a margin of .1, films as units, and those that know nothing do not.
+
+    \b
+    Examples:
+      obygaze manifest alttest judged.csv
+      obygaze manifest alttest judged.csv --machine qwen-vl --task concept:Body
+    """
+    found = compared(manifests.read_manifest(manifest), machines, task, window)
+    if not found:
+        raise ProtocolError(
+            f"{manifest}: no annotator is known as a machine: name one with --machine, or import answers "
+            "with 'obygaze manifest import spans FILE --as answers'"
+        )
+    show({name: record(each) for name, each in found.items()}, lambda: text(found).lstrip(), as_json=as_json)
+
+
+@click.command()
+@click.argument("round_", type=PATH, metavar="ROUND")
+@click.argument("annotated", type=PATH)
+@click.option(
+    "--task",
+    metavar="TASK",
+    help="Task of levels, or concept:NAME, whose share may drift.  [default: mean level]",
+)
+@json_option
+def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> None:
+    """Show how far a round of annotation is, and whether annotators drift.
+
+    ROUND is what 'manifest assign' wrote; ANNOTATED is a manifest of what was annotated so far, of its clips
+    or of free segments, which are projected onto these. Drift is the change of an annotator's mean level, or
+    share of positives, from their first film to their last: alone, and against the others who annotated the
+    same clips, in which what the films show cancels out. It is found where the interval against the others
+    is without 0; one of twenty annotators who do not drift is found.
+
+    \b
+    Examples:
+      obygaze manifest assign clips.csv --annotator AB --annotator CD --each 2 --out round.csv
+      obygaze manifest import spans done/*.eaf --out done.csv
+      obygaze manifest progress round.csv done.csv --task en_s
+    """
+    from dataclasses import asdict
+
+    from obygaze_models.evaluation.rounds import round_progress
+
+    found = round_progress(manifests.read_manifest(round_), manifests.read_manifest(annotated), task)
+    document = {name: asdict(each) for name, each in found.items()}
+    for drifts in (each[what] for each in document.values() for what in ("alone", "against")):
+        drifts.update({key: None for key, value in drifts.items() if math.isnan(value)})
+
+    def shown() -> str:
+        rows = [
+            [
+                name,
+                f"{len(each.done)} of {len(each.films)}",
+                f"{each.clips_done:,} of {each.clips:,}",
+                _interval(each.alone),
+                _interval(each.against),
+                "drifts" * each.against.is_found,
+            ]
+            for name, each in found.items()
+        ]
+        heads = ["annotator", "films", "clips", "change over films", "against the others", ""]
+        left = [f"{name}: to do {', '.join(each.to_do)}" for name, each in found.items() if each.to_do]
+        return "\n".join([table(rows, heads), "", *left]).rstrip()
+
+    show(document, shown, as_json=as_json)
+
+
+def _interval(each: "Drift") -> str:
+    text = f"{each.value:+.2f} [{each.low:+.2f}, {each.high:+.2f}], {each.films} films"
+    return f"{each.films} films: too few" if math.isnan(each.value) else text
+
+
+def compared(
+    labels: "Manifest", machines: "Sequence[str]" = (), task: str | None = None, window: float | None = None
+) -> "dict[str, Alternative]":
+    """Test each machine among a manifest's annotators, by default those that answers were imported of."""
+    from obygaze_models.commands.annotation_commands import projected
+    from obygaze_models.evaluation.alttest import UNKNOWN, alt_test
+    from obygaze_models.protocol import find_target
+    from obygaze_models.protocol.targets import labels_of
+
+    names = {clip.annotator for clip in labels if clip.annotator}
+    if unknown := [name for name in machines if name not in names]:
+        raise ProtocolError(f"no annotator {unknown[0]!r}: there are {', '.join(sorted(names)) or 'none'}")
+    known = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
+    chosen = list(machines) or known
+    if not chosen:
+        return {}
+    clips = labels_of(projected(labels, window)[0])
+    target = None if task is None else find_target(task, labels.codebook)
+    rank = {"": UNKNOWN} | {name: place for place, name in enumerate(labels.codebook.level_names)}
+    codes = {
+        name: np.array([rank[level] for level in own.levels.tolist()]) if target is None else target.of(own)
+        for name, own in clips.experts.items()
+    }
+    people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
+    return {name: alt_test(codes[name], people, clips.movies, name) for name in chosen if name in codes}
+
+
+def record(found: "Alternative") -> dict[str, Any]:
+    """Make the document of one machine."""
+    from obygaze_models.evaluation.alttest import FORMS, MARGINS
+
+    return {
+        "answer": found.answer,
+        "annotators": found.annotators,
+        "films": found.films,
+        "rows": [
+            {
+                "name": each.name,
+                "advantage_probability": each.advantage,
+                "forms": {
+                    form: {
+                        "below": each.below(form),
+                        "winning_rate": {f"{e:g}": each.winning_rate(form, e) for e in MARGINS},
+                    }
+                    for form in FORMS
+                },
+            }
+            for each in found.standings
+        ],
+    }
+
+
+def text(found: "dict[str, Alternative]") -> str:
+    """Lay out what is known of machines."""
+    from obygaze_models.evaluation.alttest import FORMS, MARGINS
+
+    parts = []
+    for name, each in found.items():
+        rows = [
+            [
+                standing.name,
+                words,
+                f"{standing.advantage:.2f}" if form == "clips" else "",
+                f"{standing.below(form):+.3f}",
+                *(f"{standing.winning_rate(form, margin):.2f}" for margin in MARGINS),
+            ]
+            for standing in each.standings
+            for form, words in FORMS.items()
+        ]
+        heads = ["", "by", "advantage\nprobability", "below\nannotators", *(f"win\n{e:g}" for e in MARGINS)]
+        people = ", ".join(f"{who} ({n} clips)" for who, n in each.annotators.items())
+        parts.append(
+            f"{table(rows, heads, right=range(2, 4 + len(MARGINS)))}\n\n{each.films} films; left out in "
+            f"turn: {people}\nwin: share of annotators that it is as good as, less a margin of 0 to .2\n"
+            f"{name}: {each.answer}"
+        )
+    return "\n\n".join(["", *parts])

@@ -1,0 +1,107 @@
+"""`obygaze manifest rank`: rank clips by pairwise judgements of workers."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from obygaze_features import manifest as manifests
+from obygaze_features.options import FILE, PATH, Output, output
+from obygaze_features.screen import table
+from obygaze_models.errors import ProtocolError
+
+COLUMNS = ("worker", "left", "right", "chosen")
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.argument("comparisons", type=PATH)
+@click.option("--scale", required=True, metavar="NAME", help="Scale of the codebook, which has cuts.")
+@output("Manifest to write: its clips with their place on the scale.", kind=FILE, required=True, json=True)
+def rank(manifest: Path, comparisons: Path, scale: str, output: Output) -> None:
+    """Rank clips by COMPARISONS of two, which workers chose between (Bradley-Terry).
+
+    COMPARISONS is a table with the columns worker, left, right (clips), and chosen: the one of these two with
+    more of it. Of each worker the share of judgements that are no coin's is estimated with the ranking; who
+    answers at random is named and hardly counts. The column NAME gets each clip's place from -1 to 1, the
+    strongest at an end, NAME_low and NAME_high its 95 % interval: the codebook's cuts make levels of it, for
+    --task scale:NAME.
+
+    \b
+    Examples:
+      obygaze manifest rank clips.csv pairs.csv --scale valence --out ranked.csv
+      obygaze evaluate ranked.csv stores/clips --task scale:valence
+    """
+    from obygaze_models.evaluation.ranking import rank_items
+
+    output.refuse_existing()
+    read = manifests.read_manifest(manifest)
+    if not read.codebook.scale(scale).cuts:
+        raise ProtocolError(
+            f"scale {scale!r} of codebook {read.codebook.name!r} has no cuts, which make levels"
+        )
+    found = rank_items(_comparisons(comparisons, {clip.clip_id for clip in read}))
+    unit = max(abs(found.strength).max(), 1e-9)
+    places = {
+        item: {
+            scale: f"{at / unit:.4f}",
+            f"{scale}_low": f"{low / unit:.4f}",
+            f"{scale}_high": f"{high / unit:.4f}",
+        }
+        for item, at, low, high in zip(found.items, found.strength, found.low, found.high, strict=True)
+    }
+    none = dict.fromkeys((scale, f"{scale}_low", f"{scale}_high"), "")
+    clips = (replace(clip, extras={**clip.extras, **places.get(clip.clip_id, none)}) for clip in read)
+    manifests.write_manifest(read.with_clips(clips), output.path)
+    names = ("worker", "comparisons", "reliability", "low", "high", "random")
+    each_worker = zip(
+        found.workers, found.judged.tolist(), found.reliability.tolist(), found.reliability_low.tolist(),
+        found.reliability_high.tolist(), np.isin(found.workers, found.random).tolist(), strict=True,
+    )  # fmt: skip
+    workers: list[dict[str, Any]] = [dict(zip(names, worker, strict=True)) for worker in each_worker]
+    document = {
+        "manifest": str(output.path),
+        "clips": len(places),
+        "logits_at_1": float(unit),
+        "workers": workers,
+    }
+
+    def shown() -> str:
+        rows = [
+            [
+                each["worker"],
+                f"{each['comparisons']:,}",
+                f"{each['reliability']:.2f} [{each['low']:.2f}, {each['high']:.2f}]",
+                "at random" * each["random"],
+            ]
+            for each in sorted(workers, key=lambda each: each["reliability"])
+        ]
+        heads = ["worker", "comparisons", "reliability", ""]
+        return (
+            f"{table(rows, heads, right=[1])}\n\n{output.path}: {len(places):,} of {len(read):,} clips ranked"
+        )
+
+    output.show(document, shown)
+
+
+def _comparisons(path: Path, known: set[str]) -> list[tuple[str, str, str]]:
+    """Read (worker, chosen, other) of each row."""
+    found, problems = [], manifests.Problems(path)
+    for row in manifests.read_table(path, COLUMNS).rows:
+        if row.is_empty:
+            continue
+        worker, left, right, chosen = (row.cells[name].strip() for name in COLUMNS)
+        for column, name in (("left", left), ("right", right)):
+            if name not in known:
+                problems.add(row.line, f"{name!r:.60} is no clip of the manifest", column)
+        if chosen not in {left, right}:
+            problems.add(row.line, f"{chosen!r:.60} is neither left nor right", "chosen")
+        elif left == right:
+            problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
+        found.append((worker, chosen, left if chosen == right else right))
+    problems.refuse()
+    if not found:
+        raise ProtocolError(f"{path}: it has no comparison")
+    return found

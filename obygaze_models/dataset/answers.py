@@ -1,0 +1,57 @@
+"""Read what a machine answered about clips as probabilities of a target's positive class."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from obygaze_features.manifest import counted, read_answered
+from obygaze_models.dataset.dataset import Dataset
+from obygaze_models.errors import DatasetError
+
+if TYPE_CHECKING:
+    from obygaze_models.protocol.targets import Target
+
+UNTOLD = 0.5
+"""Of a clip without an answer."""
+
+
+def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, list[str]]:
+    """Add a machine's answers to a dataset's clips, and say of which clips there are none.
+
+    Parameters
+    ----------
+    data : Dataset
+    path : Path
+        Answers to `obygaze codebook questions`, as `manifest import spans --as answers` reads them.
+    target : Target
+        Of two classes: a concept, or levels, of which the probability of the positive ones is taken beside
+        that of the negative ones.
+
+    Raises
+    ------
+    DatasetError
+        The target is of ordered levels, or no clip has an answer to what is asked.
+    ManifestError
+        The file holds no answers, or a level or concept is not in the codebook.
+    """
+    if target.kind == "ordinal":
+        raise DatasetError("--answers is for two classes, and ordered levels are asked for")
+    book, known = data.codebook, np.full(len(data), np.nan)
+    for each in read_answered(path):
+        row = data.row_of.get(each.cells.get("clip_id", ""))
+        if row is None or each.why:
+            continue
+        if target.concept:
+            found = {book.concept_spelled(name): p for name, p in each.concepts.items()}
+            known[row] = found.get(target.concept, np.nan)
+            continue
+        levels = {book.level_spelled(name): p for name, p in each.levels.items()}
+        negative, positive = (sum(levels.get(name, 0.0) for name in side) for side in target.classes)
+        known[row] = positive / (negative + positive) if negative + positive else np.nan
+    without = int(np.isnan(known).sum())
+    if without == len(data):
+        raise DatasetError(f"{path}: it answers {target.title} of no clip of the evaluation")
+    said = [f"{path.name}: {counted(without, 'clip')} of {len(data):,} without an answer"] if without else []
+    return replace(data, answers=np.where(np.isnan(known), UNTOLD, known)[:, None]), said

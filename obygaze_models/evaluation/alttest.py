@@ -1,0 +1,241 @@
+"""Test whether a machine may stand in for an annotator (Calderon, Reichart & Dror, ACL 2025: the alt-test).
+
+Each annotator is left out in turn, and the machine is compared with them by agreement with the others.
+Clips of a film are alike, so films are the units of our test; the published one, whose units are clips,
+stands beside. On two unequal classes plain agreement is lax: whoever always says no agrees with most. In
+balanced agreement each class of another annotator's calls weighs the same.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from obygaze_models.errors import ProtocolError
+
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Form = Literal["clips", "films", "balanced"]
+
+FORMS: Final[dict[Form, str]] = {
+    "clips": "agreement, clips as units (published)",
+    "films": "agreement, films as units",
+    "balanced": "balanced agreement, films as units",
+}
+MARGINS: Final = (0.0, 0.05, 0.1, 0.15, 0.2)
+"""Epsilon: by how much a machine may be below an annotator; published for experts .2, for crowds .1."""
+DECIDES: Final[tuple[Form, float]] = ("balanced", 0.1)
+"""What the answer goes by."""
+PASSES: Final = 0.5
+"""Least share of annotators that a machine is as good as."""
+LEVEL: Final = 0.05
+FEWEST: Final = 30
+"""Clips that an annotator shares with another and with the machine, as published."""
+UNKNOWN: Final = -1
+KNOW_NOTHING: Final = ("constant", "shuffled")
+SHUFFLES: Final = 20
+"""Orders of a machine's answers that are tried: one alone passes or not by chance."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a machine does against annotators.
+
+    Attributes
+    ----------
+    name : str
+        The machine; ``constant`` always says what annotators say most often, ``shuffled`` has the machine's
+        own answers in another order within films.
+    advantage : float
+        Average advantage probability: of agreeing with the others at least as well as the one left out.
+    found : dict
+        Form -> how far the machine is below each annotator left out, its standard error and the error's
+        degrees of freedom, [3, J].
+    """
+
+    name: str
+    advantage: float
+    found: dict[Form, Floats]
+
+    def below(self, form: Form) -> float:
+        """Return how far the machine is below annotators, on average."""
+        return float(self.found[form][0].mean())
+
+    def p(self, form: Form, margin: float) -> Floats:
+        """Return p of each annotator left out [J], of a machine that is the margin below them or more."""
+        below, error, freedom = self.found[form]
+        gap = below - margin
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p: Floats = np.where(error > 0, stdtr(freedom, gap / error), (gap >= 0).astype(np.float64))
+        return p
+
+    def winning_rate(self, form: Form, margin: float) -> float:
+        """Return the share of annotators that the machine is as good as, false discoveries held at .05."""
+        return float(rejected(self.p(form, margin), LEVEL).mean())
+
+    @property
+    def passes(self) -> bool:
+        """Whether it does by films, balanced, at a margin of .1."""
+        return self.winning_rate(*DECIDES) >= PASSES
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """What is known of one machine.
+
+    Attributes
+    ----------
+    standings : tuple of Standing
+        The machine's, and those of `KNOW_NOTHING`, whose shuffle is the first one.
+    annotators : dict of str to int
+        Who was left out in turn -> clips compared.
+    films : int
+    shuffles : float
+        Share of `SHUFFLES` that pass.
+    """
+
+    standings: tuple[Standing, ...]
+    annotators: dict[str, int]
+    films: int
+    shuffles: float
+
+    @property
+    def answer(self) -> str:
+        """Say whether the machine may stand in."""
+        machine, *others = self.standings
+        if not machine.passes:
+            return "not shown that it may stand in"
+        if self.shuffles > 0 or any(other.passes for other in others):
+            return "these annotators agree too little to tell"
+        return "may stand in"
+
+
+def alt_test(
+    machine: Codes,
+    annotators: Mapping[str, Codes],
+    films: NDArray[np.str_] | Codes,
+    name: str = "",
+    seed: int = 0,
+) -> Alternative:
+    """Compare a machine with annotators.
+
+    Parameters
+    ----------
+    machine : ndarray of int, shape [N]
+        Its label of each clip; `UNKNOWN` where it has none.
+    annotators : mapping of str to ndarray of int, shape [N]
+        Theirs.
+    films : ndarray, shape [N]
+        The film of each clip.
+    name : str
+        The machine's.
+    seed : int
+        Of the shuffle.
+
+    Raises
+    ------
+    ProtocolError
+        Fewer than two annotators share `FEWEST` clips with the machine.
+    """
+    humans = np.stack([*annotators.values()])
+    kept = (machine != UNKNOWN) & ((humans != UNKNOWN).sum(axis=0) > 1)
+    n = dict(zip(annotators, ((humans != UNKNOWN) & kept).sum(axis=1).tolist(), strict=True))
+    compared = [place for place, shared in enumerate(n.values()) if shared >= FEWEST]
+    if len(compared) < 2:
+        told = ", ".join(f"{who} {count}" for who, count in n.items())
+        raise ProtocolError(
+            f"{name or 'a machine'} is compared with two annotators or more who each judged {FEWEST} clips "
+            f"that it and another one judged too: there are {told or 'none'}"
+        )
+    humans, machine = humans[:, kept], machine[kept]
+    _, film = np.unique(films[kept], return_inverse=True)
+    known = humans[humans != UNKNOWN]
+    constant = np.full_like(machine, np.bincount(known).argmax())
+    shuffled = _shuffles(machine, film, np.random.default_rng(seed))
+    first = next(shuffled)
+    rows = {name: machine, **dict(zip(KNOW_NOTHING, (constant, first), strict=True))}
+    standings = tuple(_standing(who, codes, humans, film, compared) for who, codes in rows.items())
+    passing = float(standings[2].passes)
+    for row in shuffled if standings[0].passes else ():
+        passing += _standing("", row, humans, film, compared, forms=DECIDES[:1]).passes
+    people = {who: n[who] for who in np.array([*n])[compared].tolist()}
+    return Alternative(standings, people, int(film.max()) + 1, passing / SHUFFLES)
+
+
+def _shuffles(machine: Codes, film: Codes, rng: np.random.Generator) -> Iterator[Codes]:
+    """Yield a machine's answers in other orders within films."""
+    places = np.argsort(film, kind="stable")
+    for _ in range(SHUFFLES):
+        row = np.empty_like(machine)
+        row[places] = machine[np.lexsort((rng.random(len(film)), film))]
+        yield row
+
+
+def _compared(machine: Codes, humans: Codes, film: Codes, place: int) -> dict[Form, tuple[Floats, Codes]]:
+    """Leave an annotator out: how far the machine is below them in each clip, and the clips' units."""
+    rows = humans[place] != UNKNOWN
+    plain, balanced = _below(humans[place, rows], machine[rows], np.delete(humans, place, axis=0)[:, rows])
+    return {
+        "clips": (plain, np.arange(len(plain))),
+        "films": (plain, film[rows]),
+        "balanced": (balanced, film[rows]),
+    }
+
+
+def _standing(
+    name: str,
+    machine: Codes,
+    humans: Codes,
+    film: Codes,
+    compared: Sequence[int],
+    *,
+    forms: Sequence[Form] = (*FORMS,),
+) -> Standing:
+    found = [_compared(machine, humans, film, place) for place in compared]
+    return Standing(
+        name,
+        float(np.mean([(each["clips"][0] <= 0).mean() for each in found])),
+        {form: np.array([_mean_and_error(*each[form]) for each in found]).T for form in forms},
+    )
+
+
+def _below(own: Codes, machine: Codes, others: Codes) -> tuple[Floats, Floats]:
+    """Say of each clip [N] how far the machine is below an annotator by agreement with the others [K, N].
+
+    Plain: 1, 0 or -1 as the annotator, both or the machine agree with more of them. Balanced: the difference
+    of agreements, each other annotator's classes weighing the same.
+    """
+    known = others != UNKNOWN
+    difference = (others == own).astype(np.int64) - (others == machine)
+    difference[~known] = 0
+    weights = np.zeros(others.shape)
+    for row, calls in zip(weights, others, strict=True):
+        there = calls != UNKNOWN
+        counts = np.bincount(calls[there])
+        row[there] = there.sum() / max((counts > 0).sum(), 1) / counts[calls[there]]
+    share = known.sum(axis=0)
+    return np.sign(difference.sum(axis=0)).astype(np.float64), (weights * difference).sum(axis=0) / share
+
+
+def _mean_and_error(below: Floats, units: Codes) -> tuple[float, float, int]:
+    """Return a mean, its error and degrees of freedom: units are clusters, residuals go by their leverage."""
+    mean = float(below.mean())
+    sizes = np.bincount(units)
+    sums, sizes = np.bincount(units, below - mean)[sizes > 0], sizes[sizes > 0]
+    n, m = len(below), len(sizes)
+    if m < 2:
+        return mean, np.inf, 1
+    return mean, float(np.sqrt(np.sum((sums / (1 - sizes / n)) ** 2) * (m - 1) / m)) / n, m - 1
+
+
+def rejected(p: Floats, level: float) -> NDArray[np.bool_]:
+    """Mark the hypotheses [J] that Benjamini & Yekutieli (2001) reject at a level, however they depend."""
+    ranks = np.arange(1, len(p) + 1)
+    order = np.argsort(p)
+    passing = np.flatnonzero(p[order] <= ranks / len(p) * level / np.sum(1 / ranks))
+    found = np.zeros(len(p), bool)
+    found[order[: passing[-1] + 1 if len(passing) else 0]] = True
+    return found

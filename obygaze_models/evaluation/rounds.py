@@ -1,0 +1,108 @@
+"""Follow a round of annotation: what is done, and who drifts."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.manifest import ORDER, Manifest, merge_annotators, project
+from obygaze_features.manifest.agreement import distances
+from obygaze_models.errors import ProtocolError
+from obygaze_models.evaluation.drift import Drift, drift
+from obygaze_models.protocol.targets import NOT_ASKED, Labels, Target, experts_of, find_target
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one annotator is.
+
+    Attributes
+    ----------
+    films, done : list of str
+        Assigned, in their order, and annotated.
+    clips, clips_done : int
+    alone, against : Drift
+        Of their calls, and of their calls less the others' mean on the same clips.
+    """
+
+    films: list[str]
+    done: list[str]
+    clips: int
+    clips_done: int
+    alone: Drift
+    against: Drift
+
+    @property
+    def to_do(self) -> list[str]:
+        """Films that are not annotated yet, in their order."""
+        return [film for film in self.films if film not in self.done]
+
+
+def round_progress(planned: Manifest, annotated: Manifest, task: str | None = None) -> dict[str, Progress]:
+    """Compare a round with what was annotated.
+
+    Parameters
+    ----------
+    planned : Manifest
+        As `obygaze_features.manifest.assign` makes it.
+    annotated : Manifest
+        Rows of annotators: of the round's clips, or free segments, which are projected onto them.
+    task : str, optional
+        What a call is, by name (`find_target`); by default a level's place, the lowest 0 and the highest 1.
+
+    Returns
+    -------
+    dict of str to Progress
+        By annotator, those of the round alone.
+
+    Raises
+    ------
+    ProtocolError
+        The first manifest has no column `order`.
+    """
+    if not planned.clips or ORDER not in planned.clips[0].extras:
+        raise ProtocolError(f"the round has no column {ORDER}: make it with 'obygaze manifest assign'")
+    bare = planned.with_clips(replace(clip, extras={}) for clip in planned)
+    clips = merge_annotators(bare)
+    labelled = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
+    done = {(clip.annotator, clip.movie) for clip in labelled}
+    if not {clip.clip_id for clip in labelled} <= {clip.clip_id for clip in clips}:
+        labelled = project(labelled, clips, per_annotator=True).manifest
+    by_expert = experts_of(labelled, clips) if done else {}
+    target = None if task is None else find_target(task, annotated.codebook)
+    calls = {name: _calls(labels, target, annotated) for name, labels in by_expert.items()}
+    movies = np.array([clip.movie for clip in clips])
+    found = {}
+    for name in dict.fromkeys(clip.annotator for clip in planned):
+        rows = [clip for clip in planned if clip.annotator == name]
+        order = {clip.movie: int(clip.extras[ORDER]) for clip in rows}
+        films = sorted(order, key=lambda film: order[film])
+        own = calls.get(name, np.full(len(clips), np.nan))
+        others = np.array([each for who, each in calls.items() if who != name]).reshape(-1, len(clips))
+        judged = np.isfinite(others)
+        n = judged.sum(axis=0)
+        with_others = np.where(
+            n > 0, own - np.where(judged, others, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan
+        )
+        alone, against = (
+            drift(
+                [values[(movies == film) & np.isfinite(values)] for film in films], [order[f] for f in films]
+            )
+            for values in (own, with_others)
+        )
+        finished = [film for film in films if (name, film) in done]
+        n_done = sum(clip.movie in finished for clip in rows)
+        found[name] = Progress(films, finished, len(rows), n_done, alone, against)
+    return found
+
+
+def _calls(labels: Labels, target: Target | None, manifest: Manifest) -> Floats:
+    """Read an annotator's calls [N]; NaN where there is none."""
+    if target is not None:
+        codes = target.of(labels).astype(np.float64)
+        return np.where(codes == NOT_ASKED, np.nan, codes)
+    names = manifest.codebook.level_names
+    place = dict(zip(names, distances(manifest.codebook)[0].tolist(), strict=True))
+    return np.array([place.get(level, np.nan) for level in labels.levels.tolist()])

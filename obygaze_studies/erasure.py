@@ -1,0 +1,215 @@
+"""Erase an attribute from embeddings (LEACE: Belrose et al., NeurIPS 2023), and measure what that does.
+
+x -> x - W+ P W (x - mean), W the whitening of the features, P the projection on the directions of their
+whitened covariance with the attribute: no linear model tells the attribute from what is left, and nothing
+that does so moves the features less. That is exact for the items it is fitted on; of others some is left.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from obygaze_models.models import RidgeLogistic
+from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
+from obygaze_studies.audit_common.findings import Finding, audited, write_rows
+from obygaze_studies.audit_common.inputs import Row
+from obygaze_studies.eat import associations, effect
+from obygaze_studies.eat_stimuli import EatTest, select, texts_of
+from obygaze_studies.errors import AuditError
+
+Floats = NDArray[np.float64]
+
+FITTED = 2 / 3
+"""Share of the films that an eraser is fitted on."""
+TOLD = 1e-9
+"""Whitened covariance with an attribute that is rounding."""
+ROUNDS = 6
+"""Of erasing, and scaling to length 1."""
+RANK = 1e-10
+"""Variance of a direction of features, of the largest, below which there is nothing to whiten."""
+
+
+@dataclass(frozen=True, eq=False)
+class Eraser:
+    """What takes an attribute out of features: x - (x - mean) taken.
+
+    Attributes
+    ----------
+    mean : ndarray, shape [D]
+    taken : ndarray, shape [D, D]
+    """
+
+    mean: Floats
+    taken: Floats
+
+    def __call__(self, X: Floats) -> Floats:
+        """Erase the attribute from features [N, D]."""
+        erased: Floats = X - (X - self.mean) @ self.taken
+        return erased
+
+
+def leace(X: Floats, attribute: Sequence[str]) -> Eraser:
+    """Fit an eraser of an attribute of two values or more on features X [N, D]."""
+    mean, named = X.mean(axis=0), np.array(attribute)
+    own = np.stack([named == value for value in np.unique(named)], axis=1).astype(np.float64)
+    centred = X - mean
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
+    kept = values > RANK * max(float(values.max()), 0.0)
+    roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
+    whitened = (vectors / roots).T @ (centred.T @ (own - own.mean(axis=0)) / len(X))
+    directions, sizes, _ = np.linalg.svd(whitened, full_matrices=False)
+    directions = directions[:, sizes > TOLD]  # of indicators: a half at most
+    return Eraser(mean, (vectors / roots) @ directions @ (directions.T * roots) @ vectors.T)
+
+
+def _erased(X: Floats, attribute: Sequence[str], inside: NDArray[np.bool_]) -> Floats:
+    """Erase an attribute from unit vectors [N, D], by some of them, so that cosines do not tell it either.
+
+    Scaled to length 1 again the vectors have a little of it, less each time; the last time they are left.
+    """
+    for _ in range(ROUNDS):
+        X = unit(leace(X[inside], attribute)(X))
+    return leace(X[inside], attribute)(X)
+
+
+@audited("erase")
+def audit_erase(
+    images: Embeddings,
+    items: Mapping[str, Row],
+    *,
+    attribute: str,
+    films: str,
+    task: str | None = None,
+    texts: Embeddings | None = None,
+    text_ids: Mapping[str, str] | None = None,
+    tests: Sequence[EatTest] = (),
+    erased: Path | None = None,
+    seed: int = 0,
+) -> Finding:
+    """Fit an eraser on some films; compare probes, tests and a task before and after, there and elsewhere.
+
+    Parameters
+    ----------
+    images
+        Embeddings of the items.
+    items
+        Item id -> columns.
+    attribute, films, task
+        Columns: what is erased, two values; which film an item is of; what must stay, two values.
+    texts, text_ids, tests
+        Embedding association tests, the texts of their attributes, and the texts' ids.
+    erased
+        CSV file to write the erased embeddings of all items to.
+    seed
+        Of the films' draw.
+    """
+    ids = [name for name in items if name in images.rows]
+    for column in (attribute, films, *([task] if task else [])):
+        if any(column not in items[name] for name in ids):
+            raise AuditError(f"the table of items has no column {column}")
+    X, film = unit(images.take(ids, "items")), np.array([items[name][films] for name in ids])
+    names = np.unique(film)
+    if len(names) < 3:
+        raise AuditError(f"column {films}: {len(names)} films; at least 3 are needed, to fit on two of three")
+    fitted_on = np.random.default_rng(seed).permutation(names)[: max(1, int(len(names) * FITTED))]
+    inside = np.isin(film, fitted_on)
+    after = _erased(X, [items[name][attribute] for name in np.array(ids)[inside]], inside)
+    rows = []
+    for column, what in ((attribute, "attribute"), *([(task, "task")] if task else [])):
+        y = _two(column, [items[name][column] for name in ids])
+        probes = {when: _probe(own, y, inside) for when, own in (("before", X), ("after", after))}
+        rows.append({"measure": f"probe of {column}", "of": what} | _both(probes))
+    if texts is not None:
+        check_same_space(images, texts)
+        told = texts, texts.text_ids(text_ids)
+        both = {"before": X, "after": after}.items()
+        rows += [
+            {"measure": f"d of {test.name}", "of": "test"}
+            | _both({when: _effect(test, own, (ids, items, inside), told) for when, own in both})
+            for test in tests
+        ]
+    remarks = []
+    if erased is not None:
+        header = ("clip_id", *(f"f{k}" for k in range(X.shape[1])))
+        lines = (
+            [name, *map(repr, row)] for name, row in zip(ids, after.astype(np.float32).tolist(), strict=True)
+        )
+        remarks.append(write_rows([header, *lines], erased, "erased embeddings", force=False))
+    said = {
+        "attribute": attribute,
+        **rows[0],
+        "fitted": len(fitted_on),
+        "others": len(names) - len(fitted_on),
+    }
+    record = {
+        "attribute": attribute,
+        "films": films,
+        "fitted_on": fitted_on.tolist(),
+        "store": images.fingerprint,
+    }
+    return Finding(rows=rows, said=said, record=record, remarks=remarks)
+
+
+def prepare(
+    texts: Embeddings | None = None, text_items: Mapping[str, str] | None = None, tests: Any = (), **how: Any
+) -> dict[str, Any]:
+    """Read no tests where there are no texts: what `audit_erase` takes."""
+    return how | {"texts": texts, "text_ids": text_items, "tests": tests if texts is not None else ()}
+
+
+def _two(column: str, values: Sequence[str]) -> NDArray[np.int64]:
+    """Return which of its two values a column has [N]."""
+    names, codes = np.unique(values, return_inverse=True)
+    if len(names) != 2:
+        raise AuditError(f"column {column}: two values were expected, found {', '.join(names[:5].tolist())}")
+    return codes.astype(np.int64)
+
+
+def _probe(X: Floats, y: NDArray[np.int64], inside: NDArray[np.bool_]) -> tuple[float, float]:
+    """Balanced accuracy of a linear probe fitted on some items: on these, and on the others."""
+    if any(len(np.unique(y[side])) < 2 for side in (inside, ~inside)):
+        return np.nan, np.nan
+    probe = make_pipeline(StandardScaler(), RidgeLogistic(C=0.1))  # nothing is cut, so that it is linear
+    called = probe.fit(X[inside], y[inside]).predict(X)
+    found = [np.mean([(called[side & (y == k)] == k).mean() for k in (0, 1)]) for side in (inside, ~inside)]
+    return float(found[0]), float(found[1])
+
+
+def _effect(
+    test: EatTest,
+    X: Floats,
+    chosen: tuple[Sequence[str], Mapping[str, Row], NDArray[np.bool_]],
+    told: tuple[Embeddings, Mapping[str, str]],
+) -> tuple[float, float]:
+    """Effect size d of a test on the items that an eraser was fitted on, and on the others."""
+    (ids, items, inside), (texts, text_ids) = chosen, told
+    place = {name: row for row, name in enumerate(ids)}
+    sides = [
+        [place[name] for name in select(targets, items, test.name) if name in place]
+        for targets in (test.x, test.y)
+    ]
+    a, b = (
+        texts.take([text_ids[text] for text in texts_of(each, "code")], f"test {test.name}")
+        for each in (test.a, test.b)
+    )
+    found = []
+    for part in (inside, ~inside):
+        x, y = ([row for row in side if part[row]] for side in sides)
+        found.append(effect(associations(X[x], X[y], a, b)).d if x and y and len(x) + len(y) > 2 else np.nan)
+    return found[0], found[1]
+
+
+def _both(found: Mapping[str, tuple[float, float]]) -> dict[str, float | None]:
+    """Name the values of before and after, on films fitted and on others; None where there is none."""
+    named = {
+        f"{when}_{where}": value
+        for when, values in found.items()
+        for where, value in zip(("fitted", "others"), values, strict=True)
+    }
+    return {name: None if np.isnan(value) else value for name, value in named.items()}

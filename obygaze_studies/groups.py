@@ -1,0 +1,168 @@
+"""Estimate the mean of every cell of crossed attributes, small ones drawn to what attributes add up to.
+
+A cell's mean is normal around its true one, and true means are normal around a sum of the attributes' effects
+(Fay and Herriot, JASA 1979). Their spread around the sum is unknown, and is averaged over: cells of a few
+items are drawn to the sum as far as the other cells keep to it, and their intervals say so.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, logit, ndtr
+
+from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
+from obygaze_studies.audit_common.inputs import Row
+from obygaze_studies.errors import AuditError
+
+Floats = NDArray[np.float64]
+
+ENDS = (0.025, 0.975)
+GRID = 60
+"""Spreads of cells around the sum that are averaged over."""
+ROUNDS = 8
+LEAST = 0.002
+"""A share beyond which logits are not followed."""
+
+
+def shrunken(means: Floats, variances: Floats, design: Floats) -> tuple[Floats, Floats, Floats]:
+    """Estimate cells' true means.
+
+    Parameters
+    ----------
+    means, variances : ndarray, shape [C]
+        Of each cell, and of its mean.
+    design : ndarray, shape [C, K]
+        What effects a cell has.
+
+    Returns
+    -------
+    Estimates, and ends of 95 % intervals, [C] each.
+    """
+    widest = 3 * float(np.sqrt(means.var() + variances.mean())) + 1e-12
+    spreads = np.linspace(0.0, widest, GRID)
+    weights, centres, errors = [], [], []
+    for spread in spreads:
+        precision = 1 / (variances + spread**2)
+        information = design.T @ (precision[:, None] * design)
+        inverse = np.linalg.pinv(information)
+        effects = inverse @ (design.T @ (precision * means))
+        rest = means - design @ effects
+        _, size = np.linalg.slogdet(information + 1e-12 * np.eye(len(information)))
+        weights.append(0.5 * (np.log(precision).sum() - size - precision @ rest**2))
+        own = spread**2 * precision
+        centres.append(own * means + (1 - own) * (design @ effects))
+        of_effects = np.einsum("ck,kl,cl->c", design, inverse, design)
+        errors.append(own * variances + (1 - own) ** 2 * of_effects)
+    prior = 1 / (spreads + float(np.sqrt(np.median(variances))))  # small ones are as likely as large ones
+    share = prior * np.exp(np.array(weights) - max(weights))
+    share /= share.sum()
+    centre, error = np.array(centres), np.sqrt(np.array(errors)) + 1e-12
+    ends = [
+        [_quantile(share, centre[:, cell], error[:, cell], at) for cell in range(len(means))] for at in ENDS
+    ]
+    return share @ centre, np.array(ends[0]), np.array(ends[1])
+
+
+def _quantile(share: Floats, centre: Floats, error: Floats, at: float) -> float:
+    """Find a quantile of a mixture of normals."""
+    low, high = float((centre - 6 * error).min()), float((centre + 6 * error).max())
+    found: float = brentq(lambda x: float(share @ ndtr((x - centre) / error)) - at, low, high)
+    return found
+
+
+def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """Estimate the mean of a number, or the share of ones, in each cell that has items.
+
+    Parameters
+    ----------
+    y : ndarray, shape [N]
+    attributes : sequence of sequence of str, each of length N
+
+    Returns
+    -------
+    A row for each cell: the values of its attributes, `n`, `mean`, `estimate`, `low`, `high`.
+    """
+    named = [np.unique(np.array(values), return_inverse=True) for values in attributes]
+    cells, place, n = np.unique(
+        np.stack([codes for _, codes in named], axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    means = np.bincount(place.ravel(), y) / n
+    design = np.column_stack(
+        [
+            np.ones(len(cells)),
+            *(cells[:, k] == code for k, (names, _) in enumerate(named) for code in range(1, len(names))),
+        ]
+    ).astype(np.float64)
+    is_share = bool(np.isin(y, (0.0, 1.0)).all())
+    if is_share:
+        # Around what is estimated so far, a logit's working value is normal (as in iterated least squares).
+        odds = logit((n * means + y.mean()) / (n + 1)) if 0 < y.mean() < 1 else np.zeros(len(n))
+        least = max(LEAST, 0.5 / (len(y) + 1))
+        for _ in range(ROUNDS):
+            p = np.clip(expit(odds), least, 1 - least)
+            spread = p * (1 - p)
+            odds, low, high = shrunken(logit(p) + (means - p) / spread, 1 / (n * spread), design)
+        estimate, low, high = expit(odds), expit(low), expit(high)
+    else:
+        within = float(((y - means[place.ravel()]) ** 2).sum()) / max(len(y) - len(cells), 1)
+        estimate, low, high = shrunken(means, max(within, 1e-12) / n, design)
+    return [
+        {
+            "cell": tuple(str(names[code]) for (names, _), code in zip(named, cell, strict=True)),
+            "n": int(n[row]), "mean": float(means[row]), "estimate": float(estimate[row]),
+            "low": float(low[row]), "high": float(high[row]),
+        }
+        for row, cell in enumerate(cells.tolist())
+    ]  # fmt: skip
+
+
+@audited("groups")
+def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -> Finding:
+    """Estimate the mean of a column in every cell of crossed attributes.
+
+    Parameters
+    ----------
+    items
+        Item id -> columns; of items with an empty cell in one of these nothing is known.
+    outcome, by
+        A column of numbers, 0 and 1 for a share; and columns of attributes, any number of them.
+    """
+    for column in (outcome, *by):
+        if any(column not in row for row in items.values()):
+            raise AuditError(f"the table of items has no column {column}")
+    known = {
+        name: row for name, row in items.items() if all(row[column].strip() for column in (outcome, *by))
+    }
+    if not known:
+        raise AuditError(f"no item has a cell in each of {', '.join((outcome, *by))}")
+    values = [_number(name, row[outcome], outcome) for name, row in known.items()]
+    rows = estimate_cells(np.array(values), [[row[column] for row in known.values()] for column in by])
+    shown = [
+        {**row, "cell": " ".join(row["cell"]), **dict(zip(by, row["cell"], strict=True))} for row in rows
+    ]
+    least, most = (chosen(shown, key=lambda row: row["estimate"]) for chosen in (min, max))
+    labels = [f"{row['cell']} (n = {row['n']:,})" for row in shown]
+    series = {"estimate": [row["estimate"] for row in shown], "mean": [row["mean"] for row in shown]}
+    return Finding(
+        rows=shown,
+        said={"least": least["cell"], "most": most["cell"], "n_cells": len(shown), "n_items": len(known)},
+        record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(known)},
+        remarks=[f"{len(items) - len(known)} items without {outcome} or an attribute left out"]
+        if len(known) < len(items)
+        else [],
+        draw=drawn_by("draw_bars", labels=labels, series=series, axis=outcome),
+    )
+
+
+def _number(name: str, cell: str, column: str) -> float:
+    """Read a cell as a finite number."""
+    try:
+        value = float(cell)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise AuditError(f"column {column} of {name}: {cell!r:.40} is no number")
+    return value

@@ -1,0 +1,52 @@
+"""Rankings by pairs: planted strengths are found, and workers who toss coins are named."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from obygaze_models.errors import ProtocolError
+from obygaze_models.evaluation.ranking import _polya_gamma, rank_items
+
+
+def comparisons(seed, n=40, per_item=20, workers=9, tosses=3):
+    rng = np.random.default_rng(seed)
+    truth = 3 * rng.normal(size=n)
+    said = []
+    for _ in range(per_item):
+        for left, right in rng.permutation(n).reshape(-1, 2):
+            who = rng.integers(workers)
+            p = 0.5 if who < tosses else 1 / (1 + np.exp(truth[right] - truth[left]))
+            a, b = (left, right) if rng.random() < p else (right, left)
+            said.append((f"w{who}", f"i{a:02}", f"i{b:02}"))
+    return said, truth
+
+
+def test_the_order_of_items_and_the_workers_who_toss_coins_are_found():
+    said, truth = comparisons(0)
+    found = rank_items(said, draws=300)
+    assert found.items == tuple(f"i{k:02}" for k in range(40))
+    assert spearmanr(found.strength, truth).statistic > 0.9
+    assert found.random == ("w0", "w1", "w2")
+    assert found.reliability[3:].min() > 0.8
+    assert found.strength.mean() == pytest.approx(0, abs=1e-9)
+    centred = truth - truth.mean()
+    assert np.mean((found.low <= centred) & (centred <= found.high)) > 0.85
+    again = rank_items(said, draws=300)
+    assert np.array_equal(found.strength, again.strength)
+
+
+def test_polya_gamma_variables_have_their_moments():
+    rng = np.random.default_rng(0)
+    for c in (0.0, 1.0, 6.0):
+        drawn = _polya_gamma(np.full(200_000, c), rng)
+        mean = np.tanh(c / 2) / (2 * c) if c else 0.25
+        variance = (np.sinh(c) - c) / (4 * c**3 * np.cosh(c / 2) ** 2) if c else 1 / 24
+        assert drawn.mean() == pytest.approx(mean, rel=0.01)
+        assert drawn.var() == pytest.approx(variance, rel=0.02)
+
+
+def test_what_cannot_be_ranked_is_refused():
+    with pytest.raises(ProtocolError, match="a is compared with itself"):
+        rank_items([("w", "a", "a")])
+    with pytest.raises(ProtocolError, match="a and c are in parts"):
+        rank_items([("w", "a", "b"), ("w", "c", "d")])

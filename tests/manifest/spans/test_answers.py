@@ -1,0 +1,117 @@
+"""A machine's answers to the questions of a codebook become an annotator's labels; nothing is guessed."""
+
+import json
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import (
+    Clip,
+    Manifest,
+    builtin_codebook,
+    codebook_questions,
+    import_spans,
+    read_manifest,
+    write_manifest,
+)
+from tests.command import obygaze
+
+BOOK = builtin_codebook("obygaze12")
+ALL_NO = dict.fromkeys(codebook_questions(BOOK), "no") | {"level:EN": "yes"}
+
+
+def lines(path, *answers, **more):
+    said = [
+        {
+            "clip_id": f"c{k}",
+            "movie": "m",
+            "start_s": 4 * k,
+            "end_s": 4 * k + 4,
+            "model": "tiny",
+            **more,
+            **each,
+        }
+        for k, each in enumerate(answers)
+    ]
+    path.write_text("".join(json.dumps(each) + "\n" for each in said), "utf-8")
+    return path
+
+
+def test_a_question_for_each_level_and_concept_by_what_it_means():
+    asked = codebook_questions(BOOK)
+    assert list(asked) == [
+        *(f"level:{name}" for name in BOOK.level_names),
+        *(f"concept:{name}" for name in BOOK.concept_names),
+    ]
+    for name, means in BOOK.means.items():
+        assert any(
+            means in asked[f"{kind}:{name}"] for kind in ("level", "concept") if f"{kind}:{name}" in asked
+        )
+
+
+def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    clips = [Clip(f"c{k}", "m", "m.mp4", 4 * k, 4 * k + 4, "S", ("Body",), "AB") for k in range(3)]
+    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "people.csv")
+    assert obygaze("codebook", "questions", "people.csv", "--out", "asked.jsonl") == 0
+    asked = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text("utf-8").splitlines()]
+    assert len({each["prompt"] for each in asked}) == 1
+    for each in asked:
+        each["answers"] = ALL_NO | {"concept:Body": 0.9}
+        each.update(model="tiny", date="2026-11-25")
+        del each["questions"]
+    (tmp_path / "said.jsonl").write_text("".join(json.dumps(each) + "\n" for each in asked), "utf-8")
+    command = "manifest import spans people.csv said.jsonl --annotator vlm --out both.csv"
+    assert obygaze(*command.split()) == 0
+    both = read_manifest(tmp_path / "both.csv")
+    assert both.is_per_annotator
+    machine = [clip for clip in both if clip.annotator == "vlm"]
+    assert [(c.clip_id, c.video, c.level, c.concepts) for c in machine] == [
+        (f"c{k}", "m.mp4", "EN", ("Body",)) for k in range(3)
+    ]
+    assert machine[0].extras == {"model": "tiny", "prompt": asked[0]["prompt"], "answered_on": "2026-11-25"}
+    assert all(clip.extras["model"] == "" for clip in both if clip.annotator == "AB")
+
+
+@pytest.mark.parametrize(
+    "answer", ["I cannot help with that", "", None, 1.2, True, "yes, and no", [], "maybe"]
+)
+def test_a_refusal_leaves_the_clip_out_and_is_counted(tmp_path, answer):
+    good, bad = {"answers": ALL_NO}, {"answers": ALL_NO | {"concept:Look": answer}}
+    found = import_spans([lines(tmp_path / "a.jsonl", good, bad, good, bad)], tmp_path)
+    assert [clip.clip_id for clip in found.manifest] == ["c0", "c2"]
+    assert found.manifest.clips[0].annotator == "tiny"
+    assert "2 left out: concept:Look refused or unclear (the first: line 2)" in found.notices[0]
+
+
+def test_whole_files_have_no_times(tmp_path):
+    path = lines(
+        tmp_path / "a.jsonl", {"answers": ALL_NO | {"concept:Body": "yes"}}, start_s=None, end_s=None
+    )
+    (clip,) = import_spans([path], tmp_path).manifest
+    assert (clip.clip_id, clip.start_s, clip.end_s, clip.concepts) == ("c0", None, None, ("Body",))
+
+
+def test_a_level_may_be_named_or_have_probabilities(tmp_path):
+    said = [{"answers": {"level": "Sure"}}, {"answers": {"level": {"EN": 0.1, "S": 0.3}}}]
+    found = import_spans([lines(tmp_path / "a.jsonl", said[0])], tmp_path)
+    assert [clip.level for clip in found.manifest] == ["S"]
+    found = import_spans([lines(tmp_path / "a.jsonl", said[1])], tmp_path)
+    assert [clip.level for clip in found.manifest] == ["S"]
+
+
+def test_what_the_codebook_has_not_is_refused_or_kept_as_text(tmp_path):
+    path = lines(tmp_path / "a.jsonl", {"answers": {"level": "EN", "concept:Guns": "yes"}})
+    with pytest.raises(ManifestError, match=r"line 1: .*Guns"):
+        import_spans([path], tmp_path)
+    found = import_spans([lines(tmp_path / "a.jsonl", {"answers": {"level": "rather sure"}})], tmp_path)
+    assert (found.manifest.clips[0].level, found.manifest.clips[0].extras["text"]) == (None, "rather sure")
+    with pytest.raises(ManifestError, match="no line has answers"):
+        import_spans([lines(tmp_path / "a.jsonl", {"answers": {}})], tmp_path)
+
+
+def test_a_clip_that_is_answered_twice_counts_once(tmp_path):
+    said = {"answers": ALL_NO, "clip_id": "c"}
+    found = import_spans([lines(tmp_path / "a.jsonl", said, said)], tmp_path)
+    assert len(found.manifest) == 1
+    assert "line 2: of a clip that was answered above" in found.notices[0]
