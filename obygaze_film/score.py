@@ -337,10 +337,9 @@ def _absent(model: Model, concept: str) -> float | None:
     bottleneck = model.estimator
     if not isinstance(bottleneck, ConceptBottleneck) or not hasattr(bottleneck.head_, "coef_"):
         return None
-    anywhere = np.zeros((1, bottleneck.n_features_in_))
-    part = bottleneck.contributions(anywhere)[1][0, model.concepts.index(concept)]
-    moved = bottleneck.intervene(anywhere, {concept: 0.05}) - bottleneck.decision_function(anywhere)
-    return float(part + moved[0])
+    column = model.concepts.index(concept)
+    value = np.quantile(bottleneck.train_values_[:, column], 0.05)
+    return float(bottleneck.head_.coef_[0, column] * (value - bottleneck.centre_[column]))
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> Rate:

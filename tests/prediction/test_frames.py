@@ -9,7 +9,7 @@ import pytest
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_film.score import traces_of
+from obygaze_film.score import score_film
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError, DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
@@ -28,7 +28,8 @@ def store_of(folder, X, movies, *, name="films", n_frames=N_FRAMES):
     ids = [f"film{movie}-c{clip:03}" for clip, movie in enumerate(movies)]
     groups = {"toy": {"pooled": X.mean(axis=1), "frames": X}}
     movie_of = dict(zip(ids, (f"film{movie}" for movie in movies), strict=True))
-    return open_store(seal_arrays(folder / name, movie_of, groups, n_frames=n_frames)), ids
+    spans = {clip_id: (4.0 * place, 4.0 * place + 4) for place, clip_id in enumerate(ids)}
+    return open_store(seal_arrays(folder / name, movie_of, groups, n_frames=n_frames, spans=spans)), ids
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +98,12 @@ def test_concepts_in_time_are_kept_and_have_a_value_in_every_frame(kept, tmp_pat
     found = explain(model, [kept.new], table["clip_id"].iloc[0], {"Body": 0.95})
     assert list(found.frames[0]) == ["time_s", "Body_value", "Body_p"]
     assert lines(found, model)
-    steps = traces_of(model, "pcbm_time", kept.new, "film3", kept.new["toy"].clip_ids)
-    assert steps["Body_p"].notna().any()
-    bottleneck = load_model(kept.paths["pcbm_lr"])
-    assert traces_of(bottleneck, "pcbm_lr", kept.new, "film3", kept.new["toy"].clip_ids).empty
+    films = [score_film(kept.new, [kept.paths[name]], movie="film3") for name in ("pcbm_time", "pcbm_lr")]
+    assert films[0].frames["Body_p"].notna().any()
+    assert films[0].rows()["Body_contribution"].notna().any()
+    moved = model.intervene(one, {"Body": 0.05}) - model.intervene(one, {"Body": 0.5})
+    assert films[0].record.models[0].concepts[0].absent * moved[0] >= 0
+    assert films[1].frames.empty  # of a model of whole clips
 
 
 @pytest.mark.parametrize("name", ["mean_frames", "max_frames"])
