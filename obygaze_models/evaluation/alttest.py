@@ -140,7 +140,7 @@ def alt_test(
     ProtocolError
         Fewer than two annotators share `FEWEST` clips with the machine.
     """
-    humans = np.stack([*annotators.values()])
+    humans = np.array([*annotators.values()], dtype=np.int64).reshape(-1, len(machine))
     kept = (machine != UNKNOWN) & ((humans != UNKNOWN).sum(axis=0) > 1)
     n = dict(zip(annotators, ((humans != UNKNOWN) & kept).sum(axis=1).tolist(), strict=True))
     compared = [place for place, shared in enumerate(n.values()) if shared >= FEWEST]
