@@ -8,7 +8,7 @@ and the mean over all orders has a closed form, the distance averaged over the t
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Protocol
 
@@ -178,12 +178,21 @@ def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[s
     return pairs
 
 
-def is_aligned(manifest: Manifest) -> bool:
-    """Whether all annotators of a movie labelled the very same spans, so that nothing need be projected."""
+def one_id_a_span(manifest: Manifest) -> Manifest | None:
+    """Give all annotators' clips of a span one id, so that nothing need be projected.
+
+    None where the annotators of a movie labelled other spans.
+    """
     spans: dict[str, dict[str, set[object]]] = {}
+    ids: dict[object, str] = {}
+    clips = []
     for clip in manifest:
         spans.setdefault(clip.movie, {}).setdefault(clip.annotator, set()).add(_span(clip))
-    return all(len({frozenset(own) for own in annotated.values()}) == 1 for annotated in spans.values())
+        clips.append(replace(clip, clip_id=ids.setdefault((clip.movie, _span(clip)), clip.clip_id)))
+    if any(len({frozenset(own) for own in annotated.values()}) > 1 for annotated in spans.values()):
+        return None
+    is_once = len({(clip.clip_id, clip.annotator) for clip in clips}) == len(clips)
+    return manifest.with_clips(clips) if is_once and not manifest.is_per_annotator else manifest
 
 
 class HasValue(Protocol):

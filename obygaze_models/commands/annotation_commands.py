@@ -136,13 +136,12 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
 
 def projected(labels: manifests.Manifest, window: float | None) -> tuple[manifests.Manifest, dict[str, Any]]:
     """Project free segments of several annotators onto windows, and say how."""
-    from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, is_aligned
+    from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, one_id_a_span
     from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
 
-    if window is None and not is_aligned(labels):
-        window = DEFAULT_WINDOW_S
-    if window is None:
-        return labels, {"window_s": None, "threshold": None}
+    if window is None and (aligned := one_id_a_span(labels)) is not None:
+        return aligned, {"window_s": None, "threshold": None}
+    window = window or DEFAULT_WINDOW_S
     click.echo(f"projected onto windows of {window:g} s, threshold {DEFAULT_THRESHOLD:g}", err=True)
     made = manifests.project(labels, manifests.windows(labels, window), per_annotator=True)
     return made.manifest, {"window_s": window, "threshold": DEFAULT_THRESHOLD}

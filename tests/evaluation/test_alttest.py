@@ -90,11 +90,13 @@ def test_clips_that_one_annotator_or_no_machine_judged_do_not_count():
         alt_test(machine, {"h0": annotators["h0"]}, films)
 
 
-def test_a_machine_is_compared_with_people_alone(tmp_path):
+@pytest.mark.parametrize("name", ["c{k}", "{who}-c{k}"])
+def test_a_machine_is_compared_with_people_alone(tmp_path, name):
+    """Clips go together by their spans, also where each annotator has ids of their own."""
     machine, annotators, films = world(5, (0.8, 0.8), 0.8)
     calls = annotators | {"one": machine, "other": 1 - machine}
     clips = [
-        Clip(f"c{k}", f"f{films[k]:02}", "", k, k + 1, ("EN", "S")[own[k]], (), who,
+        Clip(name.format(k=k, who=who), f"f{films[k]:02}", "", k, k + 1, ("EN", "S")[own[k]], (), who,
              {"model": who if who in {"one", "other"} else ""})
         for who, own in calls.items()
         for k in range(len(films))

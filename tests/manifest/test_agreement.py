@@ -22,8 +22,8 @@ from obygaze_features.manifest.agreement import (
     DEFAULT_WINDOW_S,
     distances,
     expected_disorder,
-    is_aligned,
     mean_defined,
+    one_id_a_span,
 )
 from obygaze_features.manifest.agreement import gamma as gamma_of
 
@@ -65,9 +65,9 @@ def test_the_closed_form_is_the_mean_over_every_order(first, random):
 
 
 def test_the_means_over_every_pair_of_mobygaze(segments):
-    assert not is_aligned(segments)
+    assert one_id_a_span(segments) is None
     clips = project(segments, windows(segments, DEFAULT_WINDOW_S), per_annotator=True).manifest
-    assert is_aligned(clips)
+    assert one_id_a_span(clips) is clips
     pairs = agreement(clips)
     assert len(pairs) == 20
     assert all(part.value < 1 for pair in pairs for part in (pair.all_levels, pair.labels_only))
