@@ -1,6 +1,7 @@
 """`obygaze manifest alttest` and `progress`: may a machine stand in for an annotator; how does a round go."""
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,11 @@ def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> 
 
     from obygaze_models.evaluation.rounds import round_progress
 
-    found = round_progress(manifests.read_manifest(round_), manifests.read_manifest(annotated), task)
+    rows = manifests.read_manifest(annotated)
+    found = round_progress(manifests.read_manifest(round_), rows, task)
+    if others := Counter(clip.annotator or "nobody named" for clip in rows if clip.annotator not in found):
+        names = ", ".join(f"{name} ({n:,})" for name, n in others.items())
+        click.echo(f"{annotated}: left out clips of annotators that are not in the round: {names}", err=True)
     document = {name: asdict(each) for name, each in found.items()}
     for drifts in (each[what] for each in document.values() for what in ("alone", "against")):
         drifts.update({key: None for key, value in drifts.items() if math.isnan(value)})

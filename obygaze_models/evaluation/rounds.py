@@ -21,8 +21,9 @@ class Progress:
     Attributes
     ----------
     films, done : list of str
-        Assigned, in their order, and annotated.
+        Assigned, in their order, and annotated, be it in part.
     clips, clips_done : int
+        Assigned, and those with a level.
     alone, against : Drift
         Of their calls, and of their calls less the others' mean on the same clips.
     """
@@ -73,7 +74,7 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     by_expert = experts_of(labelled, clips) if done else {}
     target = None if task is None else find_target(task, annotated.codebook)
     calls = {name: _calls(labels, target, annotated) for name, labels in by_expert.items()}
-    movies = np.array([clip.movie for clip in clips])
+    movies, by_clip = (np.array([getattr(clip, what) for clip in clips]) for what in ("movie", "clip_id"))
     found = {}
     for name in dict.fromkeys(clip.annotator for clip in planned):
         rows = [clip for clip in planned if clip.annotator == name]
@@ -92,9 +93,10 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
             )
             for values in (own, with_others)
         )
-        finished = [film for film in films if (name, film) in done]
-        n_done = sum(clip.movie in finished for clip in rows)
-        found[name] = Progress(films, finished, len(rows), n_done, alone, against)
+        begun = [film for film in films if (name, film) in done]
+        levels = by_expert[name].levels if name in by_expert else np.full(len(clips), "")
+        n_done = int(np.isin([clip.clip_id for clip in rows], by_clip[levels != ""]).sum())
+        found[name] = Progress(films, begun, len(rows), n_done, alone, against)
     return found
 
 

@@ -42,6 +42,13 @@ def called(made, share, seed=0):
     )
 
 
+def test_of_a_film_judged_in_part_the_clips_are_counted(tmp_path):
+    made = planned(tmp_path, films=4)
+    some = [clip for clip in called(made, lambda _: 0.5) if clip.annotator == "AB"][:90]
+    found = round_progress(made, made.with_clips(some))
+    assert (len(found["AB"].done), found["AB"].clips_done, found["CD"].clips_done) == (2, 90, 0)
+
+
 def test_the_slope_is_that_of_least_squares_and_t_where_films_differ():
     rng = np.random.default_rng(0)
     films = [rng.normal(0.1 * k + 3 * rng.normal(), 1, 40) for k in range(8)]
@@ -109,5 +116,9 @@ def test_a_round_in_elan_from_the_plan_to_progress(tmp_path, monkeypatch, capsys
     assert found["EF"].done == []
     assert f"CD: to do {found['CD'].to_do[0]}" in said
     assert found["AB"].clips_done == found["AB"].clips
+    guest = replace(imported.manifest.clips[0], annotator="GH")
+    write_manifest(imported.manifest.with_clips([*imported.manifest, guest]), "half.csv")
+    assert obygaze("manifest", "progress", "round.csv", "half.csv") == 0
+    assert "GH (1)" in capsys.readouterr().err
     with pytest.raises(ProtocolError, match="no column order"):
         round_progress(imported.manifest, imported.manifest)
