@@ -26,15 +26,13 @@ from obygaze_film.comparison import (
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import cells_by, cells_of, correct_rate, judged_cells, least_judged, votes
+from obygaze_film.page.phrases import LATER
 from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline
 from obygaze_models.report import Column, Report, block, interval, number, signed
 
 ALL: Final = "all films"
 """Name of the only group, where no column is given."""
-
-LATER: Final = "10 years later"
-"""Name of the trend of years."""
 
 LEAST_VALUES: Final = 3
 """Of a trend's number, among judged films; two are a difference of groups."""
@@ -95,22 +93,10 @@ class FilmComparison:
 
     @property
     def sentence(self) -> str:
-        """The groups' rates in words, as those who judged them would mark."""
-        rated = [row for row in self.groups.itertuples() if not row.reason]
-        if not rated:
-            return "No group has enough judged films for a rate."
-        everybody, *others = {str(row.judges) for row in rated}
-        rates = [
-            f"{row.judges}: " * bool(others)
-            + f"{row.value:.0%} [{row.low:.0%}, {row.high:.0%}] of the time of {row.group}"
-            for row in rated
-        ]
-        who = "Judges" if others else everybody
-        for row in self.changes.to_dict("records"):
-            if row["change"] == LATER and not np.isnan(row["value"]):
-                value, low, high = (f"{100 * row[name]:+.1f}" for name in ("value", "low", "high"))
-                rates.append(f"{LATER} {value} points [{low}, {high}]")
-        return f"{who} would mark as {self.positive} (95 % intervals): {'; '.join(rates)}."
+        """The groups' rates in words, as those who judged them would mark (`page.phrases`)."""
+        from obygaze_film.page.phrases import Words, compared_sentence  # noqa: PLC0415 - these write
+
+        return compared_sentence(self, Words("en"))
 
 
 def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list[str]]:

@@ -81,12 +81,14 @@ def open_(
         tell(f"making stills, colours and sound of {counted(len(without), 'film')} in {cache_folder()}")
         Thread(target=make_all, args=(without, tell), daemon=True).start()
     facts = read_facts(films, timelines)[0] if films is not None else None
+    years = {(facts or {}).get(film.movie, {}).get("year") or film.record.year for film in timelines}
+    trend = "year" if len(years - {None}) > 2 else None
     addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
 
     def compared(language: str = "en") -> str:
         clips = [clip for film in opened for clip in film.decisions.judgements()]
         judged = Manifest(tuple(clips), Path(), book)
-        found = obygaze_film.compare_films(timelines, judged, facts, by=by)
+        found = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
         return comparison_page(found, addresses, language)
 
     compared()  # what can't be compared is said before anybody works

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from markupsafe import Markup, escape
 
-from obygaze_film.film_groups import LATER
 from obygaze_film.page import charts
-from obygaze_film.page.phrases import Words, clock
+from obygaze_film.page.phrases import LATER, Words, clock
 from obygaze_film.schema import runs
 from obygaze_models.report import asset
 
@@ -32,7 +31,7 @@ class _Axes:
         self.scale = next((limit for limit in SCALES if highest <= limit), 1.0)
 
     def x(self, year: float) -> float:
-        return 50 + (WIDE - 60) * (year - self.begin) / (self.end - self.begin)
+        return 50 + (WIDE - 75) * (year - self.begin) / (self.end - self.begin)
 
     def y(self, share: float) -> float:
         return 10 + HIGH * (1 - min(max(share / self.scale, 0.0), 1.0))
@@ -60,7 +59,7 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
     axes = _Axes([year for year, _ in dated], max([*ends, *(row["high"] for row in groups)]))
     parts = []
     for share in np.linspace(0, axes.scale, 5).tolist():
-        parts.append(_line("c-grid", 50, WIDE - 10, axes.y(share)))
+        parts.append(_line("c-grid", 50, WIDE - 25, axes.y(share)))
         parts.append(_text("c-end", 44, axes.y(share) + 4, words.share(share)))
     decades = range(int(axes.begin), int(axes.end) + 1, 10)
     parts += [_text("c-middle", axes.x(decade), HIGH + 28, f"{decade}") for decade in decades]

@@ -2,13 +2,20 @@
 
 import tomllib
 from collections import defaultdict
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
 from obygaze_film.schema import FLAGS, FilmRecord, ModelRecord
 from obygaze_film.segments import reasons
 from obygaze_models.report import asset
+
+if TYPE_CHECKING:
+    from obygaze_film.film_groups import FilmComparison
+
+LATER: Final = "10 years later"
+"""Name of the trend of years."""
 
 LANGUAGES: Final = ("en", "fr")
 
@@ -75,6 +82,12 @@ class Words:
         """Write a share as a whole percentage; a share above 0 is never written as 0."""
         text = "<1" if 0 < value < 0.005 else f"{100 * value:.0f}"
         return self._texts["percent"].format(text)
+
+    def points(self, row: Mapping[Any, Any]) -> str:
+        """Write a difference of shares with its interval, in points of percent."""
+        value, low, high = (self.number(100 * row[name], 1) for name in ("value", "low", "high"))
+        signed = [text if text.startswith("-") else f"+{text}" for text in (value, low, high)]
+        return "{} [{}, {}]".format(*signed).replace("-", "−")
 
     def listed(self, names: list[str]) -> str:
         """Join names."""
@@ -163,3 +176,20 @@ def how_sure(model: ModelRecord, record: FilmRecord, words: Words) -> str:
     if model.rate.unreliable > 0:
         facts.append(words.say("sure_unjudged", share=words.share(model.rate.unreliable)))
     return " ".join([*facts, words["sure_reasons"]] if facts else facts)
+
+
+def compared_sentence(compared: "FilmComparison", words: Words) -> str:
+    """Write the groups' rates, as those who judged them would mark, and the trend of years."""
+    rated = [row for row in compared.groups.to_dict("records") if not row["reason"]]
+    if not rated:
+        return words["no_group"]
+    everybody, *others = {str(row["judges"]) for row in rated}
+    rates = []
+    for row in rated:
+        value, low, high = (words.share(row[name]) for name in ("value", "low", "high"))
+        said = words.say("rate_of", share=f"{value} [{low}, {high}]", group=row["group"])
+        rates.append(f"{row['judges']}: {said}" if others else said)
+    trends = [row for row in compared.changes.to_dict("records") if row["change"] == LATER]
+    rates += [words.say("later", points=words.points(row)) for row in trends if pd.notna(row["value"])]
+    who = words["judges"] if others else everybody
+    return words.say("would_mark", who=who, positive=compared.positive, rates="; ".join(rates))

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from obygaze_film.film_groups import FilmComparison, comparison_report
+from obygaze_features.manifest import counted
+from obygaze_film.film_groups import ALL, FilmComparison
 from obygaze_film.page import charts
 from obygaze_film.page.cards import NONE, bar
 from obygaze_film.page.figures import SCALES, years_figure
-from obygaze_film.page.phrases import Words
+from obygaze_film.page.phrases import LATER, Words, compared_sentence
 from obygaze_models.report import asset, page
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ def comparison_page(
 
     `addresses` of films' own pages, by movie, make their titles links.
     """
-    addresses = addresses or {}
-    words = Words(language)
+    addresses, words = addresses or {}, Words(language)
+    title = words.say("films_by", films=counted(len(compared.films), "film"), by=compared.by)
+    title = title if compared.by != ALL else counted(len(compared.films), "film")
     highest = compared.groups["high"].max() if len(compared.groups) else np.nan
     scale = next((limit for limit in SCALES if highest <= limit), 1.0)
     groups = []
@@ -32,16 +34,9 @@ def comparison_page(
         ends = (row["value"], row["low"], row["high"])
         is_known = not np.isnan(row["value"])
         share, dots = (_share(words, *ends), bar(*ends, scale)) if is_known else (NONE, None)
-        groups.append(
-            {
-                **row,
-                "share": share,
-                "bar": dots,
-                "expected": words.share(row["expected"]),
-                "worth": NONE if np.isnan(row["worth"]) else f"{row['worth']:.0f}",
-            }
-        )
-    report = comparison_report(compared)
+        worth = NONE if np.isnan(row["worth"]) else f"{row['worth']:.0f}"
+        expected = words.share(row["expected"])
+        groups.append({**row, "share": share, "bar": dots, "expected": expected, "worth": worth})
     return page(
         "compare.html.j2",
         "".join(
@@ -49,7 +44,7 @@ def comparison_page(
             for name in ("film", "compare", "figures", *["desk"] * bool(addresses))
         ),
         package="obygaze_film.page",
-        title=report.title,
+        title=title,
         language=language,
         w=words,
         desks=bool(addresses),
@@ -62,16 +57,15 @@ def comparison_page(
             {**_film(film, compared.model, words), "address": addresses.get(film.timeline.movie)}
             for film in compared.films
         ],
-        notes=report.notes,
+        sentence=compared_sentence(compared, words),
+        notes=[words["note_share"], words["note_worth"], *compared.notes],
         charts=charts,
     )
 
 
 def _change(row: Mapping[Any, Any], words: Words) -> dict[str, Any]:
-    """Write a difference or a trend in points of percent, as shares are written."""
-    points = [f"{100 * row[name]:+.1f}".replace("-", "−") for name in ("value", "low", "high")]
-    known = f"{points[0]} [{points[1]}, {points[2]}]".replace(".", words["decimal"])
-    return {**row, "points": NONE if np.isnan(row["value"]) else known}
+    name = words["later_name"] if row["change"] == LATER else row["change"]
+    return {**row, "change": name, "points": NONE if np.isnan(row["value"]) else words.points(row)}
 
 
 def _film(film: "ComparedFilm", model: str, words: Words) -> dict[str, Any]:

@@ -236,7 +236,9 @@ def _said(row: Mapping[str, str]) -> str:
     return " ".join(filter(None, (ends, row.get("level"), row.get("concepts"), row.get("note"))))
 
 
-def next_window(film: OpenFilm, who: str, n: int, *, tell: bool = False) -> dict[str, Any]:
+def next_window(
+    film: OpenFilm, who: str, n: int, words: Words | None = None, *, tell: bool = False
+) -> dict[str, Any]:
     """Give the next window that somebody judges, or with `n` judged, the film's share.
 
     Parameters
@@ -260,11 +262,11 @@ def next_window(film: OpenFilm, who: str, n: int, *, tell: bool = False) -> dict
         start, end = decisions.windows[left - 1]
         answer["window"] = {"start": start, "end": end, "place": left}
     if tell or "window" not in answer:
-        answer |= _estimates(film, name, whole=len(judged) >= n)
+        answer |= _estimates(film, name, words or Words("en"), whole=len(judged) >= n)
     return answer
 
 
-def _estimates(film: OpenFilm, who: str, *, whole: bool) -> dict[str, str]:
+def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[str, str]:
     """Say what the judgements so far tell of the film's share; of all who judged, once one's own are done."""
     blind = film.decisions.blind()
     seen = [blind.get(who, {})] if film.decisions.hides(who) else blind.values()
@@ -272,28 +274,28 @@ def _estimates(film: OpenFilm, who: str, *, whole: bool) -> dict[str, str]:
     cells, by_cell, _ = judged_cells(film.timeline, judgements)
     if len(by_cell) < least_judged(cells):
         return {}
-    positive = " or ".join(film.timeline.model().positive)
+    positive = f" {words['desk_or']} ".join(film.timeline.model().positive)
     _, y, _ = votes(by_cell)
     share_of = dict(zip(sorted(by_cell), y.tolist(), strict=True))
     order = [cell for cell in cells.drawn(film.timeline.movie, 0) if cell in share_of]
     low, high = anytime_interval(cells, np.array(order), np.array([share_of[cell] for cell in order]))
     rate, notices = correct_rate(film.timeline, judgements)
-    sofar = (
-        f"{positive}: between {low:.0%} and {high:.0%} of the film, whenever you stop (95 %); "
-        f"if this number had been fixed before, the interval would be {rate.high - rate.low:.0%} wide, "
-        f"not {high - low:.0%}."
-    )
+    widths = {"fixed": words.share(rate.high - rate.low), "wide": words.share(high - low)}
+    ends = {"low": words.share(low), "high": words.share(high)}
+    sofar = words.say("desk_sofar", positive=positive, **ends, **widths)
     if not whole:
         return {"sofar": sofar}
-    share = f"{positive}: {rate.value:.0%} of the film [{rate.low:.0%}, {rate.high:.0%}], 95 %"
-    share += f", from {rate.n} windows."
+    ends = {"share": words.share(rate.value), "low": words.share(rate.low), "high": words.share(rate.high)}
+    said = [words.say("desk_share", positive=positive, n=rate.n, **ends)]
     for pair in rate.agreement[:MOST_NAMED]:
-        kappa = "undefined" if pair.kappa is None else f"{pair.kappa:.2f}"
+        kappa = words["desk_undefined"] if pair.kappa is None else words.number(pair.kappa)
         if pair.low is not None and pair.high is not None:
-            kappa += f" [{pair.low:.2f}, {pair.high:.2f}]"
-        share += f" {' and '.join(pair.annotators)}: {pair.alike} of {pair.n} windows alike, kappa {kappa}."
+            kappa += f" [{words.number(pair.low)}, {words.number(pair.high)}]"
+        who = words.listed(pair.annotators)
+        said.append(words.say("desk_pair", who=who, alike=pair.alike, n=pair.n, kappa=kappa))
     kappas = sorted(pair.kappa for pair in rate.agreement if pair.kappa is not None)
     if len(rate.agreement) > MOST_NAMED and kappas:
-        between = f"{kappas[0]:.2f} to {kappas[-1]:.2f}, median {median(kappas):.2f}"
-        share += f" Kappa of {len(kappas)} pairs: {between}."
-    return {"sofar": sofar, "share": " ".join([share, *(f"{line}." for line in notices if "pairs" in line)])}
+        numbers = {"low": kappas[0], "high": kappas[-1], "middle": median(kappas)}
+        shown = {name: words.number(value) for name, value in numbers.items()}
+        said.append(words.say("desk_pairs", n=len(kappas), **shown))
+    return {"sofar": sofar, "share": " ".join([*said, *(f"{line}." for line in notices if "pairs" in line)])}

@@ -257,7 +257,8 @@ class Workspace:
         asked = request.query_params
         n, who = asked.get("n", ""), asked.get("who", "")
         wanted = int(n) if n.isdecimal() and len(n) < 7 else 0
-        return JSONResponse(next_window(self.film(request), who, wanted, tell="tell" in asked))
+        film, words = self.film(request), Words(_language(request))
+        return JSONResponse(next_window(film, who, wanted, words, tell="tell" in asked))
 
     async def decide(self, request: Request) -> Response:
         """Write a decision, and say what is there now."""
@@ -267,7 +268,7 @@ class Workspace:
             if len(body) > MOST_BODY:
                 raise FilmError("this is longer than any decision")
         asked = msgspec.json.decode(body, type=Asked)
-        answer = _decided(film, asked)
+        answer = _decided(film, asked, Words(_language(request)))
         answer["said"] = "; ".join([answer["said"], *film.decisions.notices])
         film.decisions.notices.clear()
         who = " ".join(asked.who.split())
@@ -302,17 +303,17 @@ def _language(request: Request) -> str:
     return next((language for language in wanted if language in LANGUAGES), LANGUAGES[0])
 
 
-def _decided(film: OpenFilm, asked: Asked) -> dict[str, str]:
+def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
     """Write a decision; return its id where there is a new one, and what is to be said."""
     decisions = film.decisions
     if asked.kind == "delete":
-        return {"said": "deleted: " + _told(decisions.delete(asked.id, asked.who))}
+        return {"said": words.say("desk_deleted", what=_told(decisions.delete(asked.id, asked.who)))}
     if asked.kind in {"undo", "redo"}:
         line = decisions.undo(asked.who) if asked.kind == "undo" else decisions.redo(asked.who)
         if line is None:
-            return {"said": f"nothing of yours to {asked.kind}"}
-        return {"said": f"{asked.kind}: {_told(line)}"}
-    return {"id": decisions.keep(**msgspec.structs.asdict(asked)), "said": "kept"}
+            return {"said": words[f"desk_no_{asked.kind}"]}
+        return {"said": words.say("desk_undone" if asked.kind == "undo" else "desk_redone", what=_told(line))}
+    return {"id": decisions.keep(**msgspec.structs.asdict(asked)), "said": words["desk_kept"]}
 
 
 def _told(line: Line) -> str:

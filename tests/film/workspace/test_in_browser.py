@@ -390,6 +390,34 @@ def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
         assert page.evaluate("document.documentElement.scrollWidth") == size
 
 
+ENGLISH = r"\b(the|and|judged?|films? by|Loop|Note:|undefined|\{\w+\})\b"
+
+
+def test_a_french_browser_gets_french(opened):
+    page = opened[0]
+    page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
+    page.reload()
+    for mode in ("films", "film/0/read", "film/0/blind"):
+        page.goto("/".join(page.url.split("/")[:4]) + f"/{mode}")
+        assert page.evaluate("document.documentElement.lang") == "fr"
+        if mode != "films":
+            until(page, TITLE)
+            page.get_by_label("Votre nom").fill("AB")
+        if mode == "film/0/read":
+            page.locator("#d-title").click()
+            page.keyboard.press("n")
+            press(page, "3", "gardé")
+            press(page, "z", "annulé")
+            assert "Vous en avez vu 0 sur 4" in page.locator("#d-progress").inner_text()
+        if mode == "film/0/blind":
+            page.get_by_role("button", name="Commencer").click()
+            until(page, f"{TITLE}.startsWith('Fenêtre')")
+        page.evaluate("document.querySelectorAll('dialog').forEach((one) => one.show())")
+        page.evaluate("document.querySelectorAll('.compare td').forEach((one) => one.remove())")  # reasons
+        shown = page.inner_text("body").replace("A Planted Film", "")
+        assert re.findall(ENGLISH, shown) == [], mode
+
+
 def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page = opened[0]
