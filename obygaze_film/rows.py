@@ -301,20 +301,28 @@ def _filled(spans: Spans, end_s: float) -> Spans:
 
 def overlaps(rows: Spans, windows: Spans) -> csr_array:
     """Compute how many seconds of each row each window covers, [R, N]."""
+    order = np.argsort(windows[:, 0], kind="stable")
+    ordered = windows[order]
+    # Of windows in the order of their starts those that a row may meet: up to its end, and from the first on
+    # with which any has reached its start.
+    first = np.searchsorted(np.fmax.accumulate(ordered[:, 1]), rows[:, 0], "right")
+    n_near = np.maximum(np.searchsorted(ordered[:, 0], rows[:, 1]) - first, 0)
     places: list[NDArray[np.intp]] = []
     columns: list[NDArray[np.intp]] = []
     seconds: list[Spans] = []
-    for first in range(0, len(rows), 256):  # in parts, so that memory stays small for a day of film
-        part = rows[first : first + 256]
-        common = np.minimum(part[:, None, 1], windows[None, :, 1]) - np.maximum(
-            part[:, None, 0], windows[None, :, 0]
-        )
-        row, column = np.nonzero(common > 1e-9)
-        places.append(row + first)
-        columns.append(column)
-        seconds.append(common[row, column])
+    for start in range(0, len(rows), 256):  # in parts, so that memory stays small for a day of film
+        n = n_near[start : start + 256]
+        row = np.repeat(np.arange(start, start + len(n)), n)
+        near = np.arange(len(row)) + np.repeat(first[start : start + 256] - np.cumsum(n) + n, n)
+        common = np.minimum(rows[row, 1], ordered[near, 1]) - np.maximum(rows[row, 0], ordered[near, 0])
+        kept = common > 1e-9
+        places.append(row[kept])
+        columns.append(order[near[kept]])
+        seconds.append(common[kept])
     index = np.concatenate(places), np.concatenate(columns)
-    return csr_array((np.concatenate(seconds), index), shape=(len(rows), len(windows)))
+    found = csr_array((np.concatenate(seconds), index), shape=(len(rows), len(windows)))
+    found.sort_indices()
+    return found
 
 
 def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> dict[str, pd.DataFrame]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -176,11 +177,16 @@ def score_films(
                 f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(movies)}"
             )
     loaded = _load(store, models)
+    rows = [dict(iter(each.predicted.table.groupby("movie", sort=False))) for each in loaded]
     films = []
     for movie, windows in movies.items():
         own = (shots or {}).get(movie, NO_SHOTS)
         known = (facts or {}).get(movie, FilmFacts())
-        film = _score(store, loaded, make_grid(movie, windows, own), own, known)
+        mine = [
+            replace(each, predicted=replace(each.predicted, table=of[movie])) if movie in of else each
+            for each, of in zip(loaded, rows, strict=True)
+        ]
+        film = _score(store, mine, make_grid(movie, windows, own), own, known)
         texts, staged = (subtitles or {}).get(movie, NO_TEXTS), (variables or {}).get(movie, NO_VARIABLES)
         films.append(replace(film, subtitles=texts, variables=staged))
     return films
@@ -236,7 +242,7 @@ def _score(
         shots=ShotsRecord(detector=detector, n=len(shots)) if len(shots) else None,
         models=models,
         human=MOBYGAZE if {model.codebook for model in models} <= {"obygaze12", "mobygaze"} else None,
-        versions={name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")},
+        versions=_versions(),
     )
     typed = table.astype({"called": "Int64", "n_windows": "Int64"})
     traces = [traces_of(each.model, each.key, store, movie, windows.clip_ids) for each in loaded]
@@ -244,6 +250,11 @@ def _score(
     frames = pd.concat(known, ignore_index=True) if known else NO_TRACES
     own_shots = shots.assign(movie=movie)[list(SHOT_COLUMNS)]
     return Timeline(record, typed, own_shots, frames)
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")}
 
 
 def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:

@@ -10,9 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.backbones.signature import CELLS, FEATURES, SIGNS, describe, encode, prepare
+from obygaze_features.commands import store_duplicates
 from obygaze_features.errors import StoreError
 from obygaze_features.same_pictures import FEATURES as COMPARED
-from obygaze_features.same_pictures import MOST_MOVIES, ROW, duplicates, has_signatures, mirrored
+from obygaze_features.same_pictures import (
+    MOST_MOVIES,
+    ROW,
+    duplicates,
+    expected_s,
+    has_signatures,
+    mirrored,
+)
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
@@ -221,6 +229,17 @@ def test_the_command_writes_all_clips_and_prints_the_nearest(tmp_path, capsys):
         one, two = csv.DictReader(file)
     assert (one["clip"], two["movie"], one["group"]) == ("one", "two", "1")
     assert "2 clips" in capsys.readouterr().out
+
+
+def test_a_comparison_that_takes_long_is_announced(tmp_path, capsys, monkeypatch):
+    two = store_of(tmp_path / "a", {"one": moving(0), "two": moving(1)})
+    other = store_of(tmp_path / "b", {"x": moving(2), "y": moving(3), "z": moving(4)})
+    assert expected_s(two, other) == tuple(6 * each for each in expected_s(two))
+    assert obygaze("store", "duplicates", tmp_path / "a-1.0.0") == 0
+    assert "CPU s" not in capsys.readouterr().err
+    monkeypatch.setattr(store_duplicates, "SAID_S", 0)
+    assert obygaze("store", "duplicates", tmp_path / "a-1.0.0") == 0
+    assert "CPU s" in capsys.readouterr().err
 
 
 # --- real clips

@@ -30,12 +30,17 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
       obygaze store duplicates stores/films stores/trailers --out same.csv
       obygaze store duplicates stores/films https://lab.example.org/films-1.0.0
     """
-    from obygaze_features.same_pictures import SameClip
+    from obygaze_features.commands.extract_output import note
+    from obygaze_features.same_pictures import SameClip, expected_s
     from obygaze_features.same_pictures import duplicates as find
 
     output.refuse_existing()
+    stores = [of.open_store(each) for each in (store, other) if each is not None]
+    least_s, most_s = expected_s(*stores)
+    if most_s >= SAID_S:
+        note(f"all clips are compared with all: {least_s:.0f} CPU s, up to {most_s:.0f} where all look alike")
     with progress_bar("comparing", "clip") as progress:
-        found = find(of.open_store(store), None if other is None else of.open_store(other), progress=progress)
+        found = find(*stores, progress=progress)
     rows = [astuple(clip) for clip in found.clips]
     names = tuple(SameClip.__dataclass_fields__)
     if output.out is not None:
@@ -60,3 +65,5 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
 
 MOST = 40
 """Clips that are printed."""
+SAID_S = 10
+"""CPU seconds from which on a comparison is announced."""
