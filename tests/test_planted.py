@@ -10,7 +10,7 @@ from obygaze_models.evaluation.intervals import CAPTIONS
 
 NOT_WRITTEN = {"groups", "in-time-null", "motif", "noise", "nulls", "ranking"}
 """Rows to be run at their full size: no page states their figures."""
-SLOW = {"motif", "speech", "speech_time"}
+SLOW = {"motif", "speech", "speech_time", "units-cost"}
 """Rows whose films speak, or that train networks."""
 
 
