@@ -5,6 +5,7 @@ A custom backbone is a function in another package, declared by an entry point o
 """
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import EntryPoint
@@ -28,6 +29,7 @@ BACKBONES = {
     "sound": "obygaze_features.backbones.sound_measures:sound",
     "video": "obygaze_features.backbones.encoders:video",
     "vivit": "obygaze_features.backbones.encoders:vivit",
+    "vlm": "obygaze_features.backbones.vision_language:vlm",
     "waveform": "obygaze_features.backbones.waveform:waveform",
     "xclip": "obygaze_features.backbones.encoders:xclip",
     "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc",
@@ -160,7 +162,8 @@ def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
         inspect.signature(function).bind(**options)
     except TypeError as error:
         known = ", ".join(backbone_options(name)) or "none"
-        hint = "give --weights" if str(error).startswith("missing") else f"its options: {known}"
+        missing = re.search("missing a required argument: '(.+)'", str(error))
+        hint = f"give --{missing[1]}" if missing else f"its options: {known}"
         raise BackboneError(f"backbone '{name}': {error}; {hint}") from None
     return function
 

@@ -32,7 +32,18 @@ PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-wei
 COMPUTE = ("device", "dtype", "tf32", "compiled", "clips_at_once", "same_device")
 """Parameters about how networks run."""
 OF_FRAMES = (
-    *("n_frames", "sampling", "preset", "tokens", "track", "tf32", "compiled", "same_device", "engine"),
+    *(
+        "n_frames",
+        "sampling",
+        "preset",
+        "tokens",
+        "track",
+        "questions",
+        "tf32",
+        "compiled",
+        "same_device",
+        "engine",
+    ),
     *("workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots", "keep_frames"),
 )
 """Parameters that mean nothing where no video is decoded."""
@@ -41,7 +52,7 @@ GROUPS = {
     "retry-failed dry-run",
     "Frames, sound and what is stored of them": "sampling preset tokens track shots keep-frames decoder "
     "strict timeout hash-sources",
-    "Networks": "dtype tf32 compile clips-at-once batch-size same-device",
+    "Networks": "questions dtype tf32 compile clips-at-once batch-size same-device",
     "Several GPUs, machines and jobs": "gpus engine shard limit",
     "The store": "append no-seal citation json",
 }
@@ -97,6 +108,12 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     help="Weights of the backbone NAME: a file, folder, repository[@revision] or random:SEED.",
 )
 @click.option("--preset", multiple=True, metavar="[NAME=]PRESET", help="Preprocessing preset for frames.")
+@click.option(
+    "--questions",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="What a vision-language model answers: a file of 'obygaze codebook questions'.",
+)
 @click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens to store.")
 @click.option(
     "--track", multiple=True, metavar="[NAME=]TRACK", help="Sound track to hear: a language or a number."
@@ -267,7 +284,7 @@ def extract(
         raise click.UsageError(str(error)) from None
     if texts:
         _refuse_options_of_frames(ctx, names)
-    named = {option: settings.pop(option) for option in ("weights", "preset", "tokens", "track")}
+    named = {option: settings.pop(option) for option in ("weights", "preset", "tokens", "track", "questions")}
     compute = {option: settings.pop(option) for option in COMPUTE}
     if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT:
         takers = [name for name in names if "compute" in backbone_options(name)]
@@ -361,7 +378,7 @@ def read_recipes(
             for name in whom:
                 if option not in taken[name]:
                     raise click.UsageError(_not_taken(name, option, value, names))
-                options[name][option] = _absolute(value) if option == "weights" else value
+                options[name][option] = _absolute(value) if option in {"weights", "questions"} else value
     given = {option: value for option, value in compute.items() if value}
     if given:
         takers = [name for name in names if "compute" in taken[name]]

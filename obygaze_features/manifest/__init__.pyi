@@ -67,6 +67,7 @@ from .projection import windows as windows
 from .rounds import CALIBRATION as CALIBRATION
 from .rounds import ORDER as ORDER
 from .rounds import assign as assign
+from .spans.answers import Answered as Answered
 from .spans.answers import read_answered as read_answered
 from .spans.given import Account as Account
 from .spans.given import RawSpan as RawSpan

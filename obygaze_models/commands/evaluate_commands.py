@@ -91,8 +91,9 @@ GROUPS = {
 @click.option(
     "--answers",
     type=PATH,
-    metavar="JSONL",
-    help="What a machine answered to 'obygaze codebook questions': a zero-shot model, answers, reads it.",
+    metavar="JSONL|STORE",
+    help="What a machine answered to 'obygaze codebook questions', or a store of --backbone vlm: a zero-shot "
+    "model, answers, reads it.",
 )
 @POLICY_OPTION
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
@@ -258,6 +259,11 @@ def evaluate(
     click.echo("\n".join([*notices, f"run {where}"]), err=True)
 
 
+def _digest(answers: Path) -> str:
+    """Return the SHA-256 of a file, or the fingerprint of a store."""
+    return of.open_store(answers).fingerprint if answers.is_dir() else file_sha256(answers)
+
+
 def _with_tables(
     data: "Dataset", variables: Path | None, answers: Path | None, target: "Target"
 ) -> "tuple[Dataset, Sequence[str], Mapping[str, str]]":
@@ -271,7 +277,7 @@ def _with_tables(
         recorded["variables_sha256"] = file_sha256(variables)
     if answers is not None:
         data, more = with_answers(data, answers, target)
-        said, recorded["answers_sha256"] = [*said, *more], file_sha256(answers)
+        said, recorded["answers_sha256"] = [*said, *more], _digest(answers)
     return data, said, recorded
 
 

@@ -1,18 +1,22 @@
 """Read what a machine answered about clips as probabilities of a target's positive class."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from obygaze_features.manifest import counted, read_answered
+from obygaze_features.manifest import Answered, counted, read_answered
+from obygaze_features.store import open_store
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import DatasetError
 
 if TYPE_CHECKING:
     from obygaze_models.protocol.targets import Target
 
+GROUP = "answers"
+"""Of a store: what the backbone `vlm` makes."""
 UNTOLD = 0.5
 """Of a clip without an answer."""
 
@@ -24,7 +28,8 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     ----------
     data : Dataset
     path : Path
-        Answers to `obygaze codebook questions`, as `manifest import spans --as answers` reads them.
+        Answers to `obygaze codebook questions`, as `manifest import spans --as answers` reads them; or a
+        store with the group `answers`, of the backbone `vlm`.
     target : Target
         Of two classes: a concept, or levels, of which the probability of the positive ones is taken beside
         that of the negative ones.
@@ -39,7 +44,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     if target.kind == "ordinal":
         raise DatasetError("--answers is for two classes, and ordered levels are asked for")
     book, known = data.codebook, np.full(len(data), np.nan)
-    for each in read_answered(path):
+    for each in _of_store(path) if path.is_dir() or path.suffix == ".zip" else read_answered(path):
         row = data.row_of.get(each.cells.get("clip_id", ""))
         if row is None or each.why:
             continue
@@ -55,3 +60,22 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
         raise DatasetError(f"{path}: it answers {target.title} of no clip of the evaluation")
     said = [f"{path.name}: {counted(without, 'clip')} of {len(data):,} without an answer"] if without else []
     return replace(data, answers=np.where(np.isnan(known), UNTOLD, known)[:, None]), said
+
+
+def _of_store(path: Path) -> Iterator[Answered]:
+    """Yield the answers that a store holds, by the names of its questions."""
+    store = open_store(path)
+    if GROUP not in store.names:
+        raise DatasetError(
+            f"{path}: no group {GROUP!r}: extract with --backbone vlm, or give a file of answers"
+        )
+    group = store[GROUP]
+    names = [name.partition(":")[::2] for name in group.provenance["architecture"]["features"]]
+    for clip_id, usable, row in zip(group.clip_ids, group.usable, group.pooled().tolist(), strict=True):
+        parts: dict[str, dict[str, float]] = {"level": {}, "concept": {}}
+        for (kind, name), p in zip(names, row, strict=True):
+            parts[kind][name] = p
+        why = "" if usable else "no answer"
+        yield Answered(
+            clip_id, {"clip_id": clip_id}, levels=parts["level"], concepts=parts["concept"], why=why
+        )

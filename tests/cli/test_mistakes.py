@@ -47,7 +47,7 @@ MISTAKES = f"""
 1 manifest alttest in/segments.csv --machine zoe
     no annotator 'zoe': there are ann, bea
 1 manifest alttest in/answered.csv --machine ann --machine bea
-    two annotators or more who each judged 30 clips
+    nobody else judged what ann and bea did
 2 film score in/m --out out/x
     give one or more MODEL files, then the STORE
 1 film score in/m in/models/linear.model --out out/x

@@ -1,0 +1,196 @@
+"""Answer yes-or-no questions about clips with a vision-language model of transformers.
+
+Nothing is generated: of each question the log-probabilities of "yes" and of "no" after it are taken, and the
+answer is the probability of yes among the two. Frames are put on black squares, and prepared by the model's
+own processor; the prompt is its chat template's, if it has one.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from transformers import AutoProcessor
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+
+from obygaze_features.backbones.backbone import Backbone, BackboneOutput
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config, quiet
+from obygaze_features.backbones.compute import ATTENTION, Compute, inference
+from obygaze_features.backbones.weights import Weights, file_of, find_weights
+from obygaze_features.door import read_bytes, read_text
+from obygaze_features.errors import BackboneError
+from obygaze_features.lines import json_bytes
+
+SIDE = 448
+"""Height and width of the squares that frames are put on."""
+N_FRAMES = 4
+ANSWERS = ("yes", "no")
+PROCESSOR = (
+    *(
+        "processor_config.json",
+        "preprocessor_config.json",
+        "video_preprocessor_config.json",
+        "tokenizer.json",
+    ),
+    *("tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json"),
+)
+"""Files of a processor, as far as there are any; none is code or a pickle."""
+
+
+@dataclass(frozen=True)
+class Squared:
+    """Put a frame, uint8 `[H, W, 3]`, whole on a black square `[side, side, 3]`."""
+
+    side: int
+
+    def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Shrink or enlarge a frame, bicubic, and centre it."""
+        height, width = (max(1, round(self.side * edge / max(frame.shape[:2]))) for edge in frame.shape[:2])
+        small = np.asarray(Image.fromarray(frame).resize((width, height), Image.Resampling.BICUBIC))
+        square = np.zeros((self.side, self.side, 3), np.uint8)
+        top, left = (self.side - height) // 2, (self.side - width) // 2
+        square[top : top + height, left : left + width] = small
+        return square
+
+
+class Answerer:
+    """A backbone's `encode`: uint8 `[B, F, side, side, 3]` to probabilities of yes, `pooled` [B, Q]."""
+
+    def __init__(self, model: Any, processor: Any, questions: Mapping[str, str], compute: Compute) -> None:
+        self.model, self.processor, self.questions, self.compute = model, processor, questions, compute
+        self.device = compute.torch_device()
+        self._moved = False
+
+    def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[np.float32]]:
+        """Answer the questions about each clip, one clip at a time."""
+        if not self._moved:
+            half = self.compute.precision == "bfloat16-weights"
+            self.model.to(device=self.device, dtype=torch.bfloat16 if half else None)
+            self._moved = True
+        rows = [[self._answer(clip, question) for question in self.questions.values()] for clip in batch]
+        return {"pooled": np.array(rows, dtype=np.float32)}
+
+    def _answer(self, clip: NDArray[np.uint8], question: str) -> float:
+        images = [Image.fromarray(frame) for frame in clip]
+        inputs = self.processor(
+            images=[images], text=[self.prompt(question, len(images))], return_tensors="pt"
+        )
+        yes, no = (self._log_probability(inputs, answer) for answer in ANSWERS)
+        return float(1 / (1 + np.exp(no - yes)))
+
+    def prompt(self, question: str, n_images: int) -> str:
+        """Write the prompt that a question and images make."""
+        if getattr(self.processor, "chat_template", None):
+            content = [*([{"type": "image"}] * n_images), {"type": "text", "text": question}]
+            asked = [{"role": "user", "content": content}]
+            text: str = self.processor.apply_chat_template(asked, add_generation_prompt=True)
+            return text
+        return " ".join([getattr(self.processor, "image_token", "<image>")] * n_images + [question])
+
+    def _log_probability(self, inputs: Mapping[str, Any], answer: str) -> float:
+        """Sum the log-probabilities of an answer's tokens after the prompt."""
+        ids = inputs["input_ids"]
+        told = torch.tensor([self.processor.tokenizer(answer, add_special_tokens=False).input_ids])
+        longer = {  # whatever is said of each token is said of the answer's as of the prompt's last
+            name: torch.cat([value, value[:, -1:].expand(-1, told.shape[1])], dim=1)
+            for name, value in inputs.items()
+            if torch.is_tensor(value) and value.shape == ids.shape and name != "input_ids"
+        }
+        given = {**inputs, **longer, "input_ids": torch.cat([ids, told.to(ids.dtype)], dim=1)}
+        given = {name: value.to(self.device) for name, value in given.items() if torch.is_tensor(value)}
+        if self.compute.precision == "bfloat16-weights":
+            given = {name: v.bfloat16() if v.is_floating_point() else v for name, v in given.items()}
+        with inference(self.compute, self.device):
+            logits = self.model(**given).logits[0, -told.shape[1] - 1 : -1].float()
+        chosen = torch.log_softmax(logits, dim=-1).cpu().gather(1, told.T)
+        return float(chosen.double().sum())
+
+
+def vlm(
+    weights: str | Path | Weights,
+    questions: str | Path,
+    n_frames: int = N_FRAMES,
+    compute: Compute | None = None,
+) -> Backbone:
+    """Build a backbone whose features are a vision-language model's answers: the group `answers`.
+
+    Parameters
+    ----------
+    weights
+        A folder or repository that transformers' image-text-to-text classes read, with its processor.
+    questions
+        What `obygaze codebook questions` wrote.
+
+    Raises
+    ------
+    BackboneError
+        There are no questions, or transformers has no such model or cannot read its processor.
+    """
+    compute, asked = compute or Compute(), read_questions(Path(questions))
+    source = find_weights(weights)
+    config = auto_config(source)
+    if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        raise BackboneError(f"{source.name}: a {config.model_type} takes no images and text")
+    files = [path for name in PROCESSOR if (path := file_of(source, name)) is not None]
+    digests = {path.name: hashlib.sha256(read_bytes(path)).hexdigest() for path in files}
+    try:
+        with quiet():
+            reader: Any = AutoProcessor
+            processor = reader.from_pretrained(
+                str(source.folder), local_files_only=True, trust_remote_code=False, backend="pil"
+            )
+    except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
+        raise BackboneError(f"{source.name}: its processor cannot be read: {error!s:.300}") from None
+    model = load_pretrained(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)], source, config)
+    outputs = (BackboneOutput("pooled", (len(asked),)),)
+    return Backbone(
+        name="answers",
+        n_frames=n_frames,
+        prepare=Squared(SIDE),
+        encode=Answerer(model, processor, asked, compute),
+        outputs=outputs,
+        provenance={
+            "head": None,
+            "layer": "log-probabilities of yes and no",
+            "arrays": {"pooled": "probability of yes, of each question"},
+            **source.record(),
+            "architecture": {"features": list(asked), **plain_config(config)},
+            "questions": dict(asked),
+            "prompt": hashlib.sha256(json_bytes(asked)).hexdigest(),
+            "preset": {
+                "resize": f"longest edge to {SIDE}, pillow-bicubic, on a black square",
+                "crop": None,
+                "constants": digests,
+                "order": "resize, uint8; then the model's own processor, of these files",
+            },
+            "compute": compute.record(ATTENTION),
+            "citation": "docs/annotators.md",
+        },
+        libraries=("torch", "transformers", "tokenizers", "pillow"),
+    )
+
+
+def read_questions(path: Path) -> dict[str, str]:
+    """Read the questions of a file of `codebook questions`, by name.
+
+    Raises
+    ------
+    BackboneError
+        Its first line has none.
+    """
+    try:
+        asked = json.loads(read_text(path).partition("\n")[0])["questions"]
+        found = {str(name): str(text) for name, text in asked.items()}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        found = {}
+    if not found:
+        raise BackboneError(
+            f"{path}: no questions in its first line: write it with 'obygaze codebook questions'"
+        )
+    return found
