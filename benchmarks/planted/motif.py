@@ -4,6 +4,7 @@ MoTIF (Knab et al., arXiv 2509.20899) as a network of our own, from the paper an
 its settings: scores of concepts by frame, standardised, with a position encoding; for each concept a query, a
 key and a value of one number, attention over time, a residual, a feed-forward step, all without mixing
 concepts; a weight of each concept above 0; class logits at each frame, pooled over time by log-sum-exp.
+Their normalisation over concepts is left out, since it would mix them.
 Trained by AdamW (1e-3, weight decay 1e-2) on batches of 32, 100 epochs. It reads scores along the directions
 that were planted, as texts might give them; `pcbm_time` has to learn them. An explanation ranks frames:
 `pcbm_time` by what they would contribute alone, MoTIF by its logits.
