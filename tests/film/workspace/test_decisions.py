@@ -1,10 +1,13 @@
 """What people decide: a ledger, the tables that are written of it, and tables that come back edited."""
 
 import errno
+import gzip
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from obygaze_features import io
@@ -572,6 +575,17 @@ def test_concepts_that_no_model_of_the_film_can_perceive_are_not_asked_for(tmp_p
     text = desk_page([opened], opened, "read", "en")
     asked = {name for name in book.concept_names if f'data-concept="{name}"' in text}
     assert asked == set(book.concept_names) - left_out
+
+
+def test_the_desk_of_two_hours_is_sent_in_less_than_100_kilobytes(tmp_path):
+    film = invented_film(traced=True)
+    lines = pd.DataFrame({"start_s": np.arange(0, 7000, 4.5)}).assign(
+        text="She said this, and did not look back."
+    )
+    opened = OpenFilm(0, replace(film, subtitles=lines.assign(end_s=lines["start_s"] + 3)), None)
+    opened.decisions = Decisions(tmp_path, opened.timeline, builtin_codebook("obygaze12"))
+    for mode in ("read", "blind"):
+        assert len(gzip.compress(desk_page([opened], opened, mode, "en").encode())) < 100_000
 
 
 def test_a_citation_names_the_model_by_twelve_digits(tmp_path):

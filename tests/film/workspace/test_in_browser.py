@@ -3,16 +3,21 @@
 import re
 import shutil
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import obygaze_features
 from obygaze_features.manifest import import_spans
 from obygaze_film import Timeline
 from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
 from obygaze_film.workspace.server import _door
 from tests.files import rows_of
 from tests.film.conftest import LONG_MS, axe_violations
+from tests.film.page.invented import invented_film
 from tests.planted_models import codebook
 from tests.video.encoding import encode
 
@@ -388,6 +393,44 @@ def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
         page.emulate_media(media=media)
         assert page.evaluate(CUT) == [], (size, media)
         assert page.evaluate("document.documentElement.scrollWidth") == size
+
+
+def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, film, tmp_path):
+    lines = pd.DataFrame({"start_s": [119.0, 305.0], "end_s": [122.0, 309.0], "text": ["Look at her", "No"]})
+    scored = replace(invented_film(n_rows=100, duration_s=600.0, traced=True), subtitles=lines)
+    scored.write(tmp_path / "tt1")
+    book = Path(obygaze_features.__file__).parent / "manifest" / "codebooks" / "obygaze12.codebook.toml"
+    served = serve(tmp_path / "tt1", book, "--film", str(film), enter=False)
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.set_default_timeout(LONG_MS)
+    page.goto(served.address)
+    page.wait_for_url("**/read")
+    named(page)
+    page.keyboard.press("n")
+    until(page, "document.querySelector('#d-p').textContent")
+    shown = page.locator("#d-why").inner_text()
+    assert re.search(r"0\.\d\d \[0\.\d\d–0\.\d\d\]", shown)  # how sure is this, of this passage
+    page.get_by_role("button", name="How sure is this?").click()
+    sure = page.get_by_role("dialog").inner_text()
+    assert all(words in sure for words in ("films left out", "kappa", "could not be judged"))
+    page.keyboard.press("Escape")
+    seen = page.locator("#d-parts tbody tr").all_inner_texts()  # what does it look at, and how does it count
+    assert len(seen) > 1
+    assert all(re.search(r"[+−]?\d\.\d\d", text) for text in seen)
+    page.get_by_role("button", name="Hard Negative").hover()  # what does Hard Negative mean
+    assert "can objectify a character, and do not here" in page.locator("#d-means").inner_text()
+    page.get_by_role("button", name="Posture").focus()
+    assert page.locator("#d-means").inner_text().startswith("Posture: ")
+    press(page, "1")  # what did I already do
+    assert "not 1" in page.locator("#d-progress").inner_text()
+    assert decided(page) == ["EN"]
+    page.get_by_role("button", name="Export").click()  # what if I disagree
+    assert "film learn" in page.get_by_role("dialog").inner_text()
+    page.keyboard.press("Escape")
+    drag(page, 110, 130)  # what is said here, and on the picture
+    until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
+    until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
+    page.context.close()
 
 
 ENGLISH = r"\b(the|and|judged?|films? by|Loop|Note:|undefined|\{\w+\})\b"
