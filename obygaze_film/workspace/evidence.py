@@ -72,28 +72,23 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Any, words: Words) -> dic
         "sentence": sentence(parts, words),
         "absent": absent(parts, words),
         "parts": [
-            {
-                **concept_bar(part, largest, words),
-                "p": words.probability(part.p),
-                "seen": part.is_present,
-                "doubt": part.concept in doubtful,
-                "without": ""
-                if (without := _without(view.model, part.concept, rows, weights)) is None
-                else f"{words.probability(p)} → {words.probability(without)}",
-            }
+            concept_bar(part, largest, words)
+            | {"p": words.probability(part.p), "seen": part.is_present, "doubt": part.concept in doubtful}
+            | {"without": _without(view.model, part.concept, rows, weights, words)}
             for part in parts
         ],
     }
 
 
-def _without(model: ModelRecord, concept: str, rows: pd.DataFrame, weights: Any) -> float | None:
-    """Return how probable a span were with a concept at the 5th percentile: what `explain --set` computes."""
+def _without(model: ModelRecord, concept: str, rows: pd.DataFrame, weights: Any, words: Words) -> str:
+    """Write how probable a span were with a concept at the 5th percentile: what `explain --set` computes."""
     part = next((one.absent for one in model.concepts if one.name == concept), None)
     if part is None or model.calibration is None:
-        return None
+        return ""
     logits = (rows["logit"] - rows[f"{concept}_contribution"] + part).to_numpy(dtype=np.float64)
     changed = 1 / (1 + np.exp(-(model.calibration.slope * logits + model.calibration.intercept)))
-    return float(np.average(changed, weights=weights))
+    p = (float(np.average(values, weights=weights)) for values in (rows["p"], changed))
+    return " → ".join(map(words.probability, p))
 
 
 def _like(

@@ -23,7 +23,7 @@ WIDTH: Final = 96
 COLUMNS: Final = 40
 """Stills in a row of their sheet."""
 
-MOST_STILLS, MOST_COLOURS, MOST_PEAKS = 4000, 1200, 4000
+MOST_STILLS, MOST_COLOURS, MOST_PEAKS = 2000, 1200, 4000
 
 QUALITY: Final = 40
 """Of WebP."""
@@ -63,7 +63,8 @@ def make_media(path: Path, film: "Timeline") -> None:
     sheet = np.zeros((-(-len(pictures) // COLUMNS) * tall, COLUMNS * wide, 3), np.uint8)
     for place, picture in enumerate(pictures):
         row, column = divmod(place, COLUMNS)
-        sheet[row * tall : (row + 1) * tall, column * wide : (column + 1) * wide] = picture
+        part = picture[:tall]  # a film's pictures may change their shape
+        sheet[row * tall : row * tall + len(part), column * wide : (column + 1) * wide] = part
     colours = np.stack([picture.mean(axis=(0, 1)) for picture in spread.images]).astype(np.uint8)
     write_whole(paths["stills.webp"], _encoded(sheet, "WEBP"))
     write_whole(paths["colours.png"], _encoded(colours[None], "PNG"))
@@ -99,13 +100,17 @@ def _peaks(path: Path, whole_s: float) -> list[int]:
                 except av.FFmpegError:
                     continue
                 for frame in frames:
-                    samples = frame.to_ndarray()
-                    scale = np.iinfo(samples.dtype).max if samples.dtype.kind == "i" else 1.0
                     place = 0.0 if frame.time is None else float(frame.time) - float(source.origin)
                     part = min(max(int(place / whole_s * MOST_PEAKS), 0), MOST_PEAKS - 1)
-                    peaks[part] = max(peaks[part], float(np.abs(samples).max(initial=0)) / scale)
-                    n += 1
+                    peaks[part], n = max(peaks[part], _loudest(frame.to_ndarray())), n + 1
     return (255 * peaks.clip(0, 1)).astype(int).tolist() if n else []
+
+
+def _loudest(samples: NDArray[Any]) -> float:
+    """Return the highest sample, of 1, of whole numbers or floats."""
+    kind = samples.dtype.kind
+    most = 1.0 if kind == "f" else np.iinfo(samples.dtype).max / (1 + (kind == "u"))
+    return float(np.abs(samples.astype(np.float64) - most * (kind == "u")).max(initial=0)) / most
 
 
 def _small(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:

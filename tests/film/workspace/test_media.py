@@ -86,3 +86,17 @@ def test_a_film_without_shots_or_sound_has_stills_all_the_same(shared_data):
     about = json.loads(media_paths(path, scored)["media.json"].read_text("utf-8"))
     assert len(about["starts"]) == 100
     assert about["height"] > about["width"]  # upright
+
+
+@pytest.mark.parametrize(
+    ("samples", "most"),
+    [
+        (np.array([[0.25, -0.5]], np.float32), 0.5),
+        (np.array([[1, -32768]], np.int16), 1.0),
+        (np.array([[128, 255]], np.uint8), 1.0),
+        (np.array([[128, 128]], np.uint8), 0.0),
+        (np.zeros((1, 0), np.int32), 0.0),
+    ],
+)
+def test_sound_is_as_loud_whatever_its_numbers(samples, most):
+    assert media._loudest(samples) == pytest.approx(most, abs=0.01)
