@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
@@ -239,6 +239,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ConceptBottleneck._parameter_constraints,
         "bank": [TimeBank, None],
+        "residual": [Options(bool, {False})],
     }
 
     _clip_ndim: ClassVar[int] = 2
