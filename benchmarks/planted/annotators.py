@@ -241,6 +241,6 @@ ROWS = [
         ranked,
         {"Spearman": SHOWN, "interval holds": Column(0.93, 0.97), "random workers named": SHOWN,
          "others named": Column(high=0.02)},
-        full=25, small=2, small_cells=1,
+        full=16, small=2, small_cells=1,
     ),
 ]  # fmt: skip
