@@ -325,6 +325,8 @@ def _near(
         for way, (a, b, mirror) in enumerate(WAYS):
             cosine = means[rows, a] @ (turned if mirror else means)[two, b].T
             nearer = cosine > least
+            if not nearer.any():
+                continue
             np.copyto(how, np.int8(way), where=nearer)
             np.copyto(least, cosine + np.float32(CLEARLY), where=nearer)
         how[(own[rows, None] == own[two]) & (own[two] != "")] = -1
@@ -336,27 +338,37 @@ def _links(
     clips: _Clips, rows: NDArray[np.int64], columns: NDArray[np.int64], how: NDArray[np.int8]
 ) -> Iterator[NDArray[np.void]]:
     """Compare the frames of clips that are near; yield those that look alike, and how much."""
-    size = TILE if np.count_nonzero(how >= 0) > how.size // 4 else TILE // 4  # most of a large tile is used
-    for top in range(0, len(rows), size):
-        for left in range(0, len(columns), size):
-            tile = how[top : top + size, left : left + size]
-            for way in np.unique(tile[tile >= 0]).tolist():
-                view_a, view_b, mirror = WAYS[way]
-                near = tile == way
-                i, j = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
-                ours, theirs = rows[top + i], columns[left + j]
-                a, b = (
-                    np.array([clips.signs[k][:, view] for k in chosen.tolist()])
-                    for chosen, view in ((ours, view_a), (theirs, view_b))
-                )
-                shown_a, shown_b = (
-                    np.array([clips.shown[k] for k in chosen.tolist()]) for chosen in (ours, theirs)
-                )
-                values = likeness(a, shown_a, mirrored(b) if mirror else b, shown_b)
-                at, to = np.nonzero((values >= ALIKE) & near[np.ix_(i, j)])
-                links = np.empty(len(at), LINK)
-                links["a"], links["b"], links["likeness"] = ours[at], theirs[to], values[at, to]
-                yield links
+    for top, left, size in _tiles(how):
+        tile = how[top : top + size, left : left + size]
+        for way in np.unique(tile[tile >= 0]).tolist():
+            view_a, view_b, mirror = WAYS[way]
+            near = tile == way
+            i, j = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
+            ours, theirs = rows[top + i], columns[left + j]
+            a, b = (
+                np.array([clips.signs[k][:, view] for k in chosen.tolist()])
+                for chosen, view in ((ours, view_a), (theirs, view_b))
+            )
+            shown_a, shown_b = (
+                np.array([clips.shown[k] for k in chosen.tolist()]) for chosen in (ours, theirs)
+            )
+            values = likeness(a, shown_a, mirrored(b) if mirror else b, shown_b)
+            at, to = np.nonzero((values >= ALIKE) & near[np.ix_(i, j)])
+            links = np.empty(len(at), LINK)
+            links["a"], links["b"], links["likeness"] = ours[at], theirs[to], values[at, to]
+            yield links
+
+
+def _tiles(how: NDArray[np.int8]) -> Iterator[tuple[int, int, int]]:
+    """Cut pairs into tiles (first row, first column, size): large where most pairs are near, else small."""
+    for top in range(0, how.shape[0], TILE):
+        for left in range(0, how.shape[1], TILE):
+            near = how[top : top + TILE, left : left + TILE] >= 0
+            if np.count_nonzero(near) > 0.6 * near.size:
+                yield top, left, TILE
+            elif near.any():
+                small = range(0, TILE, TILE // 4)
+                yield from ((top + i, left + j, TILE // 4) for i in small for j in small)
 
 
 def _groups(clips: _Clips, sides: list[str], links: NDArray[np.void]) -> Iterator[SameClip]:
