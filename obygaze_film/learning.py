@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -25,6 +26,7 @@ from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store, same_numerics
 from obygaze_film.errors import FilmError
 from obygaze_film.rows import SLACK_S, overlaps, windows_of
+from obygaze_film.schema import FORMER
 from obygaze_film.score import FilmFacts, score_film
 from obygaze_film.timeline import Timeline, write_films
 from obygaze_models.dataset import Dataset, find_group, read_features
@@ -84,7 +86,8 @@ class Learnt:
     def write(self, folder: Path, films: Sequence[Timeline], windows: Sequence[Store], licence: str) -> str:
         """Write manifest.csv, the runs `before` and `after`, the model, and the films as it scores them.
 
-        Returns the name of the model's file. The folder `scored` has the films, with the shots that they had.
+        Returns the name of the model's file. The folder `scored` has the films, with the shots that they had
+        and what the former model said of them.
         """
         write_manifest(self.manifest, folder / "manifest.csv")
         om.write_run(self.before, folder / "before")
@@ -94,9 +97,24 @@ class Learnt:
         for film in films:
             facts = FilmFacts(film.record.title, film.record.year, film.record.source_sha256)
             store = windows_store(film, windows)
-            again.append(score_film(store, [model], movie=film.movie, shots=film.shots, facts=facts))
+            scored = score_film(store, [model], movie=film.movie, shots=film.shots, facts=facts)
+            again.append(beside_former(scored, film))
         write_films(again, folder / "scored")
         return model.name
+
+
+def beside_former(scored: Timeline, film: Timeline) -> Timeline:
+    """Keep what a former model said of a film, and what is said in it, beside its rows by a new model."""
+    scored = replace(scored, subtitles=film.subtitles, variables=film.variables)
+    former = film.model()
+    key, rows = f"{scored.model().key}{FORMER}", film.rows(former.key)
+    ends = (scored.rows()["start_s"].to_numpy(), rows["start_s"].to_numpy())
+    if not np.array_equal(*ends) or not set(rows) <= set(scored.table) or key in scored.keys:
+        return scored  # of other windows or concepts: its curve would be no other curve of this
+    kept = rows.assign(model=key).reindex(columns=scored.table.columns).astype(scored.table.dtypes)
+    models = [*scored.record.models, structs.replace(former, key=key)]
+    record = structs.replace(scored.record, models=models)
+    return replace(scored, record=record, table=pd.concat([scored.table, kept], ignore_index=True))
 
 
 def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:

@@ -115,6 +115,10 @@ class Rate(Struct, frozen=True, kw_only=True):
     counted_s: Seconds
 
 
+FORMER: Final = "-before"
+"""After the key of a model: that of the one before it learnt from judgements."""
+
+
 class ConceptRecord(Struct, frozen=True, kw_only=True):
     """A concept of a model, and how well it is found on films left out of training.
 

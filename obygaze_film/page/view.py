@@ -4,6 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 from numpy.typing import NDArray
 
@@ -13,6 +14,7 @@ from obygaze_film.page.cards import cards, figures, timeline_position
 from obygaze_film.page.phrases import Words, clock, first_sentence, heading, how_sure
 from obygaze_film.schema import (
     FLAGS,
+    FORMER,
     NO_CONTENT,
     UNRELIABLE,
     ConceptRecord,
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
 MINUTE = 60.0
+
+LEAST_MOVED = 0.1
+"""Change of a passage's probability that is told."""
 
 SCALES = {
     "loudness": (-50.0, -10.0, 0),
@@ -255,6 +260,29 @@ class FilmView:
                     {"name": f"{model.title}, {model.task_title}", "note": note, "paths": self._paths(p)}
                 )
         return strips
+
+    @cached_property
+    def former(self) -> pd.DataFrame:
+        """The rows of the model before it learnt; empty if it did not."""
+        key = f"{self.model.key}{FORMER}"
+        return self.film.rows(key) if key in self.film.keys else self.rows.iloc[:0]
+
+    @property
+    def moved(self) -> list[dict[str, Any]]:
+        """Passages of either model whose probability learning changed by a tenth or more, the most first."""
+        if self.former.empty:
+            return []
+        either = pd.concat([self.segments, self.film.segments(f"{self.model.key}{FORMER}")])
+        spans = either.loc[either["reaches"] == 1, ["start_s", "end_s"]].drop_duplicates()
+        found = []
+        for start, end in spans.to_numpy(dtype=np.float64).tolist():
+            inside = (self.rows["start_s"] < end) & (self.rows["end_s"] > start)
+            before, after = (float(rows.loc[inside, "p"].mean()) for rows in (self.former, self.rows))
+            if abs(after - before) >= LEAST_MOVED:
+                said = f"{self.words.probability(before)} → {self.words.probability(after)}"
+                text = f"{clock(start)}–{clock(end)}: {said}"
+                found.append({"by": abs(after - before), "start": start, "end": end, "text": text})
+        return sorted(found, key=lambda one: -one["by"])
 
     # --- minutes, and the numbers of the script
     # -----------------------------------------------------------------------

@@ -12,14 +12,18 @@ import obygaze_models as om
 from obygaze_features.manifest import Clip, Manifest, read_manifest, write_manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_film import learn_from_judgements, read_films, score_film
+from obygaze_film import Timeline, learn_from_judgements, read_films, score_film
 from obygaze_film.errors import FilmError
-from obygaze_film.learning import change_of, stores_near
+from obygaze_film.learning import beside_former, change_of, stores_near
+from obygaze_film.page.phrases import Words
+from obygaze_film.page.view import FilmView
+from obygaze_film.workspace.decisions import Decisions
+from obygaze_film.workspace.pages import OpenFilm, desk_page
 from obygaze_models.evaluation import auc, t_interval
 from tests.command import obygaze
 from tests.film.films import film_store, scored_film
 from tests.film.page.invented import with_model
-from tests.planted_models import LIGHT, D
+from tests.planted_models import LIGHT, D, codebook
 
 EVENT = np.eye(D)[3]
 """What violence looks like in the new films; in the corpus it means nothing."""
@@ -236,3 +240,38 @@ def test_of_one_judged_film_nothing_is_known_before_and_a_change_is_after_less_b
     assert found.low < t_interval(differences).low
     few = [replace(learnt, films=learnt.films.assign(judged=0).head(n)) for n in (2, 3)]
     assert ["needs 3" in each.sentence() for each in few] == [True, False]
+
+
+def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_says_what_moved(timeline, tmp_path):
+    """Of four planted passages the new model finds the first no more, and one where nothing was."""
+    table, (first, second) = timeline.table.copy(), ((40.0, 72.0), (220.0, 250.0))
+    mine = table["model"] == timeline.model().key
+    for (start, end), p in ((first, 0.02), (second, 0.9)):
+        inside = mine & (table["start_s"] < end) & (table["end_s"] > start) & table["p"].notna()
+        table.loc[inside, ["p", "p_low", "p_high"]] = p
+    lines = pd.DataFrame({"start_s": [1.0], "end_s": [2.0], "text": ["Stop"]})
+    beside = beside_former(replace(timeline, table=table), replace(timeline, subtitles=lines))
+    beside.write(tmp_path / "scored")
+    again = Timeline.read(tmp_path / "scored")
+    assert again.keys == (*timeline.keys, f"{timeline.model().key}-before")
+    assert again.subtitles["text"].tolist() == ["Stop"]
+    view = FilmView(again, "f", Words("en"), top=5)
+    assert view.former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
+    moved = {(one["start"] < first[1], float(one["text"].split("→ ")[1]) > 0.5) for one in view.moved}
+    assert moved == {(True, False), (False, True)}
+    assert len(view.moved) == 2
+    whole = replace(timeline, table=timeline.table[timeline.table["start_s"] > 100])
+    assert beside_former(timeline, whole).keys == timeline.keys  # of other rows
+    twice = beside_former(again, again)
+    assert twice.keys == again.keys
+
+
+def test_a_former_curve_is_drawn_on_the_desk(timeline, tmp_path):
+    changed = timeline.table.assign(p=timeline.table["p"] * 0.5)
+    beside = beside_former(replace(timeline, table=changed), timeline)
+    opened = OpenFilm(0, beside, Decisions(tmp_path, beside, codebook(tmp_path)))
+    page = desk_page([opened], opened, "read", "en")
+    assert page.count('class="line former"') == 1
+    assert page.count("data-span=") >= 4
+    alone = OpenFilm(0, timeline, opened.decisions)
+    assert "d-moved" not in desk_page([alone], alone, "read", "en").partition("<body")[2]

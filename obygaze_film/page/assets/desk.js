@@ -142,6 +142,10 @@ addEventListener("keydown", (e) => {
 for (const button of document.querySelectorAll("[data-key]")) button.onclick = () => (button.dataset.key === " " ? player.toggle() : keys[button.dataset.key.toLowerCase()]());
 for (const button of document.querySelectorAll("[data-level]")) button.onclick = () => judge(button.dataset.level);
 for (const button of document.querySelectorAll("[data-concept]")) button.onclick = () => toggle(button.dataset.concept);
+for (const button of document.querySelectorAll("[data-span]")) button.onclick = () => {
+ find("#d-moved").close();
+ mark(...button.dataset.span.split(",").map(Number));
+};
 for (const button of document.querySelectorAll("[data-dialog]")) button.onclick = () => find(button.dataset.dialog).showModal();
 find("#d-note").oninput = (e) => { if (store.selected) store.draft = {...store.draft, note: e.target.value}; };
 find("#d-keep").onclick = () => {
