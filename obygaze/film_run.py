@@ -295,14 +295,13 @@ def _subtitles_of(film: Path, encoding: str) -> list[object]:
 def _make_stills(scored: Path, films: Sequence[Path]) -> None:
     """Make what the desk shows of the films' pictures and sound."""
     from obygaze_film import read_films
-    from obygaze_film.commands.film_open import matched
-    from obygaze_film.workspace.media import make_media
+    from obygaze_film.commands.film_open import make_all, matched
     from obygaze_film.workspace.proxy import cache_folder
 
     timelines = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
-    for movie, path in matched(films, [*timelines.values()]).items():
-        make_media(path, timelines[movie])
+    found = {path: timelines[movie] for movie, path in matched(films, [*timelines.values()]).items()}
+    make_all(found, lambda error: click.echo(error, err=True))
 
 
 def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:

@@ -14,7 +14,6 @@ from obygaze_film.errors import FilmError
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
-    from obygaze_film.workspace.pages import OpenFilm
 
 
 @click.command("open")
@@ -76,7 +75,11 @@ def open_(
         film.decisions.notices.clear()
         if film.path is not None and not film.is_playable and film.played is None:
             tell(f"{film.path}: browsers don't play this; the page offers to make a copy")
-    without = [film for film in opened if film.media and not film.media["media.json"].is_file()]
+    without = {
+        film.path: film.timeline
+        for film in opened
+        if film.path is not None and film.media and not film.media["media.json"].is_file()
+    }
     if without:
         tell(f"making stills, colours and sound of {counted(len(without), 'film')} in {cache_folder()}")
         Thread(target=make_all, args=(without, tell), daemon=True).start()
@@ -95,15 +98,14 @@ def open_(
     serve(opened, compared, port=port, browser=not no_browser, tell=click.echo)
 
 
-def make_all(films: "Sequence[OpenFilm]", tell: Callable[[object], None]) -> None:
-    """Make the stills, colours and peaks of films that have none; say where one can't be decoded."""
+def make_all(films: "Mapping[Path, Timeline]", tell: Callable[[object], object]) -> None:
+    """Make stills, colours and peaks of films that have none, by file; say where one can't be decoded."""
     from obygaze_features.errors import ObygazeError
     from obygaze_film.workspace.media import make_media
 
-    for film in films:
+    for path, film in films.items():
         try:
-            if film.path is not None:
-                make_media(film.path, film.timeline)
+            make_media(path, film)
         except (ObygazeError, OSError) as error:
             tell(error)
 
