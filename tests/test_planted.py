@@ -8,7 +8,7 @@ from benchmarks.planted.__main__ import ROWS
 from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
 from obygaze_models.evaluation.intervals import CAPTIONS
 
-NOT_WRITTEN = {"in-time-null", "nulls"}
+NOT_WRITTEN = {"nulls"}
 """Rows to be run at their full size: no page states their figures."""
 SLOW = {"motif", "speech", "speech_time", "units-cost"}
 """Rows whose films speak, or that train networks."""
