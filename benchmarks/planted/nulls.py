@@ -139,6 +139,6 @@ ROWS = [
         {"AUC by film": Column(0.47, 0.53), "these models' interval without .5": Column(),
          "the method's": LEVEL, "said to be better": LEVEL, "compare: sign flip": Column(),
          "corrected t": LEVEL},
-        full=12, small=3, small_cells=1,
+        full=60, small=3, small_cells=1,
     ),
 ]  # fmt: skip

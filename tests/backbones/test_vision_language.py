@@ -9,13 +9,13 @@ import pytest
 
 import obygaze_features as of
 import obygaze_models as om
-from obygaze_features.backbones.vision_language import Squared
 from obygaze_features.errors import BackboneError
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import with_answers
 from obygaze_models.errors import DatasetError
 from tests.later import later
 
+Squared = later("obygaze_features.backbones.vision_language", "Squared")
 torch = later("torch")
 transformers = later("transformers")
 tokenizers = later("tokenizers")
