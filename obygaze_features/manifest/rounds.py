@@ -1,5 +1,6 @@
 """Plan a round of annotation: who annotates which films, in which order."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -55,9 +56,9 @@ def assign(
         )
     if calibration > len(films):
         raise ManifestError(f"{calibration} films for calibration: there are {len(films)}")
-    groups = list(combinations(range(len(names)), each))
-    if len(groups) > MOST:
+    if math.comb(len(names), each) > MOST:
         raise ManifestError(f"{each} of {len(names)}: over {MOST:,} ways; assign films to groups one by one")
+    groups = list(combinations(range(len(names)), each))
     own: dict[str, list[Clip]] = {film: [] for film in films}
     for clip in {clip.clip_id: clip for clip in clips}.values():
         own[clip.movie].append(clip)

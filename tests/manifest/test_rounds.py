@@ -75,7 +75,7 @@ def test_a_corpus_of_mobygaze_is_assigned(segments):
 def test_rounds_that_cannot_be_are_refused(tmp_path):
     given = clips(tmp_path, films=3)
     for names, each, calibration in (
-        (("AB", "AB"), 1, 0), (("AB",), 2, 0), (NAMES, 2, 4), (tuple(map(str, range(30))), 10, 0),
+        (("AB", "AB"), 1, 0), (("AB",), 2, 0), (NAMES, 2, 4), (tuple(map(str, range(60))), 30, 0),
     ):  # fmt: skip
         with pytest.raises(ManifestError):
             assign(given, names, each, calibration=calibration)
