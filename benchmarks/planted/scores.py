@@ -371,6 +371,6 @@ ROWS = [
         of_concepts,
         {"p <= .05": Column(high=0.06), "any of 4 after Holm": LEVEL,
          "planted (0.5 SD): p <= .05": Column(digits=2)},
-        full=30, small=2,
+        full=100, small=2,
     ),
 ]  # fmt: skip
