@@ -83,7 +83,8 @@ def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> 
 
     \b
     Examples:
-      obygaze manifest assign clips.csv --annotator AB --annotator CD --each 2 --out round.csv
+      obygaze manifest assign clips.csv --annotator AB --annotator CD --each 2 \\
+          --out round.csv
       obygaze manifest import spans done/*.eaf --out done.csv
       obygaze manifest progress round.csv done.csv --task en_s
     """
