@@ -14,8 +14,10 @@ SECOND_FILE = re.compile(
     rb"|\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c|DKIF\x00\x00\x20\x00|RIFF....AVI ",
     re.DOTALL,
 )
+PACK_START = b"\x00\x00\x01\xba"
+PICTURE_PACKET = re.compile(rb"\x00\x00\x01[\xe0-\xef]..([\x80-\xbf])", re.DOTALL)
 TRANSPORT_BYTES = 1 << 20
-"""Bytes of a transport stream that are searched for encrypted packets."""
+"""Bytes of a transport or program stream that are searched for encrypted packets."""
 
 ONCE = (b"ftyp", b"moov")
 
@@ -64,9 +66,14 @@ def cut_blocks(path: Path, blocks: Iterable[tuple[int, int]]) -> list[bool]:
 
 
 def scrambled(path: Path) -> bool:
-    """Return whether packets of an MPEG transport stream are encrypted (ISO/IEC 13818-1, 2.4.3.2)."""
+    """Return whether packets of an MPEG transport or program stream are encrypted.
+
+    Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7 (of pictures, as CSS does on discs).
+    """
     with open_regular(path) as file:
         head = file.read(TRANSPORT_BYTES)
+    if head.startswith(PACK_START):
+        return any(match[1][0] & 0x30 for match in PICTURE_PACKET.finditer(head))
     for first, size in ((0, 188), (4, 192)):
         if head[first::size].startswith(b"G" * 8):
             return any(flags & 0xC0 for flags in head[first + 3 :: size])

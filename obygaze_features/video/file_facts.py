@@ -1,17 +1,20 @@
-"""Compute what takes seconds of a large file once for all processes of a run: its digest, its packets."""
+"""Know the files of a film; compute their digest and packets once for all processes of a run."""
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from obygaze_features.door import open_regular, read_bytes
-from obygaze_features.errors import InputError, StoreError
+from obygaze_features.errors import InputError, StoreError, VideoError
 from obygaze_features.locks import hold
 
 # Below this size, recomputing costs less than a cache file: reading 32 MiB takes tens of milliseconds.
 LARGE_BYTES = 1 << 25
+FIRST_PART = re.compile(r"(VTS_\d\d_)1(\.VOB)", re.IGNORECASE)
+"""The file with which the film of a DVD's title begins; those of 1 GB that follow it are numbered from 2."""
 _folder: Path | None = None
 
 
@@ -26,12 +29,45 @@ def share_in(folder: Path | None) -> None:
     _folder = folder
 
 
+def files_of(path: Path) -> list[Path]:
+    """List the files of a film: of a DVD's title, VTS_01_1.VOB or its folder, all parts in order; else one.
+
+    Raises
+    ------
+    VideoError
+        A folder holds several titles, or none; or a part of a title is missing.
+    """
+    if path.is_dir():
+        titles = sorted(each for each in path.iterdir() if FIRST_PART.fullmatch(each.name))
+        if len(titles) == 1:
+            return files_of(titles[0])
+        disc = f"a DVD of {len(titles)} titles: name one by its first file (VTS_01_1.VOB)"
+        raise VideoError(f"this is {disc if titles else 'a directory, not a video file'}", path)
+    if not (first := FIRST_PART.fullmatch(path.name)) or not path.is_file():
+        return [path]
+    part = re.compile(rf"{first[1]}[2-9]{first[2]}", re.IGNORECASE)
+    files = [path, *sorted(each for each in path.parent.iterdir() if part.fullmatch(each.name))]
+    for number, each in enumerate(files, start=1):
+        if each.stem[-1] != str(number):
+            raise VideoError(f"part {number} of the title is missing before {each.name}", path)
+    return files
+
+
+def file_state(path: Path) -> tuple[int, int]:
+    """Return the bytes of a film's files, and when the last of them changed, in nanoseconds."""
+    states = [each.stat() for each in files_of(path)]
+    return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
+
+
 def file_digest(path: Path) -> str:
-    """Compute the SHA-256 of a file, once for all processes that share a cache."""
+    """Compute the SHA-256 of a film's bytes, once for all processes that share a cache."""
 
     def compute() -> bytes:
-        with open_regular(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest().encode()
+        digest = hashlib.sha256()
+        for each in files_of(path):
+            with open_regular(each) as file:
+                hashlib.file_digest(file, lambda: digest)
+        return digest.hexdigest().encode()
 
     return cached_fact(path, "sha256", compute).decode()
 
@@ -48,10 +84,10 @@ def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
     compute
         Computes the fact, which may take seconds; other processes wait meanwhile.
     """
-    status = path.stat()
-    if _folder is None or not is_large(status.st_size):
+    size, changed_ns = file_state(path)
+    if _folder is None or not is_large(size):
         return compute()
-    state = f"{path.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{what}"
+    state = f"{path.absolute()}\0{size}\0{changed_ns}\0{what}"
     cache_file = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
     with _locked(cache_file.with_suffix(".lock")):
         with suppress(OSError, InputError):  # not cached yet

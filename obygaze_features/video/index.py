@@ -28,7 +28,7 @@ from obygaze_features.video.bitstream import (
     vop_type,
 )
 from obygaze_features.video.boxes import cut_blocks, odd_edits, second_file
-from obygaze_features.video.file_facts import cached_fact, is_large
+from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
@@ -39,6 +39,8 @@ from obygaze_features.video.time_line import USUAL_RATE, TimeLine, evened, time_
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
 # Containers where a seek finds a packet by its time stamp; in others the target is unreliable.
 SEEKABLE_FORMATS = frozenset({"mov", "matroska", "flv"})
+# Few pictures have a time of their own, in a bare stream (mpegvideo) none: FFmpeg's parser makes them up.
+PROGRAM_FORMATS = frozenset({"mpeg", "mpegvideo"})
 # Containers that store when packets are decoded.
 DECODING_FORMATS = frozenset({"mpegts", "mpeg", "mov"})
 ODD_EDITS = (
@@ -75,12 +77,11 @@ def index_packets(path: Path, kept: KeptFile | None = None) -> PacketTable:
         The file can't be opened or holds no pictures.
     """
     try:
-        status = path.stat()
+        key = (path, *file_state(path))
     except OSError:
         return _read_index(path)  # raises the error with its cause
-    key = (path, status.st_size, status.st_mtime_ns)
     table = _tables.pop(key, None)
-    if table is None and not is_large(status.st_size):
+    if table is None and not is_large(key[1]):
         table = _read_index(path, kept)
     elif table is None:
         table = PacketTable.from_bytes(cached_fact(path, "packets", lambda: _read_index(path).to_bytes()))
@@ -197,14 +198,17 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     pts = np.array([-1 if value is None else value for value in packets.pts], np.int64)
     kinds = "".join(header.kind for header in packets.headers)
     by_kind = source.codec in MPEG12 and len(kinds) == count and not packets.error
-    estimated = by_kind and source.format == "mpeg" and None not in packets.dts and packets.pts != packets.dts
+    program = by_kind and source.format in PROGRAM_FORMATS
+    estimated = program and None not in packets.dts and packets.pts != packets.dts
     line, note = _line(source, packets, estimated=estimated)
     cut = _cut(source, packets, line)
     discard[cut] = True
-    if by_kind and line is not None and source.format == "mpeg":
+    if program and line is not None:
         line = evened(line, _step(source))
         if estimated:
             line = replace(line, ticks=_following(line.ticks, _step(source))[display_ranks(kinds)])
+        if source.format == "mpegvideo":
+            line, note = replace(line, ticks=line.ticks - line.ticks.min()), _by_rate(source)[1]
     unique = line is not None and not note and len(np.unique(line.ticks)) == count
     rank = display_ranks(kinds) if by_kind else pts if line is None else line.ticks
     # AVI stores no presentation times, and FFmpeg's estimates are wrong with B-frames.
@@ -384,8 +388,13 @@ def _stand_in_times(source: Source, packets: PacketColumns, count: int) -> tuple
     """Return times by the rate if the file states none, and NaN if it states some; with a note."""
     if any(len({*stamps} - {None}) > 1 for stamps in (packets.pts, packets.dts)):
         return np.full(count, np.nan), "not every frame has a time: they are not known"
+    rate, note = _by_rate(source)
+    return np.arange(count) / rate, note
+
+
+def _by_rate(source: Source) -> tuple[float, str]:
     rate = float(source.stream.guessed_rate or USUAL_RATE)
-    return np.arange(count) / rate, f"the file states no times: {rate:g} frames a second are taken"
+    return rate, f"the file states no times: {rate:g} frames a second are taken"
 
 
 def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> int:
@@ -402,8 +411,9 @@ def _cut(source: Source, packets: PacketColumns, line: TimeLine | None) -> list[
 
     Pictures of MPEG-4 are counted, and the decoder says which are damaged.
     """
-    known = line is not None and "matroska" in source.format and source.codec != "mpeg4"
-    last = (line.first[1:] - 1).tolist() if known and line is not None else []
+    if line is None or "matroska" not in source.format or source.codec == "mpeg4":
+        return []
+    last = (line.first[1:] - 1).tolist()
     blocks = [(packets.pos[number], packets.size[number]) for number in last]
     return [number for number, cut in zip(last, cut_blocks(source.path, blocks), strict=True) if cut]
 
@@ -414,7 +424,7 @@ def _lost(
     """Describe a second file behind the first, and from when on its pictures are missing or wrong."""
     position = np.array(packets.pos, np.int64)
     ends = (position + np.array(packets.size, np.int64))[position >= 0]
-    at = second_file(source.path, source.format.split(","), ends.tolist())
+    at = second_file(files_of(source.path)[-1], source.format.split(","), ends.tolist())
     if not at:
         return "", np.inf
     behind = np.flatnonzero((position > at) & ~np.array(packets.discard, np.bool_))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.io import local_path
+from obygaze_features.video.file_facts import file_state
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.passes import Known, Pixels, WindowReader, WindowResult, Wishes
@@ -158,14 +159,14 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
     path = local_path(path)
     if is_still(path):
         check_file(path)
-        return Probe(path.stat().st_size, 0.0, math.nan, 1, "")
+        return Probe(file_state(path)[0], 0.0, math.nan, 1, "")
     table = index_packets(path)
     with naming_file(path):
         frames = table.frame_times.within(start_s, end_s)
     first_s, last_s = float(frames.time_s[0]), float(frames.time_s[-1])
     duration_s = last_s - first_s + table.frame_times.step_s
     damage = "; ".join(filter(None, (table.truncated, table.lost)))
-    return Probe(path.stat().st_size, first_s, duration_s, len(frames), damage, table.besides, table.stream)
+    return Probe(file_state(path)[0], first_s, duration_s, len(frames), damage, table.besides, table.stream)
 
 
 def frame_times(path: str | Path) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.file_kinds import MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.boxes import scrambled
+from obygaze_features.video.file_facts import files_of
 
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
 # open files other than the named one.
@@ -134,7 +135,7 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
     except UNREADABLE as error:
         raise VideoError(diagnose(path), path) from error
     with container:
-        if container.format.name == "mpegts" and scrambled(path):
+        if container.format.name in ("mpegts", "mpeg") and scrambled(files_of(path)[0]):
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
             )
@@ -196,29 +197,31 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
 
 
 def _open(path: Path) -> InputContainer:
-    # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol.
-    return av.open(f"file:{path}", options=OPTIONS, metadata_errors="replace")
+    files = files_of(path)
+    if len(files) == 1:  # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol
+        return av.open(f"file:{files[0]}", options=OPTIONS, metadata_errors="replace")
+    if "|" in str(path):
+        raise VideoError("its folder's name has a '|', by which FFmpeg parts the files of a title", path)
+    name = f"concat:{'|'.join(f'file:{each}' for each in files)}"
+    options = OPTIONS | {"protocol_whitelist": "file,concat"}
+    return av.open(name, options=options, metadata_errors="replace")
 
 
 def check_file(path: Path) -> None:
-    """Raise unless the path is a non-empty, readable file."""
+    """Raise unless the path is a non-empty, readable file, or the files of a DVD's title are."""
     try:
-        status = path.stat()
+        states = {each: each.stat() for each in files_of(path)}
     except FileNotFoundError:
         raise VideoError(NO_SUCH_FILE, path) from None
     except OSError as error:
         raise VideoError(f"the file cannot be reached ({error.strerror})", path) from None
-    if stat.S_ISDIR(status.st_mode):
-        if discs := sorted(each.name for each in path.glob("VTS_*_1.[Vv][Oo][Bb]")):
-            title = f"{discs[0][:-5]}[1-9].VOB"
-            raise VideoError(f"this is a folder of a DVD: join a title's files, cat {title} > film.vob", path)
-        raise VideoError("this is a directory, not a video file", path)
-    if not stat.S_ISREG(status.st_mode):
-        raise VideoError("this is not a regular file", path)
-    if status.st_size == 0:
-        raise VideoError("the file is empty (0 bytes)", path)
-    if not os.access(path, os.R_OK):
-        raise VideoError("the file may not be read (permission denied)", path)
+    for each, status in states.items():
+        if not stat.S_ISREG(status.st_mode):
+            raise VideoError("this is not a regular file", each)
+        if status.st_size == 0:
+            raise VideoError("the file is empty (0 bytes)", each)
+        if not os.access(each, os.R_OK):
+            raise VideoError("the file may not be read (permission denied)", each)
 
 
 def choose_stream(container: InputContainer, path: Path) -> VideoStream:

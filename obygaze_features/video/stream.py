@@ -18,6 +18,7 @@ from av.stream import Disposition
 from av.video.reformatter import ColorRange
 
 from obygaze_features.errors import VideoError
+from obygaze_features.video.file_facts import files_of
 from obygaze_features.video.source import Source
 
 UNKNOWN: Final = "unknown"
@@ -179,6 +180,8 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
 
 def _remarks(source: Source, stream: Stream) -> Iterable[str]:
     width, height = source.context.width, source.context.height
+    if (count := len(files_of(source.path))) > 1:
+        yield f"{count} files of a DVD's title are read as one film"
     if stream.sample_aspect:
         shown = f"{round(width * source.stream.sample_aspect_ratio)}x{height}"  # type: ignore[operator]
         yield (
@@ -256,6 +259,8 @@ def is_exact(pixels: Any) -> bool:
 
     Of those the usual conversion is kept, which rounds down (docs/decoding.md).
     """
-    if pixels.is_rgb or pixels.has_palette or len(pixels.components) < 3:
+    if pixels.is_rgb:  # swscale mixes up the bytes of these on its short way
+        return re.fullmatch(r"(rgb|bgr)5[56]5be", pixels.name) is not None
+    if pixels.has_palette or len(pixels.components) < 3:
         return False
     return not re.fullmatch(r"yuv[aj]?4(20|22|44)p", pixels.name)

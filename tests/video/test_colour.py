@@ -117,6 +117,20 @@ def test_chroma_of_odd_sizes_is_stretched_over_the_picture(name, width, height):
     assert np.abs(Converter()(frame).rgb - np.moveaxis(right, 0, -1)).max() < 1
 
 
+@pytest.mark.parametrize("order", ["le", "be"])
+@pytest.mark.parametrize("name", ["rgb565", "bgr565", "rgb555", "bgr555", "rgb444", "bgr444"])
+def test_colours_in_sixteen_bits_are_those_of_their_bits(name, order):
+    bits = [int(each) for each in name[3:]]
+    levels = [[23 % (1 << n), 5, 9 % (1 << n)][i] for i, n in enumerate(bits)]
+    parts = levels if name.startswith("rgb") else levels[::-1]
+    word = (parts[0] << (bits[1] + bits[2])) | (parts[1] << bits[2]) | parts[2]
+    frame = av.VideoFrame(16, 16, name + order)
+    words = np.full(frame.planes[0].buffer_size // 2, word, "<u2" if order == "le" else ">u2")
+    frame.planes[0].update(words.tobytes())
+    right = [255 * level / ((1 << n) - 1) for level, n in zip(levels, bits, strict=True)]
+    assert np.abs(Converter()(frame).rgb[8, 8] - np.array(right)).max() < 16
+
+
 @pytest.mark.parametrize(("level", "right"), [(16, 0), (128, 130), (235, 255)])
 def test_limited_grey_is_expanded(level, right):
     picture = Converter()(flat("gray", level, 0, 0, matrix=1, full=False))

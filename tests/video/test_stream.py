@@ -1,7 +1,9 @@
 """Every fact that a file states of its pictures is used, noted, refused or listed: read from pixels."""
 
 import json
+import re
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import get_args
 
@@ -15,8 +17,9 @@ from click.testing import CliRunner
 
 from obygaze.cli import table_of_contents
 from obygaze_features.errors import VideoError
+from obygaze_features.manifest import import_folder
 from obygaze_features.store import same_numerics
-from obygaze_features.video import at, decoder_versions, index, probe, read_frames, uniform
+from obygaze_features.video import at, decoder_versions, file_digest, index, probe, read_frames, uniform
 from obygaze_features.video.stream import DISPOSITIONS, FRAMES, PACKETS, STREAMS, Stream
 from tests.video.conftest import draw
 from tests.video.encoding import encode
@@ -150,7 +153,7 @@ def test_a_scrambled_transport_stream_is_refused_as_such(tmp_path, blu_ray):
             read()
 
 
-def test_a_folder_of_a_dvd_is_refused_with_the_way_to_join_it(tmp_path):
+def test_the_files_of_a_dvd_s_title_are_one_film_with_one_time_line(tmp_path):
     film = encode(tmp_path / "film.vob", map(draw, range(40)), "mpeg2video", options={"g": "9", "bf": "2"})
     disc = tmp_path / "VIDEO_TS"
     disc.mkdir()
@@ -159,12 +162,29 @@ def test_a_folder_of_a_dvd_is_refused_with_the_way_to_join_it(tmp_path):
         (disc / f"VTS_01_{number}.VOB").write_bytes(
             data[first : first + 6144] if number == 1 else data[first:]
         )
-    with pytest.raises(VideoError, match=r"VTS_01_\[1-9\]"):
-        read_frames(disc, uniform(2))
-    joined = tmp_path / "joined.vob"
-    joined.write_bytes(b"".join(each.read_bytes() for each in sorted(disc.glob("VTS_01_[1-9].VOB"))))
-    frames = read_frames(joined, at(range(40)))
-    assert (frames.status, numbers_of(frames.images)) == ("ok", list(range(40)))
+    for place in (disc, disc / "VTS_01_1.VOB"):
+        frames = read_frames(place, at(range(40)))
+        assert (frames.status, numbers_of(frames.images)) == ("ok", list(range(40)))
+        assert file_digest(place) == sha256(data).hexdigest()
+    assert [clip.video for clip in import_folder(disc, disc).manifest] == ["VTS_01_1.VOB"]
+    for name, wrong in (("VTS_01_4.VOB", disc / "VTS_01_1.VOB"), ("VTS_02_1.VOB", disc)):
+        (disc / name).write_bytes(data)
+        with pytest.raises(VideoError, match=r"missing|2 titles"):
+            probe(wrong)
+        (disc / name).unlink()
+
+
+def test_an_encrypted_disc_is_refused_as_such(tmp_path):
+    film = encode(tmp_path / "film.vob", map(draw, range(12)), "mpeg2video")
+    data = re.sub(
+        rb"(\x00\x00\x01\xe0..)[\x80-\x8f]",
+        lambda match: match[1] + b"\x90",
+        film.read_bytes(),
+        flags=re.DOTALL,
+    )
+    film.write_bytes(data)
+    with pytest.raises(VideoError, match="encrypted"):
+        probe(film)
 
 
 HALF = np.dstack([draw(3), np.full((64, 96), 255, np.uint8)])

@@ -298,6 +298,14 @@ def test_vp9_whose_size_changes_gives_all_pictures_and_says_so(tmp_path):
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25, atol=0.0015)
 
 
+@pytest.mark.parametrize(("name", "codec"), [("a.m1v", "mpeg1video"), ("a.m2v", "mpeg2video")])
+def test_a_bare_stream_has_times_by_its_rate_from_zero_and_says_so(tmp_path, name, codec):
+    frames = read_frames(encode(tmp_path / name, map(draw, range(24)), codec, options=MPEG), at(range(24)))
+    assert numbers_of(frames.images) == list(range(24))
+    np.testing.assert_allclose(frames.time_s, np.arange(24) / 25)
+    assert any("states no times" in note for note in frames.notes)
+
+
 OPEN = X264 | {"g": "12", "bf": "3", "sc_threshold": "0", "x264-params": "open-gop=1:b-adapt=0:bframes=3"}
 
 

@@ -1,6 +1,7 @@
 """Import a folder of videos, or of still images."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
@@ -37,6 +38,9 @@ VIDEO_SUFFIXES: frozenset[str] = frozenset(
 IMAGE_SUFFIXES: frozenset[str] = frozenset(
     {".avif", ".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 )
+
+LATER_PART = re.compile(r"(VTS_\d\d_)[2-9](\.VOB)", re.IGNORECASE)
+"""A further file of a DVD's title, which is read with the first."""
 
 
 def import_folder(
@@ -162,7 +166,19 @@ def list_files(source: Path, suffixes: frozenset[str], kind: str) -> tuple[list[
         notices.append(f"left out {counted(hidden, 'hidden file or folder', 'hidden files or folders')}")
     if linked:
         notices.append(f"did not follow {counted(linked, 'linked folder')}")
-    return sorted(wanted), notices
+    first, later = _by_part(wanted)
+    return sorted(first), notices + later
+
+
+def _by_part(files: Sequence[PurePosixPath]) -> tuple[list[PurePosixPath], list[str]]:
+    """Leave out the files of DVDs' titles that are read with the first, and say how many."""
+    later = [
+        path
+        for path in files
+        if (part := LATER_PART.fullmatch(path.name)) and path.with_name(f"{part[1]}1{part[2]}") in files
+    ]
+    told = f"{counted(len(later), 'file')} of DVDs' titles are read with the first (VTS_01_1.VOB)"
+    return [path for path in files if path not in later], [told] if later else []
 
 
 def whole_files(

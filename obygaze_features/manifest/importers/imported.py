@@ -42,7 +42,7 @@ class Imported:
 def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:
     """Count how many of the videos that the clips name are in the folder where they were looked for."""
     named = sorted({clip.video for clip in clips if clip.video})
-    missing = [video for video in named if not (root / video).is_file()]
+    missing = [video for video in named if not (root / video).exists()]
     here = len(named) - len(missing)
     words = f"{here:,} of {counted(len(named), 'named video')} {'is' if here == 1 else 'are'} in {folder}"
     if not folder.is_dir():
