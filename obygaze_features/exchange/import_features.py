@@ -205,6 +205,9 @@ def _result(clip: str, item: ImportItem, kind: GroupSpec, arrays: Arrays) -> Cli
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
     times = {"time_s": np.full(kind.n_frames, np.nan), "frame_index": np.full(kind.n_frames, -1, np.int64)}
     times |= {name: arrays[name] for name in times if name in arrays}
+    for name, values in times.items():
+        if (np.diff(values) < 0).any():
+            raise StoreError(f"{item.where}: {name} falls; frames are in the order of their times")
     rest = {name: values for name, values in arrays.items() if name not in times}
     features = {kind.name: ClipFeatures(times["time_s"], times["frame_index"], rest)}
     return ClipResult(clip, cast("Status", item.status), item.reason, groups=features)

@@ -20,14 +20,17 @@ from obygaze_features.exchange.import_items import NOT_NPY, Arrays, ImportItem, 
 from obygaze_features.file_kinds import NPY, NPZ, what, why_not
 from obygaze_features.torch_files import load_torch
 
+OBJECTS = "it holds Python objects, which are never unpickled"
 Read = Callable[[Path], Arrays | NDArray[Any]]
 
 
 def files_below(folder: Path, suffixes: tuple[str, ...], read: Read) -> dict[str, ImportItem]:
     """Find every file with a suffix: path without it, relative, with '/' -> its features."""
     if not folder.is_dir():
+        kind = what(folder)
         raise StoreError(
-            f"{folder}: is a file; --from {suffixes[0][1:]} reads a folder with a file per clip. "
+            f"{folder}: {f'this is {kind.name}: {kind.remedy}' if kind.remedy else 'is a file'}; "
+            f"--from {suffixes[0][1:]} reads a folder with a file per clip. "
             "One matrix with a row per clip: --from table --ids FILE"
         )
     items: dict[str, ImportItem] = {}
@@ -143,12 +146,20 @@ def read_npz(file: IO[bytes], where: str, choice: ArrayChoice) -> Arrays:
                     headers[name] = SimpleNamespace(dtype=dtype, ndim=len(shape), shape=shape)
             chosen = choice(where, headers)
             for name in chosen:
+                _refuse_objects(headers[name], f"{where}, {name}")
                 size = int(np.prod([float(n) for n in headers[name].shape])) * headers[name].dtype.itemsize
                 refuse_giants(size, f"{where}, {name}")
             return {name: archive[name] for name in chosen}
+    except StoreError:
+        raise
     except (*NOT_NPY, OSError, OverflowError, zipfile.BadZipFile, NotImplementedError):
         file.seek(0)
         raise StoreError(f"{where}: {why_not(file.read(1 << 16), NPZ)}") from None
+
+
+def _refuse_objects(header: SimpleNamespace, where: str) -> None:
+    if header.dtype.hasobject:
+        raise StoreError(f"{where}: {OBJECTS}")
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -162,8 +173,7 @@ def map_npy(path: Path) -> NDArray[Any]:
     try:
         return np.lib.format.open_memmap(path, mode="r")
     except NOT_NPY as error:
-        objects = "object" in str(error)
-        reason = "it holds Python objects, which are never unpickled" if objects else why_not(path, NPY)
+        reason = OBJECTS if "object" in str(error) else why_not(path, NPY)
         raise StoreError(f"{path}: {reason}") from error
 
 
@@ -229,6 +239,8 @@ def _array(tensor: Any, where: str) -> NDArray[Any]:
         raise StoreError(
             f"{where}: holds {kind}; save it as float32, of quantised values with their scales applied"
         )
+    if tensor.is_nested or str(tensor.device) != "cpu":
+        raise StoreError(f"{where}: a tensor that is nested or has no values; save a plain one of the CPU")
     refuse_giants(tensor.numel() * tensor.element_size(), where)
     plain = tensor.detach().resolve_conj().resolve_neg()
     values: NDArray[Any] = (plain.float() if kind == "bfloat16" else plain).contiguous().numpy()

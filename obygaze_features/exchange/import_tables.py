@@ -140,7 +140,8 @@ def _cells(
         values = np.empty(len(cells), np.float32)
         for n, cell in enumerate(cells):
             try:
-                values[n] = number(cell)
+                with np.errstate(over="ignore"):  # what is not finite is refused with its clip
+                    values[n] = number(cell)
             except ValueError:
                 raise StoreError(
                     f"{path}: line {n + 2}, column {name!r}: {cell[:40]!r} is no number; mend it, or "

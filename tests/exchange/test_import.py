@@ -91,6 +91,12 @@ def test_what_does_not_fit_is_refused_by_file(tmp_path, value, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_times_of_frames_that_fall_are_refused(tmp_path):
+    arrays = {"frames": row("a", (3, D)), "time_s": np.array([0.0, 2, 1]), "frame_index": np.arange(3)}
+    with pytest.raises(StoreError, match="time_s"):
+        imported(tmp_path, {clip: ImportItem(clip, lambda: arrays) for clip in "abc"})
+
+
 def test_values_are_converted_on_purpose_alone(tmp_path):
     truth = {clip: row(clip, (2, D), np.float64) for clip in "abc"}
     store = imported(tmp_path, items(**truth), "tokens", dtype="float16")

@@ -157,6 +157,16 @@ def test_a_pickled_array_beside_the_features_is_not_touched(tmp_path):
     assert "words" in choice.about["left_out"]
 
 
+@pytest.mark.parametrize(
+    ("arrays", "why"),
+    [({"x": np.ones(3), "y": np.ones(2)}, "cannot tell features"), ({"x": np.array([{}])}, "Python objects")],
+)
+def test_a_whole_archive_is_not_called_damaged(tmp_path, arrays, why):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(StoreError, match=why):
+        load("npy", tmp_path)
+
+
 @pytest.mark.parametrize("keep", [0, 3, 90, -8])
 def test_a_damaged_member_of_a_tar_is_named(tmp_path, keep):
     content = io.BytesIO()
@@ -254,10 +264,17 @@ def test_a_tensor_of_every_type_is_read_or_refused_in_one_line(tmp_path):
     fates["conjugate"] = fate_of(tmp_path)
     torch.save(torch.zeros(8).to_sparse(), tmp_path / "a.pt")
     fates["sparse"] = fate_of(tmp_path)
+    torch.save(torch.zeros(8, device="meta"), tmp_path / "a.pt")
+    fates["meta"] = fate_of(tmp_path)
+    torch.save(torch.nested.nested_tensor([torch.zeros(8)]), tmp_path / "a.pt")
+    fates["nested"] = fate_of(tmp_path)
     assert len(fates) > 15
     read = {name for name, fate in fates.items() if fate == "read"}
     assert {"torch.float32", "torch.float16", "torch.float64", "torch.bfloat16", "torch.int64"} <= read
-    assert not {"torch.float8_e4m3fn", "torch.qint8", "torch.complex64", "conjugate", "sparse"} & read
+    assert (
+        not {"torch.float8_e4m3fn", "torch.qint8", "torch.complex64", "conjugate", "sparse", "meta", "nested"}
+        & read
+    )
     assert not [fate for fate in fates.values() if "\n" in fate or "weights_only" in fate]
 
 

@@ -46,6 +46,8 @@ ANSWERED = ("model", "prompt", "answered_on")
 """Columns of what a machine answered: which, to what questions (their digest), and when."""
 
 ROLES = ("levels", "concepts")
+SOUND_SUFFIXES = (".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg")
+"""Of files by which tools that annotate sound name a film."""
 OVERHANG_S = 1 / 24
 """Seconds by which a span may end after its film: a frame."""
 
@@ -355,7 +357,7 @@ class _Made:
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
         said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
-        if path_of(said).suffix.lower() in VIDEO_SUFFIXES:
+        if path_of(said).suffix.lower() in {*VIDEO_SUFFIXES, *SOUND_SUFFIXES}:
             said, media = "", said
         name = said or given.movie or (media_name(media) if media else "")
         if not name and given.account.kind == "eaf":
@@ -398,7 +400,7 @@ class _Made:
         extras = {"text": "" if level.is_level else raw.text}
         extras |= {
             name: cells[name]
-            for name in (SEEN_SCORE, DECIDED_ON, "subject", "tier", *ANSWERED)
+            for name in (SEEN_SCORE, DECIDED_ON, "subject", "modifiers", "comment", "tier", *ANSWERED)
             if cells.get(name)
         }
         extras |= {SEEN_SCORE: "1"} if seen else {}

@@ -10,13 +10,16 @@ from itertools import takewhile
 
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.tables import Times, first_of, table, timed
+from obygaze_features.manifest.spans.tables import Times, first_of, note_unread, table, timed
 from obygaze_features.manifest.text_tables import Row
 from obygaze_features.workbook import Records
 
 BORIS_EVENT = ("Behavior", "Time")
 BORIS_BOUT = ("Behavior", "Start (s)", "Stop (s)")
 MEDIA = ("Media file name", "Media file path", "Media file", "Source")
+READ = re.compile(
+    "Behavi.*|Subject|Modifier.*|Comment.*|Observation id|Media.*|Source|Status|Start.*|Stop.*|Time.*"
+)
 POINT = "a point event, which has no end"
 OFFSET, OBSERVATION, TYPE = "Time offset (s)", "Observation id", "Behavior type"
 
@@ -29,6 +32,7 @@ def read_boris(given: Given) -> Iterator[RawSpan]:
     events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, records)
     rows = [row for row in events.rows if not row.is_empty]
     _refuse_shifted(given, rows, head)
+    note_unread(given, events, READ)
     if bouts:
         for row, at, why in timed(given, rows, Times("Start (s)", "Stop (s)")):
             yield _behaviour(row, at, POINT if row.cells.get(TYPE, "").strip().upper() == "POINT" else why)
@@ -61,6 +65,9 @@ def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]
 def _behaviour(row: Row, at: tuple[str, float, float], why: str) -> RawSpan:
     media = _media(row)
     cells = {"media": media[0] if media else "", "subject": first_of(row.cells, "Subject")}
+    for name, start in (("modifiers", "Modifier"), ("comment", "Comment")):
+        texts = [one_line(text) for column, text in row.cells.items() if column.startswith(start)]
+        cells[name] = "; ".join(dict.fromkeys(filter(None, texts)))
     text, tier = first_of(row.cells, "Behavior"), first_of(row.cells, "Behavioral category")
     return RawSpan(*at, text, tier, cells, why=why)
 

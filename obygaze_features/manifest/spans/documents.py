@@ -147,20 +147,24 @@ def read_activitynet(given: Given) -> Iterator[RawSpan]:
         raise given.error(
             "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
         )
+    beside: dict[str, None] = {}
     for name, video in database.items():
         length = number(_dict(video).get("duration")) or math.nan
         notes = _dicts(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, note in enumerate(notes, start=1):
-            where, segment, said = f"{name}, annotation {n}", note.get("segment"), note.get("label", "")
+            where, segment, said = f"{name}, annotation {n}", note.get("segment"), note.get("label")
+            beside |= dict.fromkeys(key for key in note if key not in {"segment", "label", "label_id"})
             times = [number(each) for each in segment] if isinstance(segment, list) else []
             start, end = times if len(times) == 2 else (math.nan, math.nan)
-            why = "" if isinstance(said, str | int | float | list) else "its label cannot be read"
+            why = "" if isinstance(said, str | int | float | list) else "no label that can be read"
             if start >= length:
                 why = f"it begins behind the end of its video, {length:g} s"
             elif end > length + 0.05 and not why:
                 given.account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
             film = {"movie": one_line(name)}
             yield RawSpan(where, start, min(end, length), _words(said), "", film, why=why)
+    if beside:
+        given.account.notes.append(f"keys of annotations not read: {', '.join(beside)}")
 
 
 # --- CVAT
@@ -177,6 +181,9 @@ def read_cvat(given: Given) -> Iterator[RawSpan]:
         if node.tag not in {"version", "meta", "track", "image", "tag"}:
             yield RawSpan(f"element {node.tag:.60}", why="of a kind that is not read")
     for image in root.findall("image"):
+        named = re.match(r"frame_(\d{1,9})\b", image.get("name", ""), re.ASCII)
+        if named and int(named[1]) != _frame(image, "id"):
+            raise given.error(f"image {named[0]} has the id {image.get('id')}: which frame it is, is unclear")
         if any(child.tag != "tag" for child in image):
             yield RawSpan(f"image {image.get('id', '')}", why="shapes of single frames, which are no spans")
     film = {"media": source.strip()}

@@ -80,7 +80,9 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _unmarked(content: bytes) -> str:
-    """Return which UTF-16 a text without a mark is in, where every other byte is mostly zero; else ""."""
+    """Return the encoding that a text without a mark shows: UTF-16 by its zeros, Japanese by its escapes."""
+    if b"\x1b$B" in content or b"\x1b$@" in content:  # escapes to Japanese letters, all in ASCII
+        return "iso2022_jp"
     head = content[:4096]
     even, odd = head[::2].count(0), head[1::2].count(0)
     if min(even, odd) > 0.05 * len(head) or max(even, odd) < 0.3 * len(head):

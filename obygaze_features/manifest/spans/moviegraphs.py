@@ -13,6 +13,7 @@ from obygaze_features.manifest.spans.given import Given, RawSpan, number
 from obygaze_features.manifest.spans.subtitles import one_line
 
 TEXTS = ("situation", "scene", "description")
+READ = {*TEXTS, "movie", "start_s", "end_s", "characters", "interactions"}
 KEY = "moviegraphs"
 
 
@@ -21,6 +22,7 @@ def read_moviegraphs(given: Given) -> Iterator[RawSpan]:
     found = given.document.get(KEY) if isinstance(given.document, dict) else None
     if not isinstance(found, list):
         raise given.error(f"no graphs of clips: a JSON object with a list {KEY!r} was expected")
+    beside: dict[str, None] = {}
     for place, graph in enumerate(found, start=1):
         where = f"graph {place}"
         if not isinstance(graph, dict):
@@ -31,14 +33,16 @@ def read_moviegraphs(given: Given) -> Iterator[RawSpan]:
         )
         movie = graph.get("movie")
         cells = {"movie": one_line(movie)} if isinstance(movie, str) else {}
-        said = [(name, text) for name in TEXTS if (text := _text(graph.get(name)))]
-        said += [("character", text) for each in _list(graph.get("characters")) if (text := _text(each))]
-        said += [
-            ("interaction", text) for each in _list(graph.get("interactions")) if (text := _between(each))
-        ]
+        beside |= dict.fromkeys(name for name in graph if name not in READ)
+        said = [(name, _text(graph[name])) for name in TEXTS if graph.get(name) not in (None, "")]
+        said += [("character", _text(each)) for each in _list(graph.get("characters"))]
+        said += [("interaction", _between(each)) for each in _list(graph.get("interactions"))]
         why = "" if said else "no situation, scene, description, character or interaction"
         for tier, text in said or [("", "")]:
-            yield RawSpan(where, start, end, text, tier, cells | {"tier": tier}, why=why)
+            unclear = f"{tier}: not a text, or without what is said" * (not text)
+            yield RawSpan(where, start, end, text, tier, cells | {"tier": tier}, why=why or unclear)
+    if beside:
+        given.account.notes.append(f"keys not read: {', '.join(beside)}")
 
 
 def _text(value: Any) -> str:
@@ -46,7 +50,7 @@ def _text(value: Any) -> str:
 
 
 def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return value if isinstance(value, list) else [None] * (value is not None)
 
 
 def _between(value: Any) -> str:

@@ -19,7 +19,9 @@ from obygaze_features.manifest.spans.instant import clock, time_code
 from obygaze_features.text import unsuitable
 
 _CLOCK = r"(-?)\s*(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:])\s*(\d{1,9}))?"
-_TIMES = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}(?:\s.*)?", re.ASCII)
+_TIMES = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}(?:\s+(.*))?", re.ASCII)
+_SETTINGS = re.compile(r"(?:\w+:\S+(?:\s+|$))*")
+"""Places, of SRT (`X1:10`) and WebVTT (`align:start`)."""
 _BROKEN = re.compile(
     r"\s*\d{1,3}:\d{1,2}[:.,]\d.*\d:\d{1,2}[:.,]\d|[->\s]*\d{1,3}:\d\d:\d\d[.,]\d{1,3}[->\s]*$", re.ASCII
 )
@@ -78,13 +80,19 @@ def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
     before: tuple[str, str] = ("", "")
     repeated = 0
     for at, body in zip(starts, bodies, strict=True):
-        start, end, why = _times(lines[at], given.rate)
-        text = one_line(clean("\n".join(body)))
+        start, end, behind, why = _times(lines[at], given.rate)
+        said = [line for line in (behind, *body) if line]
+        text = one_line(clean("\n".join(said)))
         if text:
-            shown = (clean(body[0]).strip(), clean(body[-1]).strip())
+            shown = (clean(said[0]).strip(), clean(said[-1]).strip())
             repeated += bool(shown[0]) and shown[0] == before[1]
             before = shown
         yield RawSpan(f"line {at + 1}", start, end, text, why=why or "no text" * (not text))
+    first = [at for at in starts if at and lines[at - 1].strip() == "1"]
+    if len(first) > 1 and not is_vtt:
+        given.account.notes.append(
+            f"line {first[1]}: numbers begin again: if parts of a film were joined, the later times are wrong"
+        )
     if gaps := [at + 1 for at, body in zip(starts, bodies, strict=True) if not all(map(str.strip, body))]:
         given.account.notes.append(f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)")
     if repeated > max(1, len(starts) // 3):
@@ -149,15 +157,16 @@ def _strays(
             yield RawSpan(f"line {block[0] + 1}", why="text without times")
 
 
-def _times(line: str, rate: Fraction | None) -> tuple[float, float, str]:
-    """Read a line of times, NaN where it is none; last what is wrong with its frames."""
+def _times(line: str, rate: Fraction | None) -> tuple[float, float, str, str]:
+    """Read a line of times, NaN where it is none; the text behind them, and what is wrong with its frames."""
     match = _TIMES.fullmatch(line)
     try:
         parts = (math.nan, math.nan) if match is None else (_seconds(match, n, rate) for n in (0, 6))
         start, end = parts
     except ManifestError as error:
-        return math.nan, math.nan, str(error)
-    return start, end, ""
+        return math.nan, math.nan, "", str(error)
+    behind = "" if match is None else match[13] or ""
+    return start, end, "" if _SETTINGS.fullmatch(behind) else behind, ""
 
 
 def _seconds(match: re.Match[str], first: int, rate: Fraction | None) -> float:
@@ -181,7 +190,8 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             section = key
         elif key == "format":
             names = [name.strip().lower() for name in value.split(",")]
-            columns = names if {"start", "end", "text"} <= set(names) else columns  # else of styles
+            if {"start", "end", "text"} <= set(names):  # else of styles
+                columns = names[: names.index("text") + 1]  # the text is the rest of a line
         elif key == "dialogue":
             cells = dict(zip(columns, value.lstrip().split(",", max(len(columns) - 1, 0)), strict=False))
             start, end = (_ass_seconds(cells.get(name, "")) for name in ("start", "end"))

@@ -13,11 +13,12 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.text_tables import Row, Table, table_of
+from obygaze_features.manifest.text_tables import Row, Table, counted, table_of
 from obygaze_features.workbook import Records
 
 VIAN_SEGMENTS = ("segmentation_name",)
 VIAN_PROJECT = ("START_MS", "END_MS", "SELECTOR_TYPE")
+SHOWN_COLUMNS = 8
 _FILM = ("movie", "movie_name", "film", "video", "MOVIE", "MOVIE_NAME", "FILM")
 """Columns in which exports of several films name each."""
 
@@ -27,6 +28,14 @@ def table(given: Given, needed: Sequence[str], records: tuple[Records, str] | No
     made = table_of(given.path, *(records or given.records(needed)), needed, named=False)
     given.account.notes += made.notes
     return made
+
+
+def note_unread(given: Given, made: Table, read: re.Pattern[str]) -> None:
+    """Say which columns that hold something are not read."""
+    rest = [name for name in made.columns if name and not read.fullmatch(name)]
+    if names := [name for name in rest if any(row.cells[name].strip() for row in made.rows)]:
+        shown = ", ".join(names[:SHOWN_COLUMNS]) + ", ..." * (len(names) > SHOWN_COLUMNS)
+        given.account.notes.append(f"{counted(len(names), 'column')} not read ({shown})")
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,7 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
     if columns is None:
         raise given.error("no start and end of segments: export both from VIAN, as milliseconds")
     bodies = [name for name in made.columns if name.startswith("annotation_")]
+    note_unread(given, made, re.compile("annotation_.*|segmentation_name|start_.*|end_.*|" + "|".join(_FILM)))
     for row, at, why in timed(given, made.rows, columns):
         texts = [one_line(row.cells[name]) for name in bodies if row.cells[name].strip()]
         cells, tier = {"movie": first_of(row.cells, *_FILM)}, one_line(row.cells["segmentation_name"])

@@ -276,7 +276,10 @@ EXAMPLES = {
              "interactions": [{"from": "Ann", "what": "looks at", "to": "Bob"}, {"from": "Ann"}]},
             {"movie": "tt0000042", "start_s": 6, "end_s": 7, "situation": ""}, 3, {"situation": "x"}]}),
         [(1.0, 5.0, None, ())] * 3,
-        ("no situation, scene, description, character or interaction", "no JSON object", "its times cannot be read"),
+        (
+            "no situation, scene, description, character or interaction", "no JSON object", "its times cannot be read",
+            *(f"{tier}: not a text, or without what is said" for tier in ("character", "interaction")),
+        ),
     ),
     "srt": Example("1\n00:00:01,000 --> 00:00:05,000\nHi\n\n2\n00:00:06,000 -->\nYou\n", [(1.0, 5.0, None, ())],
                    ("its times cannot be read",)),

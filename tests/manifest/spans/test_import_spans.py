@@ -3,6 +3,7 @@
 
 import json
 import unicodedata
+from fractions import Fraction
 from itertools import product
 
 import pytest
@@ -281,3 +282,35 @@ def test_a_file_of_another_kind_than_was_said_gives_nothing_or_one_error(read, k
 def test_what_is_no_such_file_is_one_error(read, content):
     with pytest.raises(ManifestError, match=r"f.txt"):
         read(content)
+
+
+BOUTS = (
+    "Observation id,observer,Media file,Behavior,Modifiers,Behavior type,Start (s),Stop (s),Comment start\n"
+)
+
+
+def test_what_a_tool_says_beside_a_label_is_kept_or_said(tmp_path):
+    bouts = tmp_path / "b.csv"
+    bouts.write_text(f"{BOUTS}o1,AB,f.mp4,Look,man|close,STATE,1,2,unsure\no1,AB,f.mp4,Look,,STATE,3,4,\n")
+    imported = import_spans([bouts], tmp_path)
+    assert [clip.extras["modifiers"] for clip in imported.manifest] == ["man|close", ""]
+    assert imported.manifest.clips[0].extras["comment"] == "unsure"
+    assert "observer" in imported.notices[0]
+    nets = tmp_path / "a.json"
+    notes = [{"segment": [1, 2], "sentence": "x"}, {"segment": [1, 2], "label": "S", "score": 1}]
+    nets.write_text(json.dumps({"database": {"v": {"annotations": notes}}}))
+    imported = import_spans([nets], tmp_path)
+    assert len(imported.manifest) == 1
+    assert {"sentence", "score"} <= set(imported.notices[0].replace(",", "").replace(";", "").split())
+
+
+def test_a_sound_file_s_name_and_its_stem_are_one_film(read):
+    turns = "SPEAKER {} 1 1 1 <NA> <NA> Ann <NA> <NA>\n"
+    clips, _ = read(turns.format("sounds/film0.wav") + turns.format("film0"), "f.rttm")
+    assert {clip[0] for clip in clips} == {"film0"}
+
+
+def test_pictures_whose_ids_and_names_differ_are_refused(read):
+    image = '<annotations><meta/><image id="1" name="frame_000100.PNG"><tag label="S"/></image></annotations>'
+    with pytest.raises(ManifestError, match=r"frame_000100"):
+        read(image, "a.xml", rate=Fraction(25))

@@ -65,6 +65,9 @@ def read(tmp_path):
         ("text after a drawing", dialogue("{\\p1}m 0 0 l 10 0{\\p0}Hi"), "Hi"),
         ("controls", srt(("00:00:01,000 --> 00:00:02,500", "A\u202eB\u0007C\tD")), "ABC D"),
         ("blank lines in SRT", srt(("00:00:01,000 --> 00:00:02,500", "One\n\nTwo")), "One Two"),
+        ("words behind the times", "1\n00:00:01,000 --> 00:00:02,500 One\nTwo\n", "One Two"),
+        ("a place behind the times", "1\n00:00:01,000 --> 00:00:02,500 X1:1 X2:20\nOne\n", "One"),
+        ("ASS whose text is not last", dialogue("a, b").replace("Effect, Text", "Text, Effect").replace(",,a", ",a"), "a, b"),
         ("a year in SRT", srt(("00:00:01,000 --> 00:00:02,500", "1984")), "1984"),
     ],
 )  # fmt: skip
@@ -191,3 +194,12 @@ def test_what_is_written_as_srt_is_read_back(tmp_path_factory, spans):
 def test_accents_are_kept_as_they_are_written(read):
     text = unicodedata.normalize("NFD", "Déjà")
     assert read("f.srt", srt((at(1), text)))[0][0][2] == text
+
+
+def test_joined_files_of_two_parts_and_japanese_in_escapes_are_said(read):
+    part = srt((at(1), "\u65e5\u672c"), (at(3), "B"))
+    _, account = read("a.srt", part * 2)
+    assert any("numbers begin again" in note for note in account.notes)
+    lines, account = read("b.srt", part, "iso2022_jp")
+    assert lines[0][2] == "\u65e5\u672c"
+    assert any("iso2022_jp" in note for note in account.notes)
