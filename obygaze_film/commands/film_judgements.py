@@ -16,11 +16,12 @@ from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish, read_inputs, under_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from obygaze_features.manifest import Codebook
+    from obygaze_features.manifest import Codebook, Manifest
     from obygaze_film.schema import CorrectedRate, JudgesAgreement
     from obygaze_film.timeline import Timeline
+    from obygaze_models.report import Report
 
 judged_option = click.option(
     "--judged", type=PATH, multiple=True, help="Judgements outside of the folders; repeatable."
@@ -277,9 +278,6 @@ def learn(
     folders: tuple[Path, ...],
     manifest: Path,
     store: Path,
-    windows: tuple[Path, ...],
-    judged: tuple[Path, ...],
-    licence: str,
     output: Output,
     **how: Any,
 ) -> None:
@@ -297,29 +295,46 @@ def learn(
       obygaze film learn scored/* --manifest films.csv --store stores/films \\
           --judged blind.csv --save pcbm_lr --out learnt
     """
-    from obygaze_features.manifest import import_spans
     from obygaze_features.screen import progress_bar
-    from obygaze_film.learning import learning_report, stores_near
-    from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
     from obygaze_film.timeline import found_films
-    from obygaze_models.report import new_folder, write_report
 
     refuse_existing(output.html, force=output.force)
-    films = found_films(folders)
-    clips, (corpus,) = read_inputs(manifest, [store])
-    files, said = judged_files(films, clips.codebook, JUDGEMENTS, PASSAGES)
-    imported = import_spans([*files, *judged], clips.root, "judgements", codebook=clips.codebook)
-    labelled, notices = under_policy(clips, how["policy"])
-    stores = [of.open_store(path) for path in windows]
-    stores += [found for folder, film in films.items() for found in stores_near(folder, film)]
-    with new_folder(output.path, force=output.force) as folder:
-        with progress_bar("training", "model") as progress:
-            learnt = obygaze_film.learn_from_judgements(
-                [*films.values()], imported.manifest, stores, labelled, corpus, progress=progress, **how
-            )
-        report = learning_report(replace(learnt, notes=(*said, *imported.notices, *notices, *learnt.notes)))
-        write_report(report, folder)
-        name = learnt.write(folder, [*films.values()], stores, licence)
+    films, corpus = found_films(folders), read_inputs(manifest, [store])
+    with progress_bar("training", "model") as progress:
+        report, name = learn_films(films, corpus, output.path, force=output.force, progress=progress, **how)
     finish(report, replace(output, out=None))
     kept = f"model kept in {output.path / name}; the films as it scores them: {output.path / 'scored'}"
     click.echo(kept, err=True)
+
+
+def learn_films(
+    films: "Mapping[Path, Timeline]",
+    corpus: "tuple[Manifest, list[of.Store]]",
+    out: Path,
+    *,
+    windows: "Sequence[Path]" = (),
+    judged: "Sequence[Path]" = (),
+    licence: str = NO_LICENCE,
+    policy: str = "raw",
+    force: bool = False,
+    **how: Any,
+) -> "tuple[Report, str]":
+    """Train the model of films anew on what was judged in their folders; return report and model's file."""
+    from obygaze_features.manifest import import_spans
+    from obygaze_film.learning import learning_report, stores_near
+    from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
+    from obygaze_models.report import new_folder, write_report
+
+    clips, (store,) = corpus
+    files, said = judged_files(films, clips.codebook, JUDGEMENTS, PASSAGES)
+    imported = import_spans([*files, *judged], clips.root, "judgements", codebook=clips.codebook)
+    labelled, notices = under_policy(clips, policy)
+    stores = [of.open_store(path) for path in windows]
+    stores += [found for folder, film in films.items() for found in stores_near(folder, film)]
+    with new_folder(out, force=force) as folder:
+        learnt = obygaze_film.learn_from_judgements(
+            [*films.values()], imported.manifest, stores, labelled, store, policy=policy, **how
+        )
+        report = learning_report(replace(learnt, notes=(*said, *imported.notices, *notices, *learnt.notes)))
+        write_report(report, folder)
+        return report, learnt.write(folder, [*films.values()], stores, licence)

@@ -8,12 +8,14 @@ import click
 
 import obygaze_film
 from obygaze_features.options import PATH
-from obygaze_film.commands.film_judgements import codebook_of
+from obygaze_film.commands.film_judgements import codebook_of, learn_films
 from obygaze_film.commands.film_score import folders
 from obygaze_film.errors import FilmError
+from obygaze_models.commands import read_inputs
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
+    from obygaze_film.workspace.pages import Tell
 
 
 @click.command("open")
@@ -22,6 +24,14 @@ if TYPE_CHECKING:
 @click.option("--films", type=PATH, help="Table of the films for 'Compare films', as of `film compare`.")
 @click.option("--by", help="Column of its groups.  [default: one group]")
 @click.option("--codebook", type=PATH, help="Codebook file.  [default: the models', if built in]")
+@click.option(
+    "--learn",
+    "corpus",
+    type=PATH,
+    nargs=2,
+    metavar="MANIFEST STORE",
+    help="The model's corpus: to learn on the desk.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 is any that is free.")
 @click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
 def open_(
@@ -30,6 +40,7 @@ def open_(
     films: Path | None,
     by: str | None,
     codebook: Path | None,
+    corpus: tuple[Path, Path] | None,
     port: int,
     no_browser: bool,
 ) -> None:
@@ -44,23 +55,26 @@ def open_(
     \b
     Examples:
       obygaze film open scored --film film.mkv
+      obygaze film open scored --film film.mkv --learn clips.csv features
       obygaze film open scored/* --film a.mp4 --film b.mkv --films films.csv \\
           --by decade
     """
+    from itertools import count
     from threading import Thread
 
     from obygaze_features.manifest import Manifest, counted
     from obygaze_film.film_groups import read_facts
     from obygaze_film.page.side_by_side import comparison_page
-    from obygaze_film.timeline import found_films
+    from obygaze_film.timeline import found_films, read_films
     from obygaze_film.workspace.decisions import Decisions
     from obygaze_film.workspace.pages import OpenFilm
-    from obygaze_film.workspace.proxy import cache_folder
+    from obygaze_film.workspace.proxy import cache_folder, private_cache
     from obygaze_film.workspace.server import serve
 
     def tell(line: object) -> None:
         click.echo(line, err=True)
 
+    known = corpus and read_inputs(corpus[0], corpus[1:])
     found = found_films(folders, tell=lambda folder: tell(f"reading {folder}"))
     timelines = [*found.values()]
     book = codebook_of(timelines[0].model().codebook, codebook)
@@ -80,6 +94,11 @@ def open_(
         for film in opened
         if film.path is not None and film.media and not film.media["media.json"].is_file()
     }
+    if kept := private_cache(cache_folder()):
+        size = f"{sum(kept.values()) / 1e6:,.0f} MB"
+        tell(
+            f"{cache_folder()}: {counted(len(kept), 'file')} for the desk, {size}; delete them when you like"
+        )
     if without:
         tell(f"making stills, colours and sound of {counted(len(without), 'film')} in {cache_folder()}")
         Thread(target=make_all, args=(without, tell), daemon=True).start()
@@ -89,13 +108,25 @@ def open_(
     addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
 
     def compared(language: str = "en") -> str:
-        clips = [clip for film in opened for clip in film.decisions.judgements()]
+        clips = [clip for film in opened[: len(found)] for clip in film.decisions.judgements()]
         judged = Manifest(tuple(clips), Path(), book)
-        found = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
-        return comparison_page(found, addresses, language)
+        result = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
+        return comparison_page(result, addresses, language)
+
+    def learn(tell_share: "Tell") -> list[str]:
+        """Train anew, and open the films as the new model scores them, with the decisions that there are."""
+        near = folders[0].absolute().parent
+        out = next(path for n in count(1) if not (path := near / f"learnt-{n}").exists())
+        assert known is not None  # noqa: S101 - else nobody is offered to learn
+        report, _ = learn_films(found, known, out, progress=lambda done, total: tell_share(done / total))
+        again = {film.movie: film for film in read_films([out / "scored"])}
+        for folder, before in found.items():
+            film = again[before.movie]
+            opened.append(OpenFilm(len(opened), film, Decisions(folder, film, book), path_of.get(film.movie)))
+        return [*report.answers, str(out)]
 
     compared()  # what can't be compared is said before anybody works
-    serve(opened, compared, port=port, browser=not no_browser, tell=click.echo)
+    serve(opened, compared, learn if known else None, port=port, browser=not no_browser, tell=click.echo)
 
 
 def make_all(films: "Mapping[Path, Timeline]", tell: Callable[[object], object]) -> None:

@@ -113,7 +113,8 @@ class Exported:
         lines = [
             (
                 f"Scores of a model ({model.title}, {model.task_title}, SHA-256 {digest}) "
-                f"for {self.film.heading}; no annotation by people."
+                f"for {self.film.heading}"
+                + ("." if any(tier.kind == "people" for tier in self.tiers) else "; no annotation by people.")
             ),
             (
                 f"'{self.positive}' is how a span is staged, as judged by a few experts of one school: "

@@ -57,9 +57,9 @@ class Words:
         """Write a number with two decimals."""
         return f"{value:.{digits}f}".replace(".", self._texts["decimal"])
 
-    def probability(self, p: float) -> str:
+    def probability(self, p: float, least: str = "hundredth") -> str:
         """Write a probability; one that rounds to 0 is below 0.01."""
-        return self.number(p) if p >= 0.005 else self["hundredth"]
+        return self.number(p) if p >= 0.005 else self[least]
 
     def interval(self, low: float, high: float, between: str) -> str:
         """Write an interval of probabilities; empty where even its upper end rounds to 0."""

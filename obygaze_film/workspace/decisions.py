@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -350,7 +350,7 @@ class Decisions:
         path, digest = self.folder / KINDS[kind], sha256_of(data)
         self.ledger.read()  # after the table: what was exported into it is there
         self._find()
-        if data == (text := self._table(kind)).encode():
+        if data == (text := self.table(kind)).encode():
             self._tables[path.name] = self._tables[path.name][0], text
             return
         problems, noted = Problems(path), (*SPAN, "note")
@@ -430,7 +430,7 @@ class Decisions:
         if conflicts := self.conflicts():
             self._say(f"{self.folder}: {len(conflicts)} decisions stand beside each other: decide them again")
         for kind, name in KINDS.items():
-            path, (state, before), text = self.folder / name, self._tables[name], self._table(kind)
+            path, (state, before), text = self.folder / name, self._tables[name], self.table(kind)
             if before == HELD or (before == text if state else not self.kept[kind]):
                 continue
             try:
@@ -440,9 +440,10 @@ class Decisions:
             except OSError as error:
                 self._say(f"{path}: not written ({error.strerror}); {LEDGER}/ has what was decided")
 
-    def _table(self, kind: str) -> str:
-        """Write the decisions of a kind as a table."""
-        lines, first = [self.ledger.lines[clip.clip_id] for clip in self.kept[kind]], COLUMNS[KINDS[kind]]
+    def table(self, kind: str, only: Container[str] | None = None) -> str:
+        """Write the decisions of a kind as a table; `only` those of some ids."""
+        names = [clip.clip_id for clip in self.kept[kind] if only is None or clip.clip_id in only]
+        lines, first = [self.ledger.lines[name] for name in names], COLUMNS[KINDS[kind]]
         columns = (*first, *sorted({name for line in lines for name in line.row}.difference(first)))
         for line in lines:
             if (line.id, columns) not in self._rows:

@@ -65,15 +65,22 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Any, words: Words) -> dic
     doubtful = {concept.name for concept, _ in view.concepts if not concept.is_found}
     largest = max((abs(part.contribution) for part in parts), default=1.0) or 1.0
     p = means["p"]
+    said = [absent(parts, words)]
+    if parts and view.model.by_concepts and all(concept.absent is None for concept in view.model.concepts):
+        said.append(words["desk_no_without"])
     return {
         "p": words.probability(p),
         "band": words.interval(means["p_low"], means["p_high"], "–"),
         "reaches": p >= (view.model.threshold_p or 0.0),
         "sentence": sentence(parts, words),
-        "absent": absent(parts, words),
+        "absent": " ".join(filter(None, said)),
         "parts": [
             concept_bar(part, largest, words)
-            | {"p": words.probability(part.p), "seen": part.is_present, "doubt": part.concept in doubtful}
+            | {
+                "p": words.probability(part.p, "desk_hundredth"),
+                "seen": part.is_present,
+                "doubt": part.concept in doubtful,
+            }
             | {"without": _without(view.model, part.concept, rows, weights, words)}
             for part in parts
         ],
@@ -88,7 +95,7 @@ def _without(model: ModelRecord, concept: str, rows: pd.DataFrame, weights: Any,
     logits = (rows["logit"] - rows[f"{concept}_contribution"] + part).to_numpy(dtype=np.float64)
     changed = 1 / (1 + np.exp(-(model.calibration.slope * logits + model.calibration.intercept)))
     p = (float(np.average(values, weights=weights)) for values in (rows["p"], changed))
-    return " → ".join(map(words.probability, p))
+    return " → ".join(words.probability(value, "desk_hundredth") for value in p)
 
 
 def _like(
@@ -107,7 +114,7 @@ def _like(
         source = None if other.fingerprint == store.fingerprint else store
         with suppress(ObygazeError):  # features of another kind, or none of this window
             hits += of.search_like(other, clip_id, other=source, backbone=backbone, top=RANKED).hits
-    number_of = {each.timeline.movie: each for each in films}
+    number_of = {each.timeline.movie: each for each in [*films, film]}
     shown: list[tuple[str, float, float]] = [(movie, start_s, end_s)]
     for hit in sorted(hits, key=lambda hit: -hit.score):
         start, end = hit.start_s or 0.0, hit.end_s or 0.0
@@ -116,4 +123,4 @@ def _like(
             shown.append((hit.movie, start, end))
             there = number_of[hit.movie]
             yield {"film": there.number, "title": there.timeline.record.title, "start": start, "end": end,
-                   "clock": clock(start)}  # fmt: skip
+                   "clock": clock(start), "stills": bool(there.media)}  # fmt: skip

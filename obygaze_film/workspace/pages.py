@@ -1,22 +1,25 @@
 """Write the desk of a film, on which it is read and judged, and say what was decided."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
 from statistics import median
+from threading import Thread
 from typing import Any, Final
 
 import numpy as np
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.manifest import SEEN_SCORE, Clip, Concept
+from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept
 from obygaze_features.store import Store
 from obygaze_features.video import probe
 from obygaze_film.errors import FilmError
+from obygaze_film.exchange.tiers import Tier, TierSpan
 from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
 from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.page import charts
@@ -44,6 +47,42 @@ SOURCES: Final = {
 """What the desk loads, all from its own server."""
 
 
+Tell = Callable[[float], None]
+"""Gets the share of a work that is done."""
+
+
+class Job:
+    """Work in a thread of its own, whose page asks how far it is.
+
+    Attributes
+    ----------
+    share : float or None
+        Of what is done; None where nobody began it, or it failed.
+    error : str
+    said : list of str or None
+        What is to be said at its end.
+    """
+
+    def __init__(self) -> None:
+        self.share: float | None = None
+        self.error = ""
+        self.said: list[str] | None = None
+
+    def begin(self, work: Callable[[Tell], list[str]]) -> None:
+        """Begin, unless it goes on; work that is done begins anew."""
+        if self.share is not None and self.said is None:
+            return
+        self.share, self.error, self.said = 0.0, "", None
+
+        def run() -> None:
+            try:
+                self.said = work(partial(setattr, self, "share"))
+            except (ObygazeError, OSError) as error:
+                self.share, self.error = None, str(error)
+
+        Thread(target=run, daemon=True).start()
+
+
 @dataclass(eq=False)
 class OpenFilm:
     """A film of the workspace.
@@ -55,18 +94,15 @@ class OpenFilm:
     timeline, decisions
     path : Path or None
         The user's copy.
-    copied : float or None
-        Share of the copy for the browser that is made; None where nobody asked for one.
     """
 
     number: int
     timeline: Timeline
     decisions: Decisions
     path: Path | None = None
-    copied: float | None = None
-    copy_error: str = ""
 
     def __post_init__(self) -> None:
+        self.copying = Job()
         self._state = self.path and state_of(self.path)
         self.described: dict[str, dict[str, Any]] = {}
         self._views: dict[str, FilmView] = {}
@@ -142,7 +178,9 @@ def _example(concept: Concept) -> str:
     return next((example for instance in concept.instances for example in instance.examples), "")
 
 
-def desk_page(films: Sequence[OpenFilm], film: OpenFilm, mode: str, language: str) -> str:
+def desk_page(
+    films: Sequence[OpenFilm], film: OpenFilm, mode: str, language: str, *, learns: bool = False
+) -> str:
     """Write the desk of a film: `read`, or `blind`, on which nothing tells a score."""
     record, book, view = film.timeline.record, film.decisions.codebook, film.view(language)
     film.decisions.refresh()
@@ -150,7 +188,7 @@ def desk_page(films: Sequence[OpenFilm], film: OpenFilm, mode: str, language: st
     digest = view.model.sha256[:12] or view.model.key
     cited = {
         "title": record.title,
-        "year": record.year or "n.d.",
+        "year": record.year or ("" if re.search(r"\(\d{4}\)", record.title) else "n.d."),
         "file": film.path.name if film.path else record.movie,
         "made": f"obygaze {version('obygaze')}",
         "model": "" if blind else f"{view.model.title} {digest}",
@@ -184,6 +222,7 @@ def desk_page(films: Sequence[OpenFilm], film: OpenFilm, mode: str, language: st
         films=films,
         view=view,
         blind=blind,
+        learns=learns,
         levels=book.levels,
         concepts=[(each, each.means or each.definition, _example(each)) for each in _asked_for(film)],
         n_windows=n_windows,
@@ -219,21 +258,36 @@ def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[di
 
 
 def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
-    row = film.decisions.ledger.lines[clip.clip_id].row
+    row, book = film.decisions.ledger.lines[clip.clip_id].row, film.decisions.codebook
     agrees = "agree" if clip.level in film.timeline.model().positive else "disagree"
     return {
         "id": clip.clip_id, "kind": kind, "start": clip.start_s or 0.0, "end": clip.end_s or 0.0,
-        "level": clip.level or "", "concepts": clip.concepts, "note": row.get("note", ""),
+        "level": clip.level or "", "title": _title(book, clip.level or ""),
+        "concepts": clip.concepts, "note": row.get("note", ""),
         "who": clip.annotator, "origin": row.get("origin", ""), "place": film.decisions.place_of(clip),
         "verdict": "note" if kind == "note" else agrees,
-        "history": [_said(line.row) for line in film.decisions.history(clip.clip_id)],
+        "history": [said_of(line.row, book) for line in film.decisions.history(clip.clip_id)],
     }  # fmt: skip
 
 
-def _said(row: Mapping[str, str]) -> str:
+def decided_tiers(shown: Sequence[Mapping[str, Any]]) -> list[Tier]:
+    """Make a tier of what each person decided (`shown_decisions`)."""
+    found: dict[str, list[TierSpan]] = {}
+    for one in shown:
+        text = "; ".join(filter(None, (one["level"], ", ".join(one["concepts"]), one["note"])))
+        found.setdefault(one["who"], []).append(TierSpan(one["start"], one["end"], text))
+    return [Tier("people", who, tuple(spans)) for who, spans in found.items()]
+
+
+def _title(book: Codebook, name: str) -> str:
+    return next((level.title for level in book.levels if level.name == name), "") or name
+
+
+def said_of(row: Mapping[str, str], book: Codebook) -> str:
     """Write what a decision says."""
     ends = "–".join(clock(float(row[name])) for name in ("start_s", "end_s"))
-    return " ".join(filter(None, (ends, row.get("level"), row.get("concepts"), row.get("note"))))
+    said = (ends, _title(book, row.get("level", "")), row.get("concepts"), row.get("note"))
+    return " ".join(filter(None, said))
 
 
 def next_window(

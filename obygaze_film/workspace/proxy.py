@@ -105,14 +105,19 @@ def proxy_path(path: Path) -> Path:
     return cache_folder() / f"{content_key(path)}.mp4"
 
 
-def private_cache(folder: Path) -> None:
-    """Make the folder of copies, for its owner alone, and remove what nobody used for long."""
+def private_cache(folder: Path) -> dict[Path, int]:
+    """Make the folder of copies, for its owner alone; remove what nobody used for long, and list the rest."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)  # nobody else's business
-    for old in folder.iterdir():
+    kept = {}
+    for path in folder.iterdir():
         with suppress(OSError):  # somebody uses it, or removed it just now
-            if old.is_file() and time.time() - max(old.stat().st_atime, old.stat().st_mtime) > KEPT_S:
-                old.unlink()
+            state = path.stat()
+            if path.is_file() and time.time() - max(state.st_atime, state.st_mtime) > KEPT_S:
+                path.unlink()
+            else:
+                kept[path] = state.st_size
+    return kept
 
 
 def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None:

@@ -7,9 +7,11 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 import uvicorn
@@ -32,13 +34,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Subtitle, write_vtt
 from obygaze_film.errors import FilmError
+from obygaze_film.exchange.registry import FORMATS, collect
 from obygaze_film.page.figures import film_figure
-from obygaze_film.page.phrases import LANGUAGES, Words, clock
+from obygaze_film.page.phrases import LANGUAGES, Words
 from obygaze_film.schema import UNREADABLE
+from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.evidence import span_evidence
-from obygaze_film.workspace.ledger import Line
 from obygaze_film.workspace.media import KINDS
-from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
+from obygaze_film.workspace.pages import (
+    Job,
+    OpenFilm,
+    Tell,
+    decided_tiers,
+    desk_page,
+    next_window,
+    said_of,
+    shown_decisions,
+)
 from obygaze_film.workspace.proxy import make_proxy
 from obygaze_models.report import asset
 
@@ -49,6 +61,8 @@ MODES: Final = ("read", "blind")
 
 MODULES: Final = ("time.js", "store.js", "player.js", "media.js", "tiers.js", "panel.js", "desk.js")
 """Of the desk's script."""
+
+Learning = Callable[[Tell], list[str]]
 
 COOKIE = "obygaze"
 
@@ -155,12 +169,17 @@ class Workspace:
     Parameters
     ----------
     films : sequence of OpenFilm
+        Those that were learnt from are added at its end.
     compared : callable
         Returns the page that compares them, in a language.
+    learning : callable or None
+        Learns from what was decided, and returns what came of it.
     """
 
-    def __init__(self, films: Sequence[OpenFilm], compared: Callable[[str], str]) -> None:
-        self.films, self.compared = films, compared
+    def __init__(
+        self, films: Sequence[OpenFilm], compared: Callable[[str], str], learning: Learning | None = None
+    ) -> None:
+        self.films, self.compared, self.learning, self.learnt = films, compared, learning, Job()
 
     def app(self, keys: Secrets, port: int) -> Starlette:
         """Make the application for a start: its secrets, and the port that it listens on."""
@@ -178,7 +197,11 @@ class Workspace:
             Route(f"{film}/decisions", self.decisions),
             Route(f"{film}/next", self.following),
             Route(f"{film}/decide", self.decide, methods=["POST"]),
-            Route(f"{film}/copy", self.copy, methods=["GET", "POST"]),
+            *(
+                Route(f"{film}/{job.__name__}", job, methods=["GET", "POST"])
+                for job in (self.copy, self.learn)
+            ),
+            Route(f"{film}/export/{{name}}", self.export, middleware=small),
         ]
         return Starlette(
             routes=[Mount(f"/{keys.path}", routes=routes)],
@@ -204,7 +227,8 @@ class Workspace:
     def desk(self, request: Request) -> Response:
         """Show a film, or where windows of it are judged blindly."""
         mode = request.url.path.rpartition("/")[2]
-        return HTMLResponse(desk_page(self.films, self.film(request), mode, _language(request)))
+        learns, language = self.learning is not None, _language(request)
+        return HTMLResponse(desk_page(self.films, self.film(request), mode, language, learns=learns))
 
     def script(self, request: Request) -> Response:
         """Send a module of the desk's script."""
@@ -218,7 +242,7 @@ class Workspace:
         film, name = self.film(request), request.url.path.rpartition("/")[2]
         path = film.media.get(name)
         if path is None or not path.is_file():
-            return Response(status_code=204)
+            return Response(status_code=404 if path is None else 204)  # 204: it is being made
         return FileResponse(path, media_type=KINDS[name])
 
     def captions(self, request: Request) -> Response:
@@ -277,9 +301,30 @@ class Workspace:
     def copy(self, request: Request) -> Response:
         """Begin the copy that the browser plays, or say how far it is."""
         film = self.film(request)
+        if request.method == "POST" and film.path is not None and not film.lost and film.played is None:
+            film.copying.begin(partial(_copied, film))
+        return JSONResponse(_state(film.copying) | {"done": film.played is not None})
+
+    def learn(self, request: Request) -> Response:
+        """Begin to learn from what was decided, or say how far that is, and at its end what came of it."""
+        movie = self.film(request).timeline.movie
+        if self.learning is None:
+            raise HTTPException(404, "no corpus was given: film open --learn MANIFEST STORE")
         if request.method == "POST":
-            _begin_copy(film)
-        return JSONResponse({"share": film.copied, "error": film.copy_error, "done": film.played is not None})
+            self.learnt.begin(self.learning)
+        number = max(film.number for film in self.films if film.timeline.movie == movie)
+        return JSONResponse(_state(self.learnt) | {"film": number})
+
+    def export(self, request: Request) -> Response:
+        """Send decisions as a table, or the film with them for another tool: what a person may see."""
+        film, name = self.film(request), request.path_params["name"]
+        shown = shown_decisions(film, " ".join(request.query_params.get("who", "").split()))
+        if name in KINDS_OF_DECISION:
+            return Response(film.decisions.table(name, {one["id"] for one in shown}), media_type="text/csv")
+        if name not in FORMATS:
+            raise HTTPException(404, "no such export")
+        made = collect(film.timeline, name)
+        return Response(FORMATS[name].write(replace(made, tiers=(*made.tiers, *decided_tiers(shown)))))
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -307,42 +352,39 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
     """Write a decision; return its id where there is a new one, and what is to be said."""
     decisions = film.decisions
     if asked.kind == "delete":
-        return {"said": words.say("desk_deleted", what=_told(decisions.delete(asked.id, asked.who)))}
+        return {
+            "said": words.say(
+                "desk_deleted", what=said_of(decisions.delete(asked.id, asked.who).row, decisions.codebook)
+            )
+        }
     if asked.kind in {"undo", "redo"}:
         line = decisions.undo(asked.who) if asked.kind == "undo" else decisions.redo(asked.who)
         if line is None:
             return {"said": words[f"desk_no_{asked.kind}"]}
-        return {"said": words.say("desk_undone" if asked.kind == "undo" else "desk_redone", what=_told(line))}
+        return {
+            "said": words.say(
+                "desk_undone" if asked.kind == "undo" else "desk_redone",
+                what=said_of(line.row, decisions.codebook),
+            )
+        }
     return {"id": decisions.keep(**msgspec.structs.asdict(asked)), "said": words["desk_kept"]}
 
 
-def _told(line: Line) -> str:
-    ends = "–".join(clock(float(line.row[name])) for name in ("start_s", "end_s"))
-    return " ".join(filter(None, (ends, line.row.get("level"), line.row.get("note"))))
+def _state(job: Job) -> dict[str, Any]:
+    return {"share": job.share, "error": job.error, "said": job.said, "done": job.said is not None}
 
 
-def _begin_copy(film: OpenFilm) -> None:
-    """Make the copy that the browser plays, in a thread of its own."""
-    if film.path is None or film.lost or film.played is not None or film.copied is not None:
-        return
-    film.copied, film.copy_error = 0.0, ""
-    path, out = film.path, film.copy_path
-
-    def progress(seconds: float) -> None:
-        film.copied = min(1.0, seconds / film.timeline.record.duration_s)
-
-    def make() -> None:
-        try:
-            make_proxy(path, out, progress)
-        except (ObygazeError, OSError) as error:
-            film.copied, film.copy_error = None, str(error)
-
-    Thread(target=make, daemon=True).start()
+def _copied(film: OpenFilm, tell: Tell) -> list[str]:
+    """Make the copy that the browser plays."""
+    whole_s = film.timeline.record.duration_s
+    make_proxy(film.path or Path(), film.copy_path, lambda seconds: tell(min(1.0, seconds / whole_s)))
+    return []
 
 
 def serve(
     films: Sequence[OpenFilm],
     compared: Callable[[str], str],
+    learning: Learning | None = None,
     *,
     port: int,
     browser: bool,
@@ -366,7 +408,7 @@ def serve(
         if browser:
             door = stack.enter_context(_door(address))
             Thread(target=webbrowser.open, args=(door,), daemon=True).start()
-        app = Workspace(films, compared).app(keys, port)
+        app = Workspace(films, compared, learning).app(keys, port)
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
         uvicorn.Server(config).run(sockets=sockets)
 

@@ -1,6 +1,6 @@
 // The desk: keys, decisions sent to the server, the queue of windows that are judged blindly.
-import {Media} from "./media.js";
-import {Panel, filled} from "./panel.js";
+import {mediaOf} from "./media.js";
+import {Panel, filled, make} from "./panel.js";
 import {Player} from "./player.js";
 import {Store} from "./store.js";
 import {Tiers} from "./tiers.js";
@@ -50,15 +50,23 @@ function end(isLast) {
  isLast ? reshape(it.start, t) : reshape(t, it.end > t ? it.end : Math.min(t + 10, state.whole));
 }
 
-let sending = Promise.resolve();
-const decide = (body) => sending = sending.then(() => send(body), () => send(body)); // in turn: the second sees what the first did
-async function send(body) {
+// In turn: what is pressed before an answer came is of the decision that the answer tells.
+let sending = Promise.resolve(), waiting = 0;
+const latest = new Map();
+const decide = (body) => {
+ const hurried = waiting++ > 0;
+ return sending = sending.then((last) => send(body, hurried && last)).catch(() => null).finally(() => { waiting--; });
+};
+async function send(body, last) {
  if (!store.name) {
   say(words.name_first);
   who.focus();
   return null;
  }
- const answer = await fetch("decide", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({who: store.who, mode: state.mode, ...body})}).catch(() => null);
+ const span = `${body.start_s}-${body.end_s}`;
+ let id = body.id ?? (last?.span === span ? last.id : undefined);
+ while (latest.has(id)) id = latest.get(id);
+ const answer = await fetch("decide", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({who: store.who, mode: state.mode, ...body, id})}).catch(() => null);
  const result = await answer?.json();
  if (!answer?.ok) {
   say(`${words.not_kept}: ${result?.said ?? words.stopped}`);
@@ -67,7 +75,8 @@ async function send(body) {
  }
  say(result.said);
  store.answered(result);
- return result;
+ if (id && result.id) latest.set(id, result.id);
+ return {...result, span};
 }
 async function refresh() {
  const answer = await fetch(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`).catch(() => null);
@@ -164,7 +173,7 @@ function cite() {
  const own = store.decision, p = panel.found.p && `${panel.found.p} ${find("#d-band").textContent}`;
  const by = own ? filled(words.by, own) : it.type === "passage" ? words.by_model : "";
  const ends = `${it.start},${it.end}`, facts = [by, p && filled(words.cited, {p, model}), made, new Date().toISOString().slice(0, 10)];
- find("#d-citation").textContent = `${title} (${year}), ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join("; ")}. ${file}#t=${ends}`;
+ find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join("; ")}. ${file}#t=${ends}`;
  const still = find("#d-still"), save = find("#d-save"), name = `${title} ${clock(it.start)}`.replace(/[^\p{L}\p{N}]+/gu, "-");
  save.hidden = still.hidden = !video?.videoWidth;
  if (!still.hidden) {
@@ -179,7 +188,7 @@ function cite() {
 const copyText = find("#d-copy-text");
 if (copyText) copyText.onclick = () => navigator.clipboard.writeText(find("#d-citation").textContent).then(() => { copyText.textContent = words.copied; });
 
-if (find("#d-stills")) new Media(state.film, (media) => {
+if (find("#d-stills")) mediaOf(state.film).then((media) => {
  for (const one of document.querySelectorAll("canvas.d-track")) one.closest(".d-tier").hidden = one.id === "d-sound" && !media.about.peaks.length;
  tiers.painters.push((view) => media.paint(tiers.root, view));
  tiers.draw();
@@ -195,21 +204,33 @@ if (video) {
   say(answer && !answer.ok ? await answer.text() : words.cannot_play);
  };
 }
-const copy = find("#d-copy");
-if (copy) copy.onclick = async () => {
- copy.disabled = true;
- await fetch("copy", {method: "POST"});
- const bar = find("#d-copied");
+// Work of the server's, begun and asked after until it is done.
+async function work(address, bar, done, failed) {
+ const answer = await fetch(address, {method: "POST"}).catch(() => null);
+ if (!answer?.ok) return failed(words.stopped);
  bar.hidden = false;
  const look = setInterval(async () => {
-  const now = await (await fetch("copy")).json();
+  const now = await fetch(address).then((one) => one.json(), () => ({error: words.stopped}));
   bar.value = now.share || 0;
-  if (now.done) location.reload();
-  if (!now.error && !now.done) return;
+  if (!now.done && !now.error) return;
   clearInterval(look);
-  say(now.error);
+  bar.hidden = true;
+  now.error ? failed(now.error) : done(now);
  }, 500);
+}
+const copy = find("#d-copy"), train = find("#d-train"), learnt = find("#d-learnt");
+if (copy) copy.onclick = () => {
+ copy.disabled = true;
+ work("copy", find("#d-copied"), () => location.reload(), say);
 };
+if (train) train.onclick = () => {
+ train.disabled = true;
+ const show = (...lines) => { learnt.replaceChildren(...lines.map((line) => make("p", {}, line))); train.disabled = false; };
+ show(words.training);
+ train.disabled = true;
+ work("learn", find("#d-trained"), ({said, film}) => show(...said, make("a", {href: `../${film}/read`, textContent: words.open_learnt})), show);
+};
+for (const link of document.querySelectorAll("[data-export]")) link.onclick = () => { link.href = `export/${link.dataset.export}?who=${encodeURIComponent(store.who)}`; };
 const [, a, b] = location.hash.match(/^#t=([\d.]+)(?:,([\d.]+))?$/) ?? [];
 store.changed();
 if (a && b && !blind) mark(+a, +b);

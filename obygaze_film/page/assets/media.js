@@ -1,5 +1,9 @@
 // Stills of the shots, colours and sound on the timeline, once they are made.
-export class Media {
+import {clamp} from "./time.js";
+
+const made = {};
+export const mediaOf = (film) => made[film] ??= new Promise((ready) => new Media(film, ready));
+class Media {
  constructor(film, ready) {
   Object.assign(this, {film, ready, about: null});
   this.look();
@@ -20,6 +24,10 @@ export class Media {
   const wide = Math.min(most, canvas.height * width / height), cut = wide / canvas.height * height;
   pen.drawImage(this.stills, k % columns * width + (width - cut) / 2, Math.floor(k / columns) * height, cut, height, x, 0, wide, canvas.height);
  }
+ alone(canvas, t) {
+  [canvas.width, canvas.height, canvas.hidden] = [this.about.width, this.about.height, false];
+  this.still(canvas, canvas.getContext("2d"), t, 0, canvas.width);
+ }
  paint(root, {from, span, whole}) {
   const {starts, peaks} = this.about, ink = getComputedStyle(root).getPropertyValue("--grey");
   for (const canvas of root.querySelectorAll("canvas.d-track")) {
@@ -36,12 +44,11 @@ export class Media {
     }
    }
    if (canvas.id !== "d-stills") continue;
-   let free = -1; // stills of short shots would overlap: the next that has room is drawn
-   for (let k = Math.max(0, starts.findLastIndex((s) => s <= from)); k < starts.length && starts[k] < from + span; k++) {
-    const x = Math.max(0, at(starts[k])), room = at(starts[k + 1] ?? whole) - x;
-    if (x < free || (room < 12 && k % Math.ceil(12 / Math.max(room, .1)))) continue;
-    this.still(canvas, pen, starts[k], x, Math.max(room - 1, 24));
-    free = x + Math.max(room, 24);
+   const {width, height} = this.about, full = canvas.height * width / height;
+   for (let x = 0, room; x < wide; x += room) { // the shot that is on there; stills of short ones would overlap
+    const t = from + x / wide * span, next = starts.find((start) => start > t + 1e-3) ?? whole;
+    room = clamp(at(next) - x, 24, full);
+    this.still(canvas, pen, t, x, room - 1);
    }
   }
  }

@@ -1,4 +1,5 @@
 // What is said of the selected object: its evidence, the form, and the table of all decisions.
+import {mediaOf} from "./media.js";
 import {clock} from "./time.js";
 
 export const make = (tag, values = {}, ...children) => {
@@ -50,11 +51,11 @@ export class Panel {
  }
  table() {
   const {store, words} = this, chosen = store.decision?.id;
-  const button = (one, what, text) => make("button", {type: "button", textContent: text, ariaLabel: `${words[what]}: ${clock(one.start)} ${one.level || one.note}`, title: words[what], onclick: () => this.act(one, what)});
+  const button = (one, what, text) => make("button", {type: "button", textContent: text, ariaLabel: `${words[what]}: ${clock(one.start)} ${one.title || one.note}`, title: words[what], onclick: () => this.act(one, what)});
   this.one("#d-count").textContent = filled(words.counted, {n: store.judged.length, notes: store.own.length - store.judged.length});
   const {activeElement: focused} = document, label = focused?.closest("#d-table") && focused.ariaLabel;
   this.one("#d-table tbody").replaceChildren(...store.decisions.map((one) => {
-   const mine = one.who === store.name, said = [one.level, one.concepts.join(", "), one.note].filter(Boolean).join(" · ");
+   const mine = one.who === store.name, said = [one.title, one.concepts.join(", "), one.note].filter(Boolean).join(" · ");
    const cell = make("td", {}, said + (one.beside ? ` (${words.beside})` : ""));
    if (!mine) cell.append(" ", make("small", {textContent: one.who}));
    if (one.history.length) cell.append(make("details", {className: "d-was"}, make("summary", {textContent: words.was}), ...one.history.map((text) => make("div", {textContent: text}))));
@@ -88,8 +89,9 @@ export class Panel {
   one("#d-said").replaceChildren(...(found?.said ?? []).map((line) => make("li", {}, make("button", {type: "button", textContent: line.clock, onclick: () => this.go(line.start)}), ` ${line.text}`)));
   one("#d-like").replaceChildren(...(found?.like ?? []).map((there) => {
    const near = there.film === this.state.film;
-   const label = `${near ? words.this_film : there.title}, ${there.clock}`;
-   const link = near ? make("button", {type: "button", textContent: label, onclick: () => this.act({start: there.start, end: there.end}, "mark")}) : make("a", {href: `../${there.film}/read#t=${there.start},${there.end}`, textContent: label});
+   const label = near ? there.clock : `${there.title}, ${there.clock}`, still = make("canvas", {hidden: true, ariaHidden: "true"});
+   if (there.stills) mediaOf(there.film).then((media) => media.alone(still, (there.start + there.end) / 2));
+   const link = near ? make("button", {type: "button", title: words.this_film, onclick: () => this.act({start: there.start, end: there.end}, "mark")}, still, label) : make("a", {href: `../${there.film}/read#t=${there.start},${there.end}`}, still, label);
    const said = near && this.store.judged.find((mine) => mine.start < there.end && mine.end > there.start);
    return make("li", {}, link, said ? ` ${filled(words.you_said, said)}` : "");
   }));
