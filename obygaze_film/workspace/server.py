@@ -8,7 +8,6 @@ import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final, Literal
@@ -301,8 +300,8 @@ class Workspace:
     def copy(self, request: Request) -> Response:
         """Begin the copy that the browser plays, or say how far it is."""
         film = self.film(request)
-        if request.method == "POST" and film.path is not None and not film.lost and film.played is None:
-            film.copying.begin(partial(_copied, film))
+        if request.method == "POST":
+            _begin_copy(film)
         return JSONResponse(_state(film.copying) | {"done": film.played is not None})
 
     def learn(self, request: Request) -> Response:
@@ -374,11 +373,17 @@ def _state(job: Job) -> dict[str, Any]:
     return {"share": job.share, "error": job.error, "said": job.said, "done": job.said is not None}
 
 
-def _copied(film: OpenFilm, tell: Tell) -> list[str]:
-    """Make the copy that the browser plays."""
-    whole_s = film.timeline.record.duration_s
-    make_proxy(film.path or Path(), film.copy_path, lambda seconds: tell(min(1.0, seconds / whole_s)))
-    return []
+def _begin_copy(film: OpenFilm) -> None:
+    """Make the copy that the browser plays, where it needs one."""
+    if film.path is None or film.lost or film.played is not None:
+        return
+    path, whole_s = film.path, film.timeline.record.duration_s
+
+    def copy(tell: Tell) -> list[str]:
+        make_proxy(path, film.copy_path, lambda seconds: tell(min(1.0, seconds / whole_s)))
+        return []
+
+    film.copying.begin(copy)
 
 
 def serve(

@@ -69,7 +69,7 @@ PRESSED = (
     "[...document.querySelectorAll('[data-concept][aria-pressed=true]')].map((one) => one.dataset.concept)"
 )
 LOOPS = "document.querySelector('#d-loop').ariaPressed"
-TITLE = "document.querySelector('#d-title').textContent"
+TITLE = "(document.querySelector('#d-title')?.textContent ?? '')"
 
 
 def until(page, true):
@@ -416,7 +416,7 @@ def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, f
     page.keyboard.press("n")
     until(page, "document.querySelector('#d-p').textContent")
     shown = page.locator("#d-why").inner_text()
-    assert re.search(r"0\.\d\d \[0\.\d\d–0\.\d\d\]", shown)  # how sure is this, of this passage
+    assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", shown)  # how sure is this, of this passage
     page.get_by_role("button", name="How sure is this?").click()
     sure = page.get_by_role("dialog").inner_text()
     assert all(words in sure for words in ("films left out", "kappa", "could not be judged"))

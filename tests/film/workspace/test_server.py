@@ -22,11 +22,12 @@ import pytest
 import uvicorn
 
 import obygaze_features as of
+from obygaze_features.manifest import write_manifest
 from obygaze_features.store import open_store
 from obygaze_film import Timeline, read_films
 from obygaze_film.commands import film_open
 from obygaze_film.errors import FilmError
-from obygaze_film.workspace import proxy, server
+from obygaze_film.workspace import pages, proxy, server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
 from obygaze_film.workspace.pages import OpenFilm
 from obygaze_models import load_model
@@ -304,13 +305,65 @@ def test_how_far_a_copy_is_is_a_share_of_the_film(monkeypatch, tmp_path):
             self.run()
 
     monkeypatch.setattr(server, "make_proxy", quarter)
-    monkeypatch.setattr(server, "Thread", Now)
+    monkeypatch.setattr(pages, "Thread", Now)
+    job, timeline = pages.Job(), SimpleNamespace(record=SimpleNamespace(duration_s=200.0))
     film = SimpleNamespace(
-        path=tmp_path, lost="", played=None, copied=None, copy_path=tmp_path, timeline=SimpleNamespace()
+        path=tmp_path, lost="", played=None, copying=job, copy_path=tmp_path, timeline=timeline
     )
-    film.timeline.record = SimpleNamespace(duration_s=200.0)
     server._begin_copy(film)
-    assert film.copied == 0.25
+    assert job.share == 0.25
+
+
+def test_what_is_decided_is_sent_as_tables_and_to_elan_without_what_is_hidden(serve, copied):
+    served = serve(copied[0] / "tt1", copied[1])
+    window = served.next(who="CD", n=10)["window"]
+    ends = {"start_s": window["start"], "end_s": window["end"], "place": window["place"]}
+    served.decide(kind="judgement", who="CD", level="calm", windows=10, **ends)
+    span = {"start_s": 5.0, "end_s": 20.0, "level": "violent", "note": "=here"}
+    served.decide(kind="passage", concepts=["Gun"], **span)
+
+    def sent(name, who):
+        answer, data = served.ask("GET", f"/film/0/export/{name}?who={who}")
+        assert answer.status == 200
+        return data.decode()
+
+    assert "Gun" in sent("passage", "AB")
+    assert len(sent("passage", "AB").splitlines()) == 2
+    assert "CD" not in sent("judgement", "AB")  # AB judges first
+    assert "CD" in sent("judgement", "CD")
+    tier = sent("eaf", "AB").partition('TIER_ID="AB"')[2].partition("</TIER>")[0]
+    assert "violent; Gun; =here" in tier
+    assert 'TIER_ID="CD"' not in sent("eaf", "AB")
+    assert served.ask("GET", "/film/0/export/zip")[0].status == 404
+    assert served.ask("POST", "/film/0/learn")[0].status == 404  # no corpus was given
+
+
+@pytest.mark.long  # trains
+def test_the_desk_learns_and_opens_the_film_anew_with_its_decisions(serve, films, trained, tmp_path):
+    shutil.copytree(films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*.staging"))
+    write_manifest(trained.manifest, tmp_path / "films.csv")
+    corpus = "--learn", str(tmp_path / "films.csv"), str(trained.store.where)
+    served = serve(tmp_path / "scored", films / "violence.codebook.toml", *corpus)
+
+    def learn():
+        served.ask("POST", "/film/0/learn")
+        while (state := json.loads(served.ask("GET", "/film/0/learn")[1])) and not state["done"]:
+            if state["error"]:
+                return state
+        return state
+
+    assert "judgement" in learn()["error"]  # there is none
+    served.decide(kind="judgement", start_s=40.0, end_s=72.0, level="violent", concepts=["Gun"])
+    assert served.decide(kind="passage", start_s=200.0, end_s=216.0, level="calm")[0] == 200
+    state = learn()
+    assert (state["film"], state["error"]) == (2, "")
+    assert "no change can be told" in state["said"][0]
+    assert (tmp_path / "learnt-1" / "manifest.csv").is_file()
+    assert b'id="d-moved"' in served.ask("GET", "/film/2/read")[1]
+    shown = json.loads(served.ask("GET", "/film/2/decisions?who=AB")[1])["you"]
+    assert [one["level"] for one in shown] == ["violent", "calm"]
+    assert served.decide(2, kind="delete", id=shown[0]["id"])[0] == 200
+    assert len(json.loads(served.ask("GET", "/film/0/decisions?who=AB")[1])["you"]) == 1
 
 
 def test_a_film_that_browsers_play_is_sent_itself(serve, copied, shared_data):
@@ -449,5 +502,5 @@ def test_a_film_that_browsers_play_gets_no_copy(shared_data, monkeypatch):
         opened = OpenFilm(0, timeline, None, film)
         assert (film is None) == (opened.played is None)
         server._begin_copy(opened)
-        assert opened.copied is None
+        assert opened.copying.share is None
     assert not begun
