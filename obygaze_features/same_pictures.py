@@ -9,6 +9,7 @@ that looks like another may be another moment of its scene; films share pictures
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -230,9 +231,9 @@ def likeness(
     ndarray
         [n, m]: the best over `SHIFTS` of the median cosine; -1 where fewer than `LEAST_FRAMES` meet.
     """
-    ours, theirs = (np.ascontiguousarray(x.transpose(1, 0, 2)).astype(np.float32) for x in (a, b))
+    ours, theirs = (x.transpose(1, 0, 2).astype(np.float32, order="C") for x in (a, b))
+    weight_a, weight_b = _weights(ours, shown_a)[:, :, None], _weights(theirs, shown_b)[:, None, :]
     theirs = theirs.transpose(0, 2, 1)
-    weight_a, weight_b = _weights(a, shown_a)[:, :, None], _weights(b, shown_b)[:, None, :]
     n_frames, best = len(ours), np.full((len(a), len(b)), np.float32(-1))
     memory = np.empty((n_frames, *best.shape), np.float32)
     all_shown = bool(shown_a.all() and shown_b.all())
@@ -250,39 +251,66 @@ def likeness(
             np.multiply(cosine, weight_b[frame + shift], out=cosine)
             if met is not None:
                 cosine[np.isnan(cosine)] = np.inf  # last
-        ranked = _sorted(cosines)
-        for count in range(n_met if met is None else LEAST_FRAMES, n_met + 1):
+        counts = range(n_met if met is None else LEAST_FRAMES, n_met + 1)
+        ranked = _ranked(cosines, {rank for count in counts for rank in ((count - 1) // 2, count // 2)})
+        for count in counts:
             median = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
             np.maximum(best, median, out=best, where=True if met is None else met == count)
     return best
 
 
-def _sorted(arrays: list[Floats]) -> list[Floats]:
-    """Sort arrays of one shape, whose memory is used, element by element, the smallest first.
+def _ranked(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
+    """Put the elements of given ranks, 0 the smallest, at their places; the memory of the arrays is used.
 
-    Batcher's merge exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M): each step is a
-    minimum and a maximum of whole arrays, which is a tenth of the time of sorting short rows.
+    Parameters
+    ----------
+    arrays
+        Of one shape; elements at the same place of each are ranked.
+    ranks
+        Places of the result that are used; others hold anything.
     """
-    n, spare = len(arrays), np.empty_like(arrays[0])
-    top = p = 1 << max(n - 1, 1).bit_length() - 1
-    while p:
-        q, r, d = top, 0, p
-        while d > 0:
-            for i in range(n - d):
-                if i & p == r:
-                    low, high = arrays[i], arrays[i + d]
-                    arrays[i], spare = np.minimum(low, high, out=spare), low
-                    np.maximum(low, high, out=high)
-            q, r, d = (q >> 1, p, q - p) if q > p else (q, r, 0)
-        p >>= 1
+    spare = np.empty_like(arrays[0])
+    for i, j, low, high in _exchanges(len(arrays), frozenset(ranks)):
+        a, b = arrays[i], arrays[j]
+        if low and high:
+            arrays[i], spare = np.minimum(a, b, out=spare), a
+            np.maximum(a, b, out=b)
+        elif low:
+            np.minimum(a, b, out=a)
+        else:
+            np.maximum(a, b, out=b)
     return arrays
 
 
-def _weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
-    """Invert the lengths of frames, [F, n]; NaN for those that are not compared."""
-    length = np.sqrt((signs != 0).sum(axis=2, dtype=np.float32))
+@cache
+def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int, bool, bool]]:
+    """List the exchanges (i, j, the smaller to i, the larger to j) that bring ranks to their places.
+
+    Batcher's merge exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M), less what no rank
+    asked for depends on: each step is a minimum and a maximum of whole arrays, which is a tenth of the time
+    of sorting short rows.
+    """
+    network, top = [], 1 << max(n - 1, 1).bit_length() - 1
+    p = top
+    while p:
+        q, r, d = top, 0, p
+        while d > 0:
+            network += [(i, i + d) for i in range(n - d) if i & p == r]
+            q, r, d = (q >> 1, p, q - p) if q > p else (q, r, 0)
+        p >>= 1
+    used, kept = set(ranks), []
+    for i, j in reversed(network):
+        if i in used or j in used:
+            kept.append((i, j, i in used, j in used))
+            used |= {i, j}
+    return kept[::-1]
+
+
+def _weights(frames: Floats, shown: NDArray[np.bool_]) -> Floats:
+    """Invert the lengths of frames [F, n, 264]: [F, n], NaN for those that are not compared."""
+    length = np.sqrt(np.einsum("fnk,fnk->fn", frames, frames))
     inverse = np.divide(1, length, where=length > 0, out=np.zeros_like(length))
-    return np.where(shown, inverse, np.float32(np.nan)).T
+    return np.where(shown.T, inverse, np.float32(np.nan))
 
 
 def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
@@ -303,7 +331,7 @@ def _near(
     are not near, or of one side, a movie or a store.
     """
     sums = [
-        (signs * shown[:, None, None]).sum(axis=0)
+        shown.astype(np.float32) @ signs.reshape(len(signs), -1).astype(np.float32)
         for signs, shown in zip(clips.signs, clips.shown, strict=True)
     ]
     means = np.array(sums, np.float32).reshape(-1, len(VIEWS), SIGNS)
@@ -459,6 +487,8 @@ def _pairs_of_clips(
         if len(by_film) <= MOST_MOVIES:
             for one, other in combinations(sorted(by_film), 2):
                 pairs.extend(zip(by_film[one], by_film[other], strict=False))
+    if alone.all() and not pairs:
+        return a, b
     others = np.array(pairs, np.int64).reshape(-1, 2)
     return np.append(a[alone], others[:, 0]), np.append(b[alone], others[:, 1])
 

@@ -37,7 +37,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 
-from obygaze_film.judged_rate import MIN_VARIANCE, Cells, inclusion_chances
+from obygaze_film.cells import Cells, inclusion_chances
+from obygaze_film.judged_rate import MIN_VARIANCE
 
 Floats = NDArray[np.float64]
 

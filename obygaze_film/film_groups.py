@@ -12,6 +12,7 @@ import pandas as pd
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table
+from obygaze_film.cells import cells_by, cells_of
 from obygaze_film.comparison import (
     LEAST_FILMS,
     LEAST_OF_TREND,
@@ -25,7 +26,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import cells_by, cells_of, correct_rate, judged_cells, least_judged, votes
+from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
 from obygaze_film.page.phrases import LATER
 from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline

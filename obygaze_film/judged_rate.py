@@ -1,7 +1,7 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, count
 from pathlib import Path
@@ -17,24 +17,17 @@ from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest
 from obygaze_film.agreement import kappa
+from obygaze_film.cells import Cells, Floats, cells_by, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
-from obygaze_film.rows import SLACK_S, overlaps
 from obygaze_film.schema import (
-    NO_CONTENT,
     UNREADABLE,
     CorrectedRate,
     JudgesAgreement,
-    Spans,
-    durations,
-    has_flag,
-    is_counted,
     refuse_texts,
 )
 from obygaze_film.scored_files import RATES, bytes_of
 from obygaze_film.timeline import Timeline
 from obygaze_models.evaluation import Interval, jackknife_interval
-
-Floats = NDArray[np.float64]
 
 RATE_FORMAT: Final = "obygaze film rate"
 
@@ -53,120 +46,6 @@ MIN_VARIANCE: Final = 1e-12
 BISECTIONS: Final = 42
 
 
-# --- cells: windows to judge
-# ---------------------------------------------------------------------------
-@dataclass(frozen=True, eq=False, slots=True)
-class Cells:
-    """The cells of a film, and what one model says of them.
-
-    Attributes
-    ----------
-    spans : ndarray, shape [C, 2]
-        Starts and ends in seconds, without gaps.
-    content : ndarray, shape [C]
-        Seconds that are neither black nor credits; the same for all models.
-    counted : ndarray, shape [C]
-        Seconds that count in the rate that the model expects: content with a probability.
-    p : ndarray, shape [C]
-        Mean probability over the content. Content without a probability (unlike, missing) has the mean over
-        the film's counted seconds: the mean of `p` weighted by `content` is the rate that the model expects.
-    """
-
-    spans: Spans
-    content: Floats
-    counted: Floats
-    p: Floats
-
-    def find(self, start_s: float, end_s: float) -> int | None:
-        """Find the cell of this span; None if no cell with content has it."""
-        same = np.abs(self.spans - (start_s, end_s)).max(axis=1) <= SLACK_S
-        return int(np.argmax(same)) if (same & (self.content > 0)).any() else None
-
-    def drawn(self, name: str, seed: int) -> list[int]:
-        """Put all cells with content in a random order, of which the first n are a draw of n.
-
-        Sequential Poisson sampling (Ohlsson 1998, Journal of Official Statistics 14(2)): the order of
-        u / content, with u uniform and fixed by seed, name and cell. A cell is among the first n with a
-        probability that is nearly proportional to its content (`inclusion_chances`).
-        """
-        u = np.random.default_rng([seed, *name.encode("utf-8")]).random(len(self.content))
-        order = np.argsort(u / np.maximum(self.content, 1e-9), kind="stable").tolist()
-        return [cell for cell in order if self.content[cell] > 0]
-
-
-def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
-    """Cut a film into cells as long as the scored windows, or the models' training clips if those are longer.
-
-    The last cell also has what is left, so that none is shorter; a film shorter than a cell is one cell.
-
-    Parameters
-    ----------
-    timeline : Timeline
-    key : str, optional
-        The model of `p` and `counted`; spans and content do not depend on it.
-    """
-    record, rows = timeline.record, timeline.rows(key)
-    longest_s = max(record.windows.window_s, *(model.clip_s or 0.0 for model in record.models))
-    cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000
-    end_s = max(record.duration_s, float(rows["end_s"].max()))
-    starts = np.round(cell_s * np.arange(max(1, int((end_s + SLACK_S) // cell_s))), 3)
-    spans = np.column_stack([starts, [*starts[1:], end_s]])
-    has_content, has_p = ~has_flag(rows, *NO_CONTENT), is_counted(rows)
-    p = rows["p"].to_numpy(dtype=np.float64)
-    film_p = float(np.average(p[has_p], weights=durations(rows)[has_p])) if has_p.any() else 0.5
-    covered = overlaps(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
-    content = covered @ has_content.astype(np.float64)
-    total = covered @ np.where(has_content, np.where(has_p, p, film_p), 0.0)
-    means = np.divide(total, content, out=np.full(len(spans), film_p), where=content > 0)
-    return Cells(spans, content, covered @ has_p.astype(np.float64), means)
-
-
-def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Cells:
-    """Put an annotator's labels of a film, such as a machine's, in place of a model's probabilities.
-
-    A cell has the share of its labelled seconds that is positive; one without a label the film's mean.
-
-    Raises
-    ------
-    FilmError
-        The labels are of several annotators, or none is of this film.
-    """
-    cells, model = cells_of(timeline, key), timeline.model(key)
-    names = {clip.annotator for clip in labels}
-    if len(names) > 1:
-        raise FilmError(f"the labels are of {len(names)} annotators ({', '.join(sorted(names))}): give one's")
-    known = set(labels.codebook.labels)
-    own = [clip for clip in labels if clip.movie == timeline.movie and clip.level in known]
-    timed = [
-        (clip.start_s, clip.end_s, clip.level in model.positive) for clip in own if clip.end_s is not None
-    ]
-    if not timed:
-        raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span of it")
-    spans = np.array(timed, dtype=np.float64)
-    covered = overlaps(cells.spans, spans[:, :2])
-    seconds, positive = covered.sum(axis=1), covered @ spans[:, 2]
-    mean = positive.sum() / max(seconds.sum(), 1e-9)
-    p = np.divide(positive, seconds, out=np.full(len(seconds), mean), where=seconds > 0)
-    return replace(cells, counted=np.minimum(seconds, cells.content), p=p)
-
-
-def inclusion_chances(content: Floats, n: int) -> Floats:
-    """Compute the chance of each cell [C] to be among n drawn: proportional to its content, at most 1.
-
-    Cells so large that their chance would be above 1 are certain, and the others share the rest of n.
-    """
-    certain = np.zeros(len(content), dtype=np.bool_)
-    while True:
-        rest = content[~certain].sum()
-        factor = (n - certain.sum()) / rest if rest > 0 else 0.0
-        more = ~certain & (factor * content >= 1)
-        if not more.any():
-            return np.where(certain, 1.0, factor * content)
-        certain |= more
-
-
-# --- the rate
-# ---------------------------------------------------------------------------
 def correct_rate(
     timeline: Timeline,
     judgements: Manifest,

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from obygaze_features.manifest import SEEN_SCORE, Clip
+from obygaze_film.cells import Cells, cells_of
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import PLACE, Cells, cells_of
+from obygaze_film.judged_rate import PLACE
 from obygaze_film.timeline import Timeline
 
 DRAW = "draw"

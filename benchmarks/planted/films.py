@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
+from obygaze_film.cells import Cells
 from obygaze_film.comparison import Contrast, FilmSample, estimate_contrast, estimate_groups, sample_of
-from obygaze_film.judged_rate import Cells
 
 Rates = Callable[[np.random.Generator, Floats], Floats]
 """Draws films' rates [N] of their numbers [N]."""

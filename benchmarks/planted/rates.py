@@ -9,7 +9,8 @@ from scipy.special import expit, logit, ndtri
 
 from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
-from obygaze_film.judged_rate import Cells, estimate_rate, kappa_interval
+from obygaze_film.cells import Cells
+from obygaze_film.judged_rate import estimate_rate, kappa_interval
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_models.prediction.calibration import Calibration
 from obygaze_models.protocol import HeldOut

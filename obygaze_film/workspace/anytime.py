@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_film.judged_rate import Cells
+from obygaze_film.cells import Cells
 
 Floats = NDArray[np.float64]
 

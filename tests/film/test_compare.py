@@ -13,10 +13,10 @@ from scipy.special import stdtrit
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films, comparison
+from obygaze_film.cells import Cells
 from obygaze_film.comparison import FilmSample, estimate_contrast, estimate_groups, sample_of
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import ALL, comparison_report, read_facts
-from obygaze_film.judged_rate import Cells
 from obygaze_film.page import side_by_side
 from obygaze_film.timeline import write_films
 from obygaze_film.windows_to_judge import choose_next

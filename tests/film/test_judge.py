@@ -14,14 +14,12 @@ from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_film import windows_to_judge
+from obygaze_film.cells import Cells, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
-    Cells,
-    cells_of,
     correct_rate,
     difference_estimate,
     estimate_rate,
-    inclusion_chances,
     least_judged,
     read_rates,
     write_rates,

@@ -15,9 +15,9 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.lines import encode_line
 from obygaze_features.manifest import builtin_codebook, import_spans
 from obygaze_film import Timeline
+from obygaze_film.cells import Cells
 from obygaze_film.commands.film_judgements import judged_files
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import Cells
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace import pages
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
