@@ -157,6 +157,9 @@ BY_NAME = re.compile(
 """Calls that open what they are given the name of; so do `from_pretrained`, and `open`, `read_bytes` and
 `read_text` of a path."""
 
+MAY_OPEN = re.compile("open|read|load|from|File|memmap|safe_open|ZipFile")
+"""Beginnings of their last names; of others the whole text is not looked at."""
+
 OPENED = {
     "obygaze/demo.py": "a mark of its own",
     "obygaze/demo_corpus.py": "its own tables",
@@ -192,7 +195,7 @@ OPENED = {
 def opened_by_name(code):
     """Give the calls that read what they are given the name of: no writing, and nothing that is in memory."""
     for node in ast.walk(ast.parse(code)):
-        if not isinstance(node, ast.Call):
+        if not isinstance(node, ast.Call) or not MAY_OPEN.match(getattr(node.func, "attr", "open")):
             continue
         words = [*node.args, *(keyword.value for keyword in node.keywords)]
         constants = [str(word.value) for word in words if isinstance(word, ast.Constant)]

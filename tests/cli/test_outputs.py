@@ -50,6 +50,7 @@ def ok(run, place):
     return ok
 
 
+@pytest.mark.long
 def test_saved_frames_are_full_size_or_thumbnails_with_their_numbers(ok, place):
     greys = (np.full((32, 64, 3), 10 * number, np.uint8) for number in range(20))
     write_video(place / "in/greys.mp4", greys, 10)

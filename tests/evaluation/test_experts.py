@@ -119,6 +119,7 @@ def test_soft_labels_are_every_annotators_rows(corpus):
     assert max(seen) == (240 + 216) * 5 // 6
 
 
+@pytest.mark.long
 def test_noisy_labels_are_what_clips_probably_are_given_how_often_each_annotator_is_right(corpus):
     manifest, store, truth = corpus
     run = evaluated(corpus, "noisy")
@@ -137,6 +138,7 @@ def test_noisy_labels_are_what_clips_probably_are_given_how_often_each_annotator
     assert auc(run)["en_s>en_s@agreed", "linear"] > 0.9
 
 
+@pytest.mark.long
 def test_the_length_of_clips_that_annotators_drew_is_a_baseline(tmp_path):
     found = auc(evaluated(planted(tmp_path, lengths=True)))
     assert found["en_s>en_s@ann", LENGTH] > 0.75

@@ -116,6 +116,7 @@ def test_a_pass_is_neighbouring_spans_of_one_file_and_every_worker_has_one(film)
     assert passes([], 2) == []
 
 
+@pytest.mark.long
 def test_a_crash_costs_the_window_that_holds_it_alone(film):
     with DecodePool(1, 600) as pool:
         tasks = tasks_of(film, crashing)[:9:4]

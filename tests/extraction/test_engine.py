@@ -103,6 +103,7 @@ def test_features_are_those_of_the_very_frames(undisturbed, corpus):
         assert np.array_equal(group.time_s[row], frames.time_s)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("workers", "batch_size"), [(2, 1), (3, 16)])
 def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
     undisturbed, corpus, tmp_path, tree, workers, batch_size

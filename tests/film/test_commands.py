@@ -40,6 +40,7 @@ def films(tmp_path_factory, trained):
     return folder
 
 
+@pytest.mark.long
 def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, tmp_path):
     book = codebook(tmp_path)
     lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator,codebook"]

@@ -316,6 +316,7 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
             read_facts(path, films)
 
 
+@pytest.mark.long
 def test_the_command_writes_the_same_page_and_tables_twice(films, judged, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_films(films, "scored")

@@ -18,6 +18,8 @@ from obygaze_models.persistence.card import parse_card
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model
 
+pytestmark = pytest.mark.long  # trains and calibrates five models
+
 D = 6
 FILMS = tuple(f"tt{number:07}" for number in range(6))
 SHARES = (0.5, 0.3, 0.2)

@@ -138,6 +138,7 @@ def test_clips_are_named_by_film_and_number_and_point_to_the_file():
     assert "left out 4 s between windows" in import_film(films, ROOT, 2.0, 6.0).notices[-1]
 
 
+@pytest.mark.long
 def test_ids_are_as_wide_as_their_count_and_sort_in_time():
     def ids(count: int) -> list[str]:
         clips = import_film([Film(ROOT / "a.mkv", 0.5 * count)], ROOT, 0.5, 0.5).manifest.clips

@@ -61,6 +61,7 @@ def manifests(draw):
     return clips
 
 
+@pytest.mark.long
 @given(manifests())
 @settings(max_examples=150, deadline=None)
 def test_what_is_written_is_read_back_and_written_again_byte_for_byte(clips):

@@ -55,6 +55,7 @@ def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(co
     assert np.isfinite(data.X[:, :6]).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", HOW)
 def test_both_are_worth_more_than_each(evaluated, how):
     found = auc(evaluated(how, "seen", "heard"))

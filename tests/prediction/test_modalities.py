@@ -13,6 +13,8 @@ from obygaze_models.prediction.explain import explain, lines
 from obygaze_models.prediction.saved_model import save_model
 from tests.planted_modalities import planted
 
+pytestmark = pytest.mark.long  # trains a model of each fusion
+
 LACKING = 32
 """Clips of the corpus that are not heard."""
 
@@ -148,7 +150,6 @@ def test_a_decision_is_explained_by_modality(corpus, kept):
         explain(model, both, "f0-01", {"Body": 0.5})
 
 
-@pytest.mark.long
 def test_models_that_cannot_be_kept_are_refused_before_they_are_trained(corpus, tmp_path):
     manifest, stores = corpus
     data = om.load_dataset([stores["seen"], stores["heard"]], manifest)

@@ -164,6 +164,7 @@ def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
     return folder / "variables.csv"
 
 
+@pytest.mark.long
 def test_staging_that_is_planted_decides_the_sentences_on_the_camera(files, obygaze12, tmp_path):
     found = claims_report(read_inputs([files[0], staging(tmp_path, obygaze12)])).data.set_index("claim")
     assert found.loc["camera-level", "verdict"] == found.loc["shot-tilt", "verdict"] == "holds"

@@ -482,6 +482,7 @@ def test_copies_of_films_are_their_owners_and_are_not_kept_for_ever(tmp_path, sh
     assert sorted(path.name for path in folder.iterdir()) == ["b.mp4", "c.mp4"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
 def test_it_ends_on_a_signal_with_a_line(process, copied):
     started, address = process(*copied)

@@ -29,6 +29,8 @@ from obygaze_studies.obygaze12.paper_folds import Negatives, positive
 from obygaze_studies.obygaze12.printed_values import CELLS
 from obygaze_studies.obygaze12.protocol_results import PaperResults
 
+pytestmark = pytest.mark.long  # trains the paper's models
+
 LEAKS = {
     ("en_s", "en_s"): "no test clip is in training or validation",
     ("hn_s", "en_s"): "LEAKS: 12 to 19 of 75 test clips are in training",
@@ -60,7 +62,6 @@ def files(cell):
     return f"02_{cell[0].upper()}", f"02_{cell[1].upper()}.csv"
 
 
-@pytest.mark.long
 def test_the_perceptrons_f1_is_the_originals_within_its_spread(results, original):
     """Of each cell: the mean over folds, and where the folds lie, against the original's runs."""
     for cell in CELLS:
@@ -83,7 +84,6 @@ def test_the_perceptrons_f1_is_the_originals_within_its_spread(results, original
             assert found.max() <= theirs[..., place].max() + 0.05
 
 
-@pytest.mark.long  # tables of the paper
 def test_the_heads_f1_is_the_originals(results, original):
     """From features to CAVs to heads: equal to the last digit, on CAVs against all as the original stored."""
     for kind, model in (("tree", "pcbm_dt|all"), ("logistic", "pcbm_lr|all")):
@@ -118,7 +118,6 @@ def test_the_elected_cavs_and_their_f1_are_the_originals(results, original):
         assert found["f1_pos"].tolist() == pytest.approx(sides["test"], abs=1e-12)
 
 
-@pytest.mark.long  # tables of the paper
 def test_table_2_prints_every_cells_leak_and_the_published_figures_beside_ours(results):
     report = table2.paper_report([results])
     compact, *cells = report.blocks

@@ -19,6 +19,8 @@ from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, PaperCor
 from obygaze_studies.obygaze12.paper_folds import Negatives
 from obygaze_studies.obygaze12.protocol_results import StrictResults, learnable
 
+pytestmark = pytest.mark.long  # trains all models
+
 N_MOVIES, N_PER_MOVIE, D = 8, 30, 12
 N_MARKED = 3
 STRICT = (table2, table4, figure3, figure5, figure6)
@@ -67,7 +69,6 @@ def learnt():
     return planted(direction=2.0, film=0.5, concept=2.5)
 
 
-@pytest.mark.long  # tables of all models
 def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_the_report_says_so(film_only):
     known = table2.movie_knowledge([film_only])
     assert not known["told_apart"].any()
@@ -77,7 +78,6 @@ def test_of_films_alone_the_perceptron_knows_no_more_than_the_movie_prior_and_th
     assert "PCBM-LR left out" in text
 
 
-@pytest.mark.long
 def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(learnt):
     """All models of the zoo on planted films: it alone shows that a direction is told from the films."""
     known = table2.movie_knowledge([learnt])
@@ -95,7 +95,6 @@ def test_of_a_planted_direction_the_report_says_that_the_perceptron_knows_more(l
     assert all(f"| {model} " in text for model in models)
 
 
-@pytest.mark.long
 def test_table_2_begins_with_the_papers_own_table(learnt):
     """One row a model, its F1 of the papers (of the perceptron weighted) in each cell."""
     report = table2.strict_report([learnt])
@@ -109,7 +108,6 @@ def test_table_2_begins_with_the_papers_own_table(learnt):
     assert len(compact.rows) < len(report.blocks[1].rows)
 
 
-@pytest.mark.long
 def test_table_2s_numbers_are_those_of_evaluate(learnt):
     """Alone it would see a table that scales, splits or pools otherwise than `evaluate`."""
     report = table2.strict_report([learnt])
@@ -196,7 +194,6 @@ def test_other_levels_are_refused_by_the_codebooks_name_and_mobygazes_are_not():
         refuse_other_codebook(other, "Table 2")
 
 
-@pytest.mark.long  # tables of all models
 def test_the_same_runs_give_the_same_bytes_with_one_thread_or_two(learnt, tmp_path):
     """Tree, permutation tests and error factors are computed anew; runs have a test of their own."""
     again = []
