@@ -8,7 +8,7 @@ PIP_ARGS ?=
 DEPENDENCIES ?= pinned
 BIN := .venv/bin
 
-.PHONY: demo test test-long test-windows fuzz smoke lint types walls docs schema check constraints hashes clean
+.PHONY: demo test test-long test-nightly test-windows fuzz smoke lint types walls docs schema check constraints hashes clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
@@ -20,11 +20,17 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -W 
 test: .venv/with-dev
 	$(PYTEST) -n auto --dist loadfile -m 'not long'
 
-# What is killed, replayed, simulated, or needs a Slurm or a browser.
 # Two processes more than there are cores: half of their time is waiting for Slurm's, Ray's and the kernel's timers.
 # In the order of the files: by the number of their tests, those with one long test would begin last.
+LONG := $(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile --no-loadscope-reorder -m
+
+# What is killed, replayed, simulated, or needs a Slurm or a browser.
 test-long: .venv/with-dev
-	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile --no-loadscope-reorder -m long
+	$(LONG) 'long and not nightly'
+
+# Of the long tests those that take minutes: real sizes, every call failed, Slurm's and Ray's own clocks.
+test-nightly: .venv/with-dev
+	$(LONG) nightly
 
 # What laptops do, as a simulated Windows has it (tests/simulated).
 test-windows: .venv/with-dev

@@ -27,7 +27,7 @@ from obygaze_features.manifest import read_manifest, read_table
 from obygaze_models.evaluation import NAN, holm
 from obygaze_models.report import NOTHING, Column, Report, block, interval, number
 from obygaze_studies.claims import measures
-from obygaze_studies.claims.measures import Finding
+from obygaze_studies.claims.measures import Measured
 from obygaze_studies.errors import AuditError
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 
@@ -55,7 +55,7 @@ class Claim(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": 
     needs : str
         Of `NEEDS`.
     measure, arguments
-        Function of `measures` from the input to a `Finding`, and what else it takes.
+        Function of `measures` from the input to a `Measured`, and what else it takes.
     alike : bool
         Whether the sentence says that things do not differ.
     """
@@ -88,7 +88,7 @@ OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
 """Sentences that no data here decides, with what would decide them."""
 
 
-def verdict(claim: Claim, finding: Finding, p_holm: float) -> str:
+def verdict(claim: Claim, finding: Measured, p_holm: float) -> str:
     """Return holds, fails or undecided, by the rule of this module."""
     low, high = (finding.value, finding.value) if math.isnan(finding.low) else (finding.low, finding.high)
     least, most = claim.true_in
@@ -233,8 +233,8 @@ def read_inputs(paths: Sequence[Path]) -> dict[str, tuple[str, Any]]:
     return inputs
 
 
-def _row(claim: Claim, finding: Finding | None, p_holm: float) -> dict[str, Any]:
-    measured = asdict(finding or Finding(NAN, NAN, NAN, NAN, 0, ""))
+def _row(claim: Claim, finding: Measured | None, p_holm: float) -> dict[str, Any]:
+    measured = asdict(finding or Measured(NAN, NAN, NAN, NAN, 0, ""))
     note = measured.pop("note")
     decided = verdict(claim, finding, p_holm) if finding else f"not computed: needs {NEEDS[claim.needs]}"
     about = {name: getattr(claim, name) for name in ("paper", "place", "sentence", "statistic")}

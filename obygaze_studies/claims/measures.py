@@ -43,7 +43,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Measured:
     """The number behind a claim.
 
     Attributes
@@ -73,25 +73,25 @@ class Finding:
 # ---------------------------------------------------------------------------
 
 
-def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Finding:
+def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Measured:
     """Average one value a unit, with its t interval and the sign-flip test against `null`."""
     return found(t_interval(values), unit, note, p=sign_flip(np.asarray(values) - null).p)
 
 
-def found(average: Interval, unit: str, note: str = "", *, p: float = NAN) -> Finding:
+def found(average: Interval, unit: str, note: str = "", *, p: float = NAN) -> Measured:
     """Make the finding of an average with its interval."""
-    return Finding(average.mean, average.low, average.high, p, average.n_movies, unit, note)
+    return Measured(average.mean, average.low, average.high, p, average.n_movies, unit, note)
 
 
-def lowest(findings: Sequence[Finding]) -> Finding:
+def lowest(findings: Sequence[Measured]) -> Measured:
     """Choose the number with the lowest interval; its p is adjusted for the choice (Bonferroni)."""
     chosen = min(findings, key=lambda finding: finding.low)
     return replace(chosen, p=min(1.0, chosen.p * len(findings)))
 
 
-def counted(value: float, n: int, unit: str, note: str = "") -> Finding:
+def counted(value: float, n: int, unit: str, note: str = "") -> Measured:
     """Make the finding of a number that is counted over all there is."""
-    return Finding(value, NAN, NAN, NAN, n, unit, note)
+    return Measured(value, NAN, NAN, NAN, n, unit, note)
 
 
 def clip_table(manifest: manifests.Manifest) -> pd.DataFrame:
@@ -121,7 +121,7 @@ def by_film(table: pd.DataFrame, values: str, group: str) -> pd.DataFrame:
 # ---------------------------------------------------------------------------
 
 
-def same_rate(manifest: manifests.Manifest) -> Finding:
+def same_rate(manifest: manifests.Manifest) -> Measured:
     """Compare which concepts are marked at HN, NS and S; levels are permuted within films."""
     labelled = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
     names, levels = labelled.codebook.visual_concepts, labelled.codebook.level_names[1:]
@@ -164,7 +164,7 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
     return total
 
 
-def rising(manifest: manifests.Manifest) -> Finding:
+def rising(manifest: manifests.Manifest) -> Measured:
     """Measure how many more visual concepts S clips have than HN clips."""
     labelled = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
     levels = labelled.codebook.level_names[1:]
@@ -176,14 +176,14 @@ def rising(manifest: manifests.Manifest) -> Finding:
     return over_units((films[levels[-1]] - films[levels[0]]).to_numpy(), "films", note)
 
 
-def rising_by_annotator(segments: manifests.Manifest) -> Finding:
+def rising_by_annotator(segments: manifests.Manifest) -> Measured:
     """Measure the same for each annotator of free segments, and choose the least sure of them."""
     findings = {name: rising(own) for name, own in grouped(segments, "annotator").items()}
     note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
     return replace(lowest(list(findings.values())), note=note)
 
 
-def compositional(manifest: manifests.Manifest) -> Finding:
+def compositional(manifest: manifests.Manifest) -> Measured:
     """Compare the share of S, among clips above EN, with several concepts and with one."""
     table = _with_concepts(manifest)
     table["side"] = np.where(table["n"] > 1, "several", "one")
@@ -193,7 +193,7 @@ def compositional(manifest: manifests.Manifest) -> Finding:
     return over_units((films["several"] - films["one"]).to_numpy(), "films", note)
 
 
-def clothing_alone(manifest: manifests.Manifest) -> Finding:
+def clothing_alone(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S among HN and S clips whose only visual concept is Clothing."""
     table = _with_concepts(manifest)
     table = table[table["level"] != "NS"]
@@ -217,14 +217,14 @@ def _with_concepts(manifest: manifests.Manifest) -> pd.DataFrame:
     return table.assign(high=table["level"] == "S")
 
 
-def any_visual(manifest: manifests.Manifest) -> Finding:
+def any_visual(manifest: manifests.Manifest) -> Measured:
     """Measure the share of HN, NS and S clips, as annotated, that have a visual concept."""
     table = clip_table(manifest)
     above = table[table["level"] != manifest.codebook.level_names[0]]
     return counted(float((above["n"] > 0).mean()), len(above), "clips", _of(above["n"] > 0))
 
 
-def share_of_sure(manifest: manifests.Manifest) -> Finding:
+def share_of_sure(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S clips."""
     table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
     shares = table["level"].value_counts(normalize=True)
@@ -232,14 +232,14 @@ def share_of_sure(manifest: manifests.Manifest) -> Finding:
     return counted(float(shares["S"]), len(table), "clips", note)
 
 
-def released_share(manifest: manifests.Manifest) -> Finding:
+def released_share(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S in the released test fold of EN against S."""
     level_of = {clip.clip_id: clip.level for clip in manifest}
     tested = [level_of[name] for name in classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])[0].test]
     return counted(tested.count("S") / len(tested), len(tested), "clips")
 
 
-def shots_tell(manifest: manifests.Manifest) -> Finding:
+def shots_tell(manifest: manifests.Manifest) -> Measured:
     """Measure how well the number of shots of a clip alone tells S from EN and HN within films."""
     table = clip_table(manifest)
     table = table[(table["level"] != "NS") & table["shots"].notna()]
@@ -250,7 +250,7 @@ def shots_tell(manifest: manifests.Manifest) -> Finding:
     return over_units(films, "films", null=0.5)
 
 
-def hard_negatives(predictions: pd.DataFrame) -> Finding:
+def hard_negatives(predictions: pd.DataFrame) -> Measured:
     """Compare the perceptron trained against HN with the one trained against EN, film by film."""
     own = predictions[predictions["model"] == "mlp"]
     ap = {
@@ -266,7 +266,7 @@ def hard_negatives(predictions: pd.DataFrame) -> Finding:
     return over_units(every.to_numpy(), "films", f"tested on EN and S alone {easy.mean():+.3f}")
 
 
-def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, concept: str = "") -> Finding:
+def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, concept: str = "") -> Measured:
     """Compare a variable of staging of clips with and without a concept, or of S and of HN, film by film."""
     manifest, table = inputs
     value_of = dict(zip(table["clip_id"], table.get(variable, NAN * table["cuts"]), strict=True))
@@ -290,7 +290,7 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
 # ---------------------------------------------------------------------------
 
 
-def overlooked(segments: manifests.Manifest) -> Finding:
+def overlooked(segments: manifests.Manifest) -> Measured:
     """Measure in how many windows that two experts label differently one of them left it at EN."""
     lowest = segments.codebook.level_names[0]
     onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
@@ -305,7 +305,7 @@ def overlooked(segments: manifests.Manifest) -> Finding:
     return found(share, "films", note, p=sign_flip(np.array(by_movie) - 0.5).p)
 
 
-def thresholds(segments: manifests.Manifest) -> Finding:
+def thresholds(segments: manifests.Manifest) -> Measured:
     """Measure how the clips of each level change from threshold .1 to .4, in the printed direction."""
     onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     printed = {"EN": 1, "HN": 1, "NS": -1, "S": -1}
@@ -324,7 +324,7 @@ def thresholds(segments: manifests.Manifest) -> Finding:
     return lowest(findings)
 
 
-def without_unsure(segments: manifests.Manifest) -> Finding:
+def without_unsure(segments: manifests.Manifest) -> Measured:
     """Measure how much gamma rises when clips that an expert labelled NS are left out."""
     onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     pairs = manifests.agreement(manifests.project(segments, onto, per_annotator=True).manifest)
@@ -338,7 +338,7 @@ def without_unsure(segments: manifests.Manifest) -> Finding:
 # ---------------------------------------------------------------------------
 
 
-def alike_scores(_: None) -> Finding:
+def alike_scores(_: None) -> Measured:
     """Compare, captioner by captioner, the two printed ratios of the four objects."""
     off = [
         [abs(printed.score_to_man[name] - ratio) for name, ratio in printed.object_to_man.items()]
@@ -347,14 +347,14 @@ def alike_scores(_: None) -> Finding:
     return found(t_interval([float(np.mean(own)) for own in off], bounds=(0, 1)), "captioners")
 
 
-def balanced_object(_: None) -> Finding:
+def balanced_object(_: None) -> Measured:
     """Average the printed ratio towards man of the least biased object."""
     ratios = pd.DataFrame({model: printed.object_to_man for model, printed in TOTALS.items()})
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
     return found(t_interval(ratios.loc[name], bounds=(0, 1)), "captioners", f"object: {name}")
 
 
-def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Finding:
+def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
     """Count the models of the printed tables whose effect on a test is above `least`.
 
     On several tests, those of the test with the fewest such models.
@@ -367,7 +367,7 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
     return counted(min(meeting.values()), len(EFFECTS), "models", note)
 
 
-def words_ratio(table: pd.DataFrame, *, emotion: str) -> Finding:
+def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
     rates = _rates(table, emotion)
     shown, clothed = (rates[condition].to_numpy() for condition in ("O", "NO"))
@@ -380,7 +380,7 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Finding:
     return found(ratio, "people pictured", note, p=sign_flip(shown - clothed / 2).p)
 
 
-def words_rate(table: pd.DataFrame, *, emotion: str) -> Finding:
+def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Average the rate of an emotion's words for partially clothed subjects, in the worse of two levels."""
     findings = []
     for level, own in table.groupby(table["emotion"].str[2:]):

@@ -10,7 +10,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.claims_report import CLAIMS, OPEN, Claim, claims_report, read_inputs, verdict
-from obygaze_studies.claims.measures import Finding
+from obygaze_studies.claims.measures import Measured
 from obygaze_studies.errors import AuditError
 
 WORDS = Path("audits") / "clip-gender-bias" / "sobem_emotion_word_counts_280images.csv"
@@ -99,12 +99,12 @@ def test_a_verdict_is_the_intervals_and_a_test_can_only_withhold_it():
     above, alike = (Claim(name="", paper="001", least=0.1, alike=alike) for alike in (False, True))
 
     def of(low, high, p=NAN, claim=above):
-        return verdict(claim, Finding((low + high) / 2, low, high, p, 9, "films"), p)
+        return verdict(claim, Measured((low + high) / 2, low, high, p, 9, "films"), p)
 
     assert [of(0.2, 0.3), of(-0.3, 0.0), of(0.0, 0.3)] == ["holds", "fails", "undecided"]
     assert [of(0.2, 0.3, p=0.2), of(-0.3, 0.0, p=0.2)] == ["undecided", "undecided"]
     assert [of(0.2, 0.3, p=0.2, claim=alike), of(-0.3, 0.0, p=0.2, claim=alike)] == ["holds", "undecided"]
-    assert verdict(above, Finding(0.2, NAN, NAN, NAN, 9, "models"), NAN) == "holds"
+    assert verdict(above, Measured(0.2, NAN, NAN, NAN, 9, "models"), NAN) == "holds"
 
 
 def annotated(rng, rates, n_movies=12, n_per_movie=60):
