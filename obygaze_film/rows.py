@@ -217,8 +217,8 @@ def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -
         "unlike": _average(every, table["unlike"].to_numpy(dtype=np.float64)),
         "flags": [";".join(name for name in flags if flags[name][row]) for row in range(n)],
     }
-    by_concepts = isinstance(model.estimator, ConceptBottleneck)
-    for index, concept in enumerate(model.concepts):
+    by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts)
+    for index, concept in enumerate(model.likely_concepts):
         slope, intercept = model.concept_sigmoids[index]
         columns[f"{concept}_value"] = value = averaged(f"{concept}_value")
         columns[f"{concept}_p"] = told(expit(slope * value + intercept))

@@ -46,6 +46,7 @@ from obygaze_film.schema import (
 )
 from obygaze_film.timeline import Timeline
 from obygaze_models.concepts import ConceptBottleneck
+from obygaze_models.concepts.in_time import ConceptsUnlabelled
 from obygaze_models.dataset import perceived
 from obygaze_models.prediction import (
     Model,
@@ -216,7 +217,7 @@ def _score(
     movie, windows = grid.movie, grid.windows
     parts = [rows_of_model(each.model, each.key, each.predicted, grid) for each in loaded]
     models = [_describe(each, rows, grid) for each, rows in zip(loaded, parts, strict=True)]
-    concepts = dict.fromkeys(concept for each in loaded for concept in each.model.concepts)
+    concepts = dict.fromkeys(concept for each in loaded for concept in each.model.likely_concepts)
     every = [f"{concept}_{what}" for concept in concepts for what in ("value", "p", "contribution")]
     kept = {column for part in parts for column in part.columns}
     columns = [*COLUMNS, *(name for name in every if name in kept), *LAST]
@@ -307,10 +308,10 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         perceives=sorted(kinds) if all(kinds) else [],
         concepts=[
             _concept(model, name, float(threshold))
-            for name, threshold in zip(card.concepts, model.concept_thresholds, strict=True)
+            for name, threshold in zip(model.likely_concepts, model.concept_thresholds, strict=False)
         ],
         decides=model.decides,
-        by_concepts=isinstance(model.estimator, ConceptBottleneck),
+        by_concepts=isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts),
         threshold=card.threshold,
         threshold_p=threshold_p,
         calibration=calibration,
@@ -431,9 +432,9 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     -------
     DataFrame
         `TRACE_COLUMNS`, one row for each step that has frames, in time order; empty if the model cannot read
-        the store's frames.
+        the store's frames, or gives them no probabilities.
     """
-    if not reads_frames(model, store):
+    if isinstance(model.estimator, ConceptsUnlabelled) or not reads_frames(model, store):
         return NO_TRACES
     group, wanted = store[model.card.backbone], set(clip_ids)
     rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted and group.usable[row]]
@@ -442,7 +443,7 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     gaps = frames.groupby("clip_id")["time_s"].diff()
     typical = float(gaps[gaps > 0].median())
     step = min(max(1.0, np.ceil(typical)), LONGEST_S) if np.isfinite(typical) else 1.0
-    concepts = [f"{concept}_p" for concept in model.concepts]
+    concepts = [f"{concept}_p" for concept in model.likely_concepts]
     steps = frames.assign(place=np.floor(frames["time_s"] / step), n_frames=1).groupby("place", sort=True)
     table = steps[["weight", "contribution", *concepts]].mean()
     table.insert(0, "n_frames", steps["n_frames"].sum().astype("Int64"))

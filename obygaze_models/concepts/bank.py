@@ -25,8 +25,33 @@ from obygaze_models.protocol.held_out import HeldOut
 Values = Literal["standardised", "distance", "decision"]
 
 
+class Standardised(TransformerMixin, BaseEstimator):
+    """Base class of what gives clips values on concepts: deviations from their mean on training clips.
+
+    Attributes
+    ----------
+    concepts_ : ndarray of str, shape [K]
+    mean_, scale_ : ndarray, shape [K]
+        Moments of the training clips' values.
+    """
+
+    values: Values = "standardised"
+    concepts: Sequence[str] | None = None
+
+    def rescale(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Standardise distances [N, K] by their own mean and deviation, as all values from now on."""
+        self.mean_, scale = distances.mean(axis=0), distances.std(axis=0)
+        # Rounding leaves a constant column a tiny deviation.
+        self.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.mean_)), scale, 1.0)
+        return self._standardised(distances)
+
+    def _standardised(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        standard: NDArray[np.float64] = (distances - self.mean_) / self.scale_
+        return standard
+
+
 @dataclass(eq=False, repr=False)
-class ConceptBank(TransformerMixin, BaseEstimator):
+class ConceptBank(Standardised):
     """Fit one CAV per concept, and project clips on all of them.
 
     Parameters
@@ -153,17 +178,6 @@ class ConceptBank(TransformerMixin, BaseEstimator):
             )
         self.rescale(self._distances(self._scaled(features)))
         return self
-
-    def rescale(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Standardise distances [N, K] by their own mean and deviation, as all values from now on."""
-        self.mean_, scale = distances.mean(axis=0), distances.std(axis=0)
-        # Rounding leaves a constant column a tiny deviation.
-        self.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.mean_)), scale, 1.0)
-        return self._standardised(distances)
-
-    def _standardised(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        standard: NDArray[np.float64] = (distances - self.mean_) / self.scale_
-        return standard
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept: [N, K]."""

@@ -41,7 +41,8 @@ class ConceptBottleneck(LogitClassifier):
     With presences of concepts, `fit` learns a `ConceptBank` first. The head is fitted on cross-fitted values:
     each training clip's signed distances to CAVs that were learnt without its movie's inner fold, less their
     mean and over their deviation. On the clips that a CAV was fitted on its values are optimistic. Without
-    presences, the columns of X are taken for concept values, and the head is fitted on them as they are.
+    presences and a bank, the columns of X are taken for concept values, and the head is fitted on them as
+    they are.
 
     With movies, `GroupedSelection` chooses the head's one hyper-parameter and the threshold. Without, the
     middle candidate is taken and clips with a positive logit are called positive.
@@ -279,7 +280,7 @@ class ConceptBottleneck(LogitClassifier):
         folds: NDArray[np.int64] | None,
     ) -> NDArray[np.float64]:
         """Learn the bank, if there is one to learn, and give the training clips' concept values [N, K]."""
-        if present is None:
+        if present is None and self.bank is None:
             if self.residual:
                 raise ConceptError("a residual needs features beside the concepts: give `present`")
             numbered = [f"concept{number}" for number in range(self.n_features_in_)]
@@ -295,9 +296,11 @@ class ConceptBottleneck(LogitClassifier):
             )
         if hasattr(present, "columns") and bank.concepts is None:
             bank.set_params(concepts=[str(name) for name in present.columns])
-        columns = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
-        check_consistent_length(X, columns)
-        columns = columns.reshape(len(columns), -1)
+        columns: Any = present
+        if present is not None:
+            columns = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
+            check_consistent_length(X, columns)
+            columns = columns.reshape(len(columns), -1)
         self.bank_ = clone(bank).fit(X, columns, groups=movies)
         if hasattr(self.bank_, "cross_distances_"):
             distances = self.bank_.cross_distances_

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Options, StrOptions
+from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
@@ -61,6 +61,9 @@ class TimeBank(ConceptBank):
         frames in random order while fitting.
     random_state : int
         Seed of what is drawn.
+    directions : ndarray, shape [K, D], optional
+        Directions in the features that are taken in place of learnt ones, as those of texts: `y` is not used,
+        and `concepts` names them.
     values, concepts, clip
         As of a `ConceptBank`.
 
@@ -81,14 +84,16 @@ class TimeBank(ConceptBank):
         **ConceptBank._parameter_constraints,
         "disturb": [StrOptions({"none", "concepts", "time"})],
         "random_state": ["random_state"],
+        "directions": ["array-like", None],
     }
 
     kind: Kind = "mean_difference"
     clip: float | None = CLIP
     disturb: Disturb = "none"
     random_state: int = 0
+    directions: ArrayLike | None = None
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None = None) -> Self:
         """Fit directions on frames X [N, F, D] and presences y [N, K], as `ConceptBank.fit`.
 
         Raises
@@ -97,18 +102,16 @@ class TimeBank(ConceptBank):
             A concept, named, is in all clips or in none.
         """
         self._validate_params()
-        frames, given = check_frames(X), np.asarray(y, np.float64)
-        columns = given.reshape(len(frames), -1)
+        frames = check_frames(X)
         movies = np.zeros(len(frames), np.intp) if groups is None else np.asarray(groups)
-        check_consistent_length(frames, columns, movies)
-        self.concepts_ = self._names(columns.shape[1], getattr(y, "columns", None))
-        present = np.column_stack(
-            [presence(name, column) for name, column in zip(self.concepts_, columns.T, strict=True)]
-        )
-        for name, column in zip(self.concepts_, present.T, strict=True):
-            refuse_constant(name, column)
-        if self.disturb == "concepts":
-            present = present[exchanged(movies, self.random_state)]
+        present = None
+        if self.directions is None:
+            present = self._presences(y, len(frames))
+            if self.disturb == "concepts":
+                present = present[exchanged(movies, self.random_state)]
+        else:
+            self.concepts_ = self._names(len(np.asarray(self.directions)), None)
+        check_consistent_length(frames, movies, present)
         self.n_features_in_ = frames.shape[2]
         with one_blas_thread():
             self._learn(frames, present, np.unique(movies, return_inverse=True)[1])
@@ -131,7 +134,17 @@ class TimeBank(ConceptBank):
                 out[:] = standardise(clip, self.frame_mean_, self.frame_scale_, self.clip) @ self.weights_.T
         return scores
 
-    def _learn(self, frames: Floats, present: NDArray[np.float64], movies: NDArray[np.intp]) -> None:
+    def _presences(self, y: Any, n: int) -> NDArray[np.float64]:
+        """Name the concepts, and read their presences [N, K]."""
+        columns = np.asarray(y, np.float64).reshape(n, -1)
+        self.concepts_ = self._names(columns.shape[1], getattr(y, "columns", None))
+        named = list(zip(self.concepts_, columns.T, strict=True))
+        present = np.column_stack([presence(name, column) for name, column in named])
+        for name, column in zip(self.concepts_, present.T, strict=True):
+            refuse_constant(name, column)
+        return present
+
+    def _learn(self, frames: Floats, present: NDArray[np.float64] | None, movies: NDArray[np.intp]) -> None:
         """Fit the directions, and cross-fitted values."""
         there = ~np.isnan(frames[..., 0])
         n = there.sum()
@@ -150,20 +163,25 @@ class TimeBank(ConceptBank):
                 z[rows] = block = (z[rows] - centres[movie]) * there[rows, :, None]
                 flat = block.reshape(-1, z.shape[2])
                 scatters[movie % N_FOLDS] += flat.T @ flat
-        kept = [
-            (folds == fold, folds != fold, scatters.sum(axis=0) - scatters[fold]) for fold in np.unique(folds)
-        ]
+
+        def found(known: NDArray[np.bool_], scatter: NDArray[np.float64]) -> NDArray[np.float64]:
+            if present is None:
+                given = np.asarray(self.directions, np.float64) * self.frame_scale_
+                return _scaled(given, _covariance(scatter, there[known].sum()))
+            return _directions(z, there, np.where(known[:, None], present, np.nan), scatter)
+
         rng = np.random.default_rng(self.random_state)
-        self.cross_distances_ = np.empty((len(z), 2 * present.shape[1]))
-        for out, known, scatter in kept:
-            weights = _directions(z, there, np.where(known[:, None], present, np.nan), scatter)
+        self.cross_distances_ = np.empty((len(z), 2 * len(self.concepts_)))
+        for fold in np.unique(folds):
+            out = folds == fold
+            weights = found(~out, scatters.sum(axis=0) - scatters[fold])
             scores = z[out] @ weights.T.astype(np.float32) + (centres @ weights.T)[movies[out], None]
             scores[~there[out]] = np.nan
             if self.disturb == "time":
                 order = rng.permuted(np.tile(np.arange(z.shape[1]), (len(scores), 1)), axis=1)
                 scores = np.take_along_axis(scores, order[..., None], axis=1)
             self.cross_distances_[out] = summaries(scores)
-        self.weights_ = _directions(z, there, present, scatters.sum(axis=0))
+        self.weights_ = found(np.ones(len(z), np.bool_), scatters.sum(axis=0))
 
 
 def _blocks(frames: Floats) -> list[Floats]:
@@ -177,11 +195,9 @@ def _directions(
 
     Clips of which `present` [N, K] is NaN do not count; of one class alone comes a direction of zeros.
     """
-    n, d = scatter.trace(), scatter.shape[0]
-    known = ~np.isnan(present).all(axis=1)
-    covariance = scatter / max(there[known].sum(), 1)
-    covariance += SHRINKAGE * (n / max(there[known].sum(), 1)) / d * np.eye(d)
-    factor = cho_factor(covariance + (n == 0) * np.eye(d))
+    d = len(scatter)
+    covariance = _covariance(scatter, there[~np.isnan(present).all(axis=1)].sum())
+    factor = cho_factor(covariance)
     sides = [present == 1, present == 0]
     sizes = [side.sum(axis=0) for side in sides]
     both = np.minimum(*sizes) > 0
@@ -191,10 +207,22 @@ def _directions(
         scores = (flat @ weights.T).reshape(*there.shape, -1)
         pull = contrast[:, None] * softmax(np.where(there[..., None], LEARNING * scores, -np.inf), axis=1)
         found = cho_solve(factor, (pull.reshape(len(flat), -1).T.astype(np.float32) @ flat).T.astype(float)).T
-        lengths = np.sqrt(np.einsum("kd,de,ke->k", found, covariance, found))
-        found /= np.where(lengths > 0, lengths, 1.0)[:, None]
+        found = _scaled(found, covariance)
         weights = found.astype(np.float32)
     return np.asarray(found, np.float64)
+
+
+def _covariance(scatter: NDArray[np.float64], n_frames: int) -> NDArray[np.float64]:
+    """Compute the covariance [D, D] of frames less films' means, shrunk; of frames that are alike, 1."""
+    covariance = scatter / max(n_frames, 1)
+    variance = covariance.trace() / len(scatter)
+    return covariance + (SHRINKAGE * variance or 1.0) * np.eye(len(scatter))
+
+
+def _scaled(directions: NDArray[np.float64], covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale directions [K, D] so that frames have a deviation of 1 along each."""
+    lengths = np.sqrt(np.einsum("kd,de,ke->k", directions, covariance, directions))
+    return directions / np.where(lengths > 0, lengths, 1.0)[:, None]
 
 
 def summaries(scores: Floats) -> NDArray[np.float64]:
@@ -238,7 +266,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ConceptBottleneck._parameter_constraints,
-        "bank": [TimeBank, None],
+        "bank": [HasMethods("frame_scores"), None],
         "residual": [Options(bool, {False})],
     }
 
@@ -265,6 +293,12 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
         return frames, np.asarray(y)
 
     _checked = FrameReader._frames
+
+
+class ConceptsUnlabelled(ConceptsInTime):
+    """The same of a bank that needs no labels of concepts: of units (`UnitBank`), or directions of texts."""
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": False}
 
 
 def _spec(name: str, title: str, disturb: Disturb = "none", **about: Any) -> ModelSpec:

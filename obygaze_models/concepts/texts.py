@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from obygaze_features.manifest import concept_texts
 from obygaze_features.store import Group, Store
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_models.blas import one_blas_thread
+from obygaze_models.concepts.in_time import ConceptsUnlabelled, TimeBank
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
@@ -43,16 +44,20 @@ class TextVectors:
         digest = hashlib.sha256(np.ascontiguousarray(self.vectors).tobytes()).hexdigest()
         return f"{len(self.texts)} texts, vectors sha256:{digest[:16]}"
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the vectors."""
+        return np.array(self.vectors, dtype, copy=copy)
 
-class GivenScore(BinaryClassifier):
-    """Score clips by their one feature, as it is: a probability that a machine answered. Labels are not used.
+
+class WithoutLabels(BinaryClassifier):
+    """Base class of models that score clips as they are; of labels only the names are kept.
 
     Attributes
     ----------
     classes_ : ndarray, shape [2]
         The negative and the positive label.
     n_features_in_ : int
-        1.
+        D.
     threshold_ : float
         A clip is called positive when its score is above 0; `GroupedSelection` chooses around this.
     """
@@ -62,10 +67,14 @@ class GivenScore(BinaryClassifier):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {}
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Store the two labels of y [N]; of X [N, 1] only the width is used."""
+        """Store the two labels of y [N]; of X [N, D] only the width is used."""
         _, labels = validate_data(self, X, y, dtype=(np.float64, np.float32))
         self.classes_, _ = encode_labels(labels, type(self).__name__)
         return self
+
+
+class GivenScore(WithoutLabels):
+    """Score clips by their one feature, as it is: a probability that a machine answered."""
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the feature of X [N, 1] less a half [N]."""
@@ -74,8 +83,8 @@ class GivenScore(BinaryClassifier):
         return scores
 
 
-class TextSimilarity(BinaryClassifier):
-    """Score clips by the cosine with the nearest of some texts; labels are not used.
+class TextSimilarity(WithoutLabels):
+    """Score clips by the cosine with the nearest of some texts.
 
     A clip shows a concept if it shows one of its instances, hence the nearest text and not their mean.
 
@@ -83,20 +92,7 @@ class TextSimilarity(BinaryClassifier):
     ----------
     texts : TextVectors
         In the space of the features.
-
-    Attributes
-    ----------
-    classes_ : ndarray, shape [2]
-        The negative and the positive label.
-    n_features_in_ : int
-        D.
-    threshold_ : float
-        A clip is called positive when its cosine is above 0; `GroupedSelection` chooses around this.
     """
-
-    threshold_ = ABOVE_ZERO
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {}
 
     def __init__(self, texts: TextVectors) -> None:
         self.texts = texts
@@ -109,11 +105,10 @@ class TextSimilarity(BinaryClassifier):
         ConceptError
             The texts have another width.
         """
-        features, labels = validate_data(self, X, y, dtype=(np.float64, np.float32))
-        self.classes_, _ = encode_labels(labels, type(self).__name__)
+        super().fit(X, y)
         width = self.texts.vectors.shape[1]
-        if features.shape[1] != width:
-            raise ConceptError(f"the texts have {width} values, the clips {features.shape[1]}")
+        if self.n_features_in_ != width:
+            raise ConceptError(f"the texts have {width} values, the clips {self.n_features_in_}")
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -196,7 +191,9 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     """Make the models that score clips by the texts of a codebook, for `evaluate`.
 
     For a concept its own texts; for levels those of all visual concepts, so that a clip scores high that
-    shows any of them. Only the threshold is chosen by labels, on movies left out, as for every model.
+    shows any of them. Only the threshold is chosen by labels, on movies left out, as for every model. Where
+    the store has frames, a bottleneck learns from the task's labels how to decide by when and how strongly
+    each concept's texts are there; it needs no labels of concepts.
 
     Parameters
     ----------
@@ -209,7 +206,8 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     Returns
     -------
     list of ModelSpec
-        ``zero_shot_definition`` and, where there are any, ``zero_shot_instances``.
+        ``zero_shot_definition`` and, where there are any, ``zero_shot_instances``; of frames
+        ``pcbm_time_definition`` and ``pcbm_time_instances``.
 
     Raises
     ------
@@ -218,21 +216,35 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
     vectors_of = read_concept_texts(texts, data)
+    common = np.vstack([each.vectors for each in vectors_of.values()]).mean(axis=0)
+    has_frames = data.group is not None and "frames" in data.group.arrays
     specs = []
     for kind in TEXT_KINDS:
-        of_kind = [
-            vectors
+        of_kind = {
+            concept: vectors
             for (concept, what), vectors in vectors_of.items()
             if what == kind and target.concept in {"", concept}
-        ]
+        }
         if of_kind:
-            both = TextVectors(
-                tuple(text for vectors in of_kind for text in vectors.texts),
-                np.vstack([vectors.vectors for vectors in of_kind]),
-            )
-            specs.append(_spec(kind, both))
+            every = [vectors.vectors for vectors in of_kind.values()]
+            texts_of_all = tuple(text for vectors in of_kind.values() for text in vectors.texts)
+            specs.append(_spec(kind, TextVectors(texts_of_all, np.vstack(every))))
+            if has_frames:
+                means = np.array([vectors.mean(axis=0) - common for vectors in every])
+                specs.append(_in_time(kind, TextVectors(tuple(of_kind), means)))
     return specs
 
 
 def _spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
     return ModelSpec(f"zero_shot_{kind}", TITLES[kind], lambda _: TextSimilarity(texts))
+
+
+def _in_time(kind: TextKind, directions: TextVectors) -> ModelSpec:
+    """Make the bottleneck of frames whose concepts are the means of texts, less what all texts share."""
+
+    def make(seed: int) -> ConceptsUnlabelled:
+        bank = TimeBank(concepts=directions.texts, directions=directions, random_state=seed)
+        return ConceptsUnlabelled(bank=bank, random_state=seed)
+
+    name, title = f"pcbm_time_{kind}", f"PCBM in time, concepts of texts, {kind}"
+    return ModelSpec(name, title, make, choose=None, reads="frames", uses=("groups", "unlabelled"))

@@ -6,21 +6,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.bank import Standardised
 from obygaze_models.concepts.dictionary import Dictionary, learn_dictionary
-from obygaze_models.concepts.heads import HeadName
-from obygaze_models.concepts.in_time import ConceptsInTime
+from obygaze_models.concepts.in_time import ConceptsUnlabelled
 from obygaze_models.models.linear import FrameReader, check_frames
 from obygaze_models.models.spec import ModelSpec
 
 
 @dataclass(eq=False, repr=False)
-class UnitBank(FrameReader, TransformerMixin):
+class UnitBank(FrameReader, Standardised):
     """Learn units of a sparse autoencoder on clips' frames, and give the largest activation of each.
 
     Parameters
@@ -31,8 +29,24 @@ class UnitBank(FrameReader, TransformerMixin):
     Attributes
     ----------
     dictionary_ : Dictionary
+    concepts_ : ndarray of str, shape [H]
+        ``unit1`` and so on.
     mean_, scale_ : ndarray of float64, shape [H]
         Moments of the training clips' activations.
+    cross_distances_ : ndarray of float64, shape [N, H]
+        The training clips' largest activations: no label was used.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> from obygaze_models.concepts.in_time import ConceptsUnlabelled
+    >>> from obygaze_models.concepts.units import UnitBank
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> model = ConceptsUnlabelled("logistic", bank=UnitBank(16, 4))
+    >>> model = model.fit(data.read("frames"), data.levels == "S", data.movies)
+    >>> model.concepts_[:2]
+    ('unit1', 'unit2')
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -44,15 +58,15 @@ class UnitBank(FrameReader, TransformerMixin):
     n_epochs: int = 12
     random_state: int = 0
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn the units of frames X [N, F, D]; y is not used.
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+        """Learn the units of frames X [N, F, D]; y and groups are not used.
 
         Raises
         ------
         ModelError
             There are fewer units than may be active.
         """
-        del y
+        del y, groups
         self._validate_params()
         frames = check_frames(X)
         self.n_features_in_ = frames.shape[2]
@@ -63,9 +77,9 @@ class UnitBank(FrameReader, TransformerMixin):
 
         sizes = {name: getattr(self, name) for name in ("n_units", "n_active", "n_epochs")}
         self.dictionary_ = learn_dictionary(read, len(frames), seed=self.random_state, **sizes)
-        values = strongest(self.dictionary_, frames)[0].astype(np.float64)
-        self.mean_, scale = values.mean(axis=0), values.std(axis=0)
-        self.scale_ = np.where(scale > 0, scale, 1.0)
+        self.concepts_ = np.array([f"unit{number + 1}" for number in range(self.n_units)])
+        self.cross_distances_ = strongest(self.dictionary_, frames)[0].astype(np.float64)
+        self.rescale(self.cross_distances_)
         return self
 
     def frame_scores(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -81,8 +95,7 @@ class UnitBank(FrameReader, TransformerMixin):
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's largest activations [N, H], standardised as in training clips."""
         check_is_fitted(self)
-        values = strongest(self.dictionary_, self._frames(X))[0]
-        return np.asarray((values - self.mean_) / self.scale_)
+        return self._standardised(strongest(self.dictionary_, self._frames(X))[0].astype(np.float64))
 
 
 def strongest(dictionary: Dictionary, clips: Any) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
@@ -107,48 +120,11 @@ def _active(dictionary: Dictionary, clip: Any) -> tuple[NDArray[np.intp], NDArra
         return there, dictionary.encode(dictionary.scaled(tokens[there])).toarray()
 
 
-@dataclass(eq=False, repr=False)
-class UnitBottleneck(ConceptsInTime):
-    """Classify clips by the largest activations of units that were learnt on the same clips, without labels.
-
-    Parameters
-    ----------
-    head, bank, residual, residual_C, inner_folds, random_state
-        As of a `ConceptBottleneck`; `bank` is a `UnitBank`.
-
-    Examples
-    --------
-    >>> import obygaze_features as of
-    >>> import obygaze_models as om
-    >>> from obygaze_models.concepts.units import UnitBank, UnitBottleneck
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> model = UnitBottleneck(bank=UnitBank(16, 4))
-    >>> model = model.fit(data.read("frames"), data.levels == "S", data.movies)
-    >>> model.concepts_[:2]
-    ('unit1', 'unit2')
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ConceptBottleneck._parameter_constraints,
-        "bank": [UnitBank, None],
-    }
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": False}
-
-    head: HeadName | BaseEstimator = "logistic"
-
-    def _learn_concepts(self, X: Any, present: Any, movies: Any, folds: Any) -> NDArray[np.float64]:
-        del present, movies, folds
-        self.bank_ = (UnitBank() if self.bank is None else clone(self.bank)).fit(X)
-        self.concepts_ = tuple(f"unit{number + 1}" for number in range(self.bank_.n_units))
-        return self.bank_.transform(X)
-
-
 SPECS = (
     ModelSpec(
         "units",
         "Units without labels",
-        lambda seed: UnitBottleneck(bank=UnitBank(random_state=seed), random_state=seed),
+        lambda seed: ConceptsUnlabelled("logistic", bank=UnitBank(random_state=seed), random_state=seed),
         choose=None,
         reads="frames",
         uses=("groups", "unlabelled"),

@@ -62,6 +62,9 @@ Parameters = Annotated[
         extra_json_schema={"additionalProperties": {"type": ["string", "boolean", "number", "null"]}},
     ),
 ]
+UNLABELLED = "unlabelled"
+"""The parameter of a model whose concepts were found without labels: they have values, no probabilities."""
+
 FLAT = "does not tell clips of a film apart: p is the share of the training films for every clip"
 """Of a model whose scores do not rise with the label within films."""
 

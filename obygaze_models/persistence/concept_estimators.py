@@ -11,13 +11,14 @@ from sklearn.linear_model import LogisticRegression
 from obygaze_models.concepts.bank import ConceptBank, LinearCAV
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Hyperplanes
+from obygaze_models.concepts.dictionary import Dictionary
 from obygaze_models.concepts.heads import node_counts
-from obygaze_models.concepts.in_time import ConceptsInTime, TimeBank
+from obygaze_models.concepts.in_time import ConceptsInTime, ConceptsUnlabelled, TimeBank
 from obygaze_models.concepts.units import UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.models.linear import ClippedScaler
 from obygaze_models.persistence.archive import expect
-from obygaze_models.persistence.card import Card
+from obygaze_models.persistence.card import UNLABELLED, Card
 from obygaze_models.persistence.estimators import (
     CLASSES,
     N_LEVELS,
@@ -27,6 +28,7 @@ from obygaze_models.persistence.estimators import (
 )
 
 TIME_BANK = ("weights", "value_mean", "value_scale")
+UNITS = ("encoder", "bias", "centre_of_tokens", "token_scale", "value_mean", "value_scale")
 BANK = ("weights", "intercepts", "value_mean", "value_scale")
 SCALER = ("feature_mean", "feature_scale")
 
@@ -53,6 +55,30 @@ def _time_bank_from_state(card: Card, arrays: Arrays) -> TimeBank:
     bank.concepts_, bank.n_features_in_ = np.array(card.concepts), d
     bank.weights_, bank.mean_, bank.scale_ = (arrays[name] for name in TIME_BANK)
     bank.frame_mean_, bank.frame_scale_ = (arrays[name] for name in SCALER)
+    return bank
+
+
+def _units_to_state(bank: UnitBank) -> tuple[dict[str, Any], Arrays]:
+    made = bank.dictionary_
+    arrays = (made.encoder, made.bias, made.centre, np.array([made.scale]), bank.mean_, bank.scale_)
+    return {"n_active": made.n_active}, dict(zip(UNITS, arrays, strict=True))
+
+
+def _units_from_state(card: Card, arrays: Arrays) -> UnitBank:
+    """Make units again: what they encode by; they are not learnt further."""
+    h, d, n_active = len(card.concepts), card.n_features, card.parameters["n_active"]
+    wide = {"encoder": (h, d), "bias": (h,), "centre_of_tokens": (d,), "token_scale": (1,)}
+    expect(arrays, **wide, value_mean=(h,), value_scale=(h,))
+    bank = UnitBank(h, n_active)
+    bank._validate_params()
+    if n_active > h:
+        raise ModelError(f"{n_active} of {h} units can't be active")
+    encoder, bias, centre, scale, bank.mean_, bank.scale_ = (arrays[name] for name in UNITS)
+    none = np.empty((0, d), np.float32)
+    bank.dictionary_ = Dictionary(
+        n_active, centre, float(scale[0]), encoder, none, bias, none, 0, 0, np.zeros(h), np.nan
+    )
+    bank.concepts_, bank.n_features_in_ = np.array(card.concepts), d
     return bank
 
 
@@ -89,13 +115,13 @@ def _bank_from_state(card: Card, arrays: Arrays) -> ConceptBank:
 
 
 def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
-    if isinstance(estimator.bank_, UnitBank):
-        raise ModelError("a bottleneck of units that were learnt without labels can't be kept in a file")
     if estimator.bank_ is None or estimator.residual_ is not None:
         what = "with a residual" if estimator.bank_ is not None else "fed with concept values"
         raise ModelError(f"a bottleneck {what} can't be kept in a file")
-    in_time = isinstance(estimator.bank_, TimeBank)
-    parameters, arrays = (_time_bank_to_state if in_time else _bank_to_state)(estimator.bank_)
+    to_state = next(to_state for kind, to_state, _ in BANKS if isinstance(estimator.bank_, kind))
+    parameters, arrays = to_state(estimator.bank_)
+    if isinstance(estimator, ConceptsUnlabelled):
+        parameters[UNLABELLED] = True
     values = estimator.train_values_
     if len(values) != N_LEVELS or (np.diff(values, axis=0) < 0).any():  # else they are their own quantiles
         values = np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0)
@@ -121,10 +147,13 @@ def _table(head: Any) -> NDArray[np.float64]:
 
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     in_time, is_tree = card.kind == "pcbm_time", card.parameters["head"] == "tree"
-    k = (1 + in_time) * len(card.concepts)
-    own = {name: arrays.pop(name) for name in (*BANK, *SCALER) if name in arrays}
-    bank = (_time_bank_from_state if in_time else _bank_from_state)(card, own)
-    made = ConceptsInTime if in_time else ConceptBottleneck
+    of_units = in_time and "n_active" in card.parameters
+    own = {name: arrays.pop(name) for name in (*BANK, *SCALER, *UNITS) if name in arrays}
+    _, _, from_state = BANKS[0 if of_units else 1 if in_time else 2]
+    bank = from_state(card, own)
+    k = len(bank.mean_)
+    of_frames = ConceptsUnlabelled if card.parameters.get(UNLABELLED) else ConceptsInTime
+    made = of_frames if in_time else ConceptBottleneck
     model = made("tree" if is_tree else "logistic", bank=clone(bank))
     if is_tree:
         table = arrays.get("tree", np.empty(0))
@@ -173,6 +202,14 @@ def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
     cav.direction_, (cav.offset_, cav.norm_) = arrays["direction"], arrays["plane"].tolist()
     cav.threshold_, cav.candidates_ = float(card.threshold), ()
     return cav
+
+
+BANKS: tuple[tuple[type, Any, Any], ...] = (
+    (UnitBank, _units_to_state, _units_from_state),
+    (TimeBank, _time_bank_to_state, _time_bank_from_state),
+    (ConceptBank, _bank_to_state, _bank_from_state),
+)
+"""Kinds of banks, and how they are converted; of a kind that is another's too, it comes first."""
 
 
 class StoredNodes:

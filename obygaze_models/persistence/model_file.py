@@ -26,7 +26,7 @@ from obygaze_models.models.names import ENTRY_POINTS
 from obygaze_models.models.registry import as_spec
 from obygaze_models.persistence import concept_estimators, estimators
 from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
-from obygaze_models.persistence.card import PROTOCOL, Card, parse_card
+from obygaze_models.persistence.card import PROTOCOL, UNLABELLED, Card, parse_card
 from obygaze_models.persistence.estimators import N_LEVELS, Arrays, EstimatorState, is_linear
 from obygaze_models.persistence.zoo_list import is_name, read_limited, read_named
 
@@ -197,7 +197,7 @@ def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
         shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}
         if card.calibration:
             shapes["calibration_draws"] = (len(about.get("calibration_draws", ())), 2)
-        if k:
+        if k and not card.parameters.get(UNLABELLED):
             shapes["concept_sigmoids"] = (k, 2)
     expect(about, **shapes)
     if (np.diff(about.get("reach_distances", ())) < 0).any():

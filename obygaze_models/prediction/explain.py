@@ -23,6 +23,9 @@ from obygaze_models.prediction.saved_model import Model
 ENDS = (0.05, 0.95)
 """Quantiles of the training clips' values to which every concept is set in turn."""
 
+MOST_ROWS = 40
+"""Concepts in the table of a terminal; of more, those that contribute most."""
+
 MOST_CONCEPTS = 4
 """Concepts whose frames a terminal shows; JSON has all."""
 
@@ -59,8 +62,8 @@ class Explained:
         Of a model of several modalities what each contributes to the logit, and the ``base`` that they are
         added to; None for one that the clip lacks.
     concept_p, concept_thresholds : tuple of float
-        The probability that each concept is in the clip, and that from which on it counts as seen
-        (`Model.concept_thresholds`).
+        The probability that each concept is in the clip (None of one that was found without labels), and that
+        from which on it counts as seen (`Model.concept_thresholds`).
     seen : tuple of str
         The concepts that reach theirs.
     ends : tuple of (Decision, Decision)
@@ -86,7 +89,7 @@ class Explained:
     decision: Decision
     parts: Explanation | None = None
     modalities: Mapping[str, float | None] = field(default_factory=dict)
-    concept_p: tuple[float, ...] = ()
+    concept_p: tuple[float | None, ...] = ()
     concept_thresholds: tuple[float, ...] = ()
     seen: tuple[str, ...] = ()
     ends: tuple[tuple[Decision, Decision], ...] = ()
@@ -143,7 +146,8 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     )
     if far:
         return explained
-    concept_p, thresholds = model.concept_probabilities(X)[0].tolist(), model.concept_thresholds.tolist()
+    thresholds = model.concept_thresholds.tolist()
+    concept_p = [None if np.isnan(p) else p for p in model.concept_probabilities(X)[0].tolist()]
     of_concepts = zip(model.concepts, concept_p, thresholds, strict=True)
     low, high = ([_decide(model, model.intervene(X, {name: end})) for name in model.concepts] for end in ENDS)
     return replace(
@@ -152,7 +156,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         modalities={} if fusion is None else _by_modality(card, fusion, X),
         concept_p=tuple(concept_p),
         concept_thresholds=tuple(thresholds),
-        seen=tuple(name for name, p, threshold in of_concepts if p >= threshold),
+        seen=tuple(name for name, p, threshold in of_concepts if p is not None and p >= threshold),
         ends=tuple(zip(low, high, strict=True)),
         changed=changed,
     )
@@ -307,8 +311,9 @@ def _with_band(decision: Decision) -> str:
 def _reasons(explained: Explained, parts: Explanation) -> list[str]:
     """Name the concepts with the largest contributions: those that are seen, and apart those that are not."""
     p_of = dict(zip((part.concept for part in parts.contributions), explained.concept_p, strict=True))
-    text = [] if explained.seen else ["seen: no concept"]
-    for what in ("seen", "absent"):
+    labelled = None not in explained.concept_p
+    text = [] if explained.seen or not labelled else ["seen: no concept"]
+    for what in ("seen", "absent") if labelled else ("",):
         for sign, side in ((1, "counted in favour"), (-1, "counted against")):
             counted = [
                 part
@@ -317,13 +322,18 @@ def _reasons(explained: Explained, parts: Explanation) -> list[str]:
             ]
             counted.sort(key=lambda part: -abs(part.contribution))
             named = [
-                f"{part.concept} (p {probability(p_of[part.concept])}, {part.contribution:+.2f}, "
+                f"{part.concept} ({_p(p_of[part.concept], 'p ', ', ')}{part.contribution:+.2f}, "
                 f"above {part.percentile:.0f} % of the training clips)"
                 for part in counted[:3]
             ]
             if named:
-                text.append(f"{what}, {side}: {', '.join(named)}")
+                text.append(f"{what}, {side}: {', '.join(named)}".removeprefix(", "))
     return text
+
+
+def _p(p: float | None, before: str = "", after: str = "", under: str = "below ") -> str:
+    """Write a probability between other words; nothing where there is none."""
+    return "" if p is None else f"{before}{probability(p, under)}{after}"
 
 
 def _frames_table(explained: Explained) -> str:
@@ -331,7 +341,8 @@ def _frames_table(explained: Explained) -> str:
     columns: dict[str, str] = {"weight": "weight", "contribution": "contribution"}
     if explained.parts is not None:
         most = sorted(explained.parts.contributions, key=lambda part: -abs(part.contribution))[:MOST_CONCEPTS]
-        columns = {f"{part.concept}_p": f"p of\n{part.concept}" for part in most}
+        told = "value" if None in explained.concept_p else "p"
+        columns = {f"{part.concept}_{told}": f"{told} of\n{part.concept}" for part in most}
 
     def cell(value: float | None, decimals: int) -> str:
         return "" if value is None else f"{value:.{decimals}f}"
@@ -344,18 +355,27 @@ def _frames_table(explained: Explained) -> str:
 
 def _concepts_table(explained: Explained, parts: Explanation) -> str:
     rows = []
-    for part, share, threshold, (low, high) in zip(
-        parts.contributions, explained.concept_p, explained.concept_thresholds, explained.ends, strict=True
-    ):
+    every = list(
+        zip(
+            parts.contributions,
+            explained.concept_p,
+            explained.concept_thresholds,
+            explained.ends,
+            strict=True,
+        )
+    )
+    if len(every) > MOST_ROWS:
+        every = sorted(every, key=lambda own: -abs(own[0].contribution))[:MOST_ROWS]
+    for part, share, threshold, (low, high) in every:
         row = [
             part.concept,
             f"{part.value:.2f}",
             f"{part.percentile:.0f} %",
-            probability(share, "<"),
-            probability(threshold),
+            _p(share, under="<"),
+            "" if share is None else probability(threshold),
             f"{part.contribution:+.3f}",
         ]
-        rows.append([*row, *("" if end.p is None else probability(end.p, "<") for end in (low, high))])
+        rows.append([*row, *(_p(end.p, under="<") for end in (low, high))])
     headers = [
         "concept",
         "value",

@@ -234,7 +234,7 @@ def train_final(
         metrics=tuple(row for row in records(run.metrics) if row["model"] == spec.name),
     )
     sigmoids = np.empty((0, 2))
-    if isinstance(estimator, ConceptBottleneck):
+    if concepts and isinstance(estimator, ConceptBottleneck):
         values, present, kept_rows = cross_fitted(estimator, given["present"].to_numpy(), in_task)
         sigmoids = fit_sigmoids(values, present, movies[kept_rows])
         concept_rows = concept_metrics(spec.name, card.concepts, values, present, movies[kept_rows])

@@ -59,8 +59,9 @@ class Predicted:
     ----------
     table : DataFrame
         `COLUMNS`, one row per clip with features, sorted by movie and time. For a model with concepts follow
-        ``<concept>_value`` and ``<concept>_p``; for one that decides by them ``<concept>_contribution``, and
-        ``base_contribution``: all contributions add up to the logit. Missing values:
+        ``<concept>_value`` and, of concepts with labels, ``<concept>_p``; for one that decides by them
+        ``<concept>_contribution``, and ``base_contribution``: all contributions add up to the logit. Missing
+        values:
 
         - ``video`` if no manifest gives it, ``start_s`` and ``end_s`` if a clip is a whole file;
         - ``p``, its band, ``called``, concepts' probabilities and contributions where the clip is flagged
@@ -191,7 +192,8 @@ def _table(model: Model, clips: Clips, X: NDArray[Any], video_of: Mapping[str, s
     base, added = model.contributions(X) if decided else (0.0, values)
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]
-        columns[f"{concept}_p"] = known(shares[:, index])
+        if model.likely_concepts:
+            columns[f"{concept}_p"] = known(shares[:, index])
         if decided:
             columns[f"{concept}_contribution"] = known(added[:, index])
     if decided:
@@ -390,5 +392,6 @@ def _of_clip(
         shares = model.probabilities_of(values)
         for index, concept in enumerate(model.concepts):
             columns[f"{concept}_value"] = values[:, index]
-            columns[f"{concept}_p"] = np.nan if far else shares[:, index]
+            if model.likely_concepts:
+                columns[f"{concept}_p"] = np.nan if far else shares[:, index]
     return pd.DataFrame(columns)

@@ -41,7 +41,8 @@ class Model:
     out_of_distribution : OutOfDistribution or None
         None in files of formats 1 and 2.
     concept_sigmoids : ndarray, shape [K, 2]
-        Slope and intercept from each concept's value to its probability; K is 0 for a model without concepts.
+        Slope and intercept from each concept's value to its probability; K is 0 for a model without concepts,
+        or of concepts that were found without labels.
     """
 
     card: Card
@@ -70,6 +71,11 @@ class Model:
     def concepts(self) -> tuple[str, ...]:
         """Names of the model's concepts; empty for a model without any."""
         return self.card.concepts
+
+    @property
+    def likely_concepts(self) -> tuple[str, ...]:
+        """Names of the concepts that have probabilities: none of those that were found without labels."""
+        return self.concepts if len(self.concept_sigmoids) else ()
 
     @property
     def decides(self) -> bool:
@@ -108,7 +114,12 @@ class Model:
         return self.probabilities_of(self.concept_values(X))
 
     def probabilities_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the probability of each concept from its value [N, K], of a clip or a frame."""
+        """Compute the probability of each concept from its value [N, K], of a clip or a frame.
+
+        Concepts without labels have none: NaN.
+        """
+        if not len(self.concept_sigmoids):
+            return np.full(values.shape, np.nan)
         probabilities: NDArray[np.float64] = expit(
             self.concept_sigmoids[:, 0] * values + self.concept_sigmoids[:, 1]
         )
@@ -262,6 +273,6 @@ def save_model(model: Model, path: Path) -> None:
         }
     if model.calibration is not None:
         about["calibration_draws"] = model.calibration.draws
-    if model.concepts:
+    if len(model.concept_sigmoids):
         about["concept_sigmoids"] = model.concept_sigmoids
     write_model(path, model.card, to_state(model.estimator, model.card.model).arrays, about)

@@ -1,15 +1,27 @@
 """Zero-shot rows: a planted space is read by its texts, noise is not, nothing leaks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook, concept_texts, write_manifest
+from obygaze_features.manifest import (
+    Clip,
+    Manifest,
+    builtin_codebook,
+    concept_texts,
+    read_manifest,
+    write_manifest,
+)
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.concepts.texts import TextSimilarity, TextVectors, read_concept_texts, zero_shot_models
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.prediction.final import save_models
+from obygaze_models.prediction.predict import predict_frames
+from obygaze_models.prediction.saved_model import load_model
 
 SPACE = "xclip sha256:0123"
 D, MOVIES, CLIPS = 24, 6, 40
@@ -50,7 +62,13 @@ def folder(tmp_path_factory):
             rows.append(signal + own + 0.6 * rng.normal(size=D))
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
     movie_of = {clip.clip_id: clip.movie for clip in clips}
-    seal_arrays(folder / "films", movie_of, {"xclip": {"pooled": np.array(rows, np.float32)}}, space=SPACE)
+    pooled = np.array(rows, np.float32)
+    seal_arrays(folder / "films", movie_of, {"xclip": {"pooled": pooled}}, space=SPACE)
+    # What a clip shows is in one of its frames.
+    frames = 0.3 * rng.normal(size=(len(pooled), 4, D)).astype(np.float32)
+    frames[np.arange(len(pooled)), rng.integers(4, size=len(pooled))] += pooled
+    arrays = {"pooled": pooled, "frames": frames}
+    seal_arrays(folder / "shown", movie_of, {"xclip": arrays}, space=SPACE, n_frames=4)
     texts = {f"t{place}": one.text for place, one in enumerate(concept_texts(builtin_codebook("obygaze12")))}
     vectors = text_vectors(rng)
     for name, said in (("thesaurus", texts), ("partly", dict(list(texts.items())[:5]))):
@@ -65,8 +83,6 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(folder):
-    from obygaze_features.manifest import read_manifest
-
     return load_dataset(open_store(folder / "films"), read_manifest(folder / "films.csv"))
 
 
@@ -111,6 +127,26 @@ def test_labels_of_the_test_movie_and_even_all_labels_do_not_change_a_zero_shot_
     y = data.present["Look"].to_numpy().astype(int)
     scores = [spec.make(0).fit(data.X, labels).decision_function(data.X) for labels in (y, 1 - y)]
     np.testing.assert_array_equal(*scores)
+
+
+def test_texts_are_concepts_of_frames_whose_annotation_nobody_needs(folder, tmp_path):
+    store = open_store(folder / "shown")
+    shown = load_dataset(store, read_manifest(folder / "films.csv"))
+    specs = zero_shot_models(shown, open_store(folder / "thesaurus"), "en_s")
+    names = [
+        f"{model}_{kind}" for kind in ("definition", "instances") for model in ("zero_shot", "pcbm_time")
+    ]
+    assert [spec.name for spec in specs] == names
+    unmarked = replace(shown.labels, present=np.zeros_like(shown.labels.present))
+    runs = [evaluate(each, specs[1:2], "en_s") for each in (shown, replace(shown, labels=unmarked))]
+    auc = [run.metrics.query("metric == 'auc'").set_index("model")["movie_mean"] for run in runs]
+    assert auc[0]["pcbm_time_definition"] == auc[1]["pcbm_time_definition"] > 0.8
+    path = save_models(runs[0], shown, names[1:2], tmp_path, models=specs[1:2])[names[1]]
+    model = load_model(path)
+    assert model.concepts == tuple(CONCEPTS)
+    kept, present = predict_frames(model, store), shown.present["Body"].to_numpy() == 1
+    best = kept.groupby("clip_id")["Body_value"].max().loc[shown.clip_ids]
+    assert best[present].mean() > best[~present].mean() + 0.5
 
 
 def test_texts_of_noise_find_nothing_and_levels_are_scored_by_all_concepts(folder, data):

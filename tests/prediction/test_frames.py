@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -10,10 +11,14 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.score import score_film
+from obygaze_models.concepts.in_time import ConceptsUnlabelled
+from obygaze_models.concepts.units import UnitBank
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError, DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.registry import BUILTIN_MODELS, find_models
+from obygaze_models.models.spec import fit
+from obygaze_models.persistence.model_file import ModelFile, construct, to_state
 from obygaze_models.prediction.explain import explain, lines
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.predict import FRAME_COLUMNS, predict, predict_frames
@@ -187,3 +192,43 @@ def test_a_tubelet_has_the_mean_time_of_its_frames(tmp_path):
     X = np.zeros((2, 4, 3), np.float32)
     store, _ = store_of(tmp_path, X, [0, 1], n_frames=8)
     np.testing.assert_allclose(frame_times(store["toy"], np.array([0, 1]))[0], [0.5, 2.5, 4.5, 6.5])
+
+
+def test_units_are_kept_and_have_values_and_no_probabilities(kept, tmp_path):
+    spec = replace(BUILTIN_MODELS["units"], beside=(), make=small_units)
+    run = evaluate(kept.data, [spec], "hn_s")
+    path = save_models(run, kept.data, ["units"], tmp_path, models=[spec])["units"]
+    model = load_model(path)
+    save_model(model, tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == path.read_bytes()
+    table = predict(model, [kept.new]).table
+    known = table[table["p"].notna()]
+    added = known.filter(like="_contribution").sum(axis=1)
+    np.testing.assert_allclose(added, known["logit"], atol=1e-9)
+    assert not any(name.endswith("_p") for name in (*table, *predict_frames(model, [kept.new])))
+    found = explain(model, [kept.new], known["clip_id"].iloc[0], {"unit2": 0.95})
+    assert set(found.concept_p) == {None}
+    assert lines(found, model)
+    film = score_film(kept.new, [path], movie="film3")
+    assert film.frames.empty
+    assert not film.record.models[0].concepts
+
+
+@pytest.mark.parametrize("change", [{"n_active": 13}, {"n_active": "2"}, {"n_active": 0}])
+def test_units_that_cannot_be_are_refused(kept, change):
+    spec = replace(BUILTIN_MODELS["units"], beside=(), make=small_units)
+    trained = fit(spec, 0, kept.data.read("frames"), target_of(kept.data), movies=kept.data.movies)
+    state = to_state(trained.estimator)
+    card = load_model(kept.paths["pcbm_time"]).card
+    about = {"concepts": trained.estimator.concepts_, "parameters": state.parameters | change}
+    card = msgspec.structs.replace(card, **about)
+    with pytest.raises(ModelError, match="active"):
+        construct(ModelFile("toy.model", card, state.arrays, {}))
+
+
+def small_units(seed):
+    return ConceptsUnlabelled("logistic", bank=UnitBank(12, 2, 4, random_state=seed), random_state=seed)
+
+
+def target_of(data):
+    return (data.levels == "S").astype(np.int64)
