@@ -61,7 +61,7 @@ def of_atoms(rng: np.random.Generator, n_units: int, pairs: float, cosine: float
     }
 
 
-def of_nothing(rng: np.random.Generator, share: float) -> Draw:
+def of_nothing(rng: np.random.Generator, share: float, order: float) -> Draw:
     """Learn units on tokens each of whose dimensions is dealt anew to clips; compare with smooth labels."""
     tokens, _ = tokens_of(rng, N_MOVIES * N_CLIPS * N_TOKENS)
     for column in range(WIDTH):
@@ -71,7 +71,7 @@ def of_nothing(rng: np.random.Generator, share: float) -> Draw:
         len(tokens), n_units=256, n_active=N_AT_ONCE, n_epochs=2, seed=0,
     )  # fmt: skip
     movies = np.repeat(np.arange(N_MOVIES), N_CLIPS)
-    latent = np.concatenate([smooth(rng, N_CLIPS, 0.8) for _ in range(N_MOVIES)])
+    latent = np.concatenate([smooth(rng, N_CLIPS, order) for _ in range(N_MOVIES)])
     latent = latent[:, 0] + 0.5 * rng.normal(size=N_MOVIES)[movies]
     present = (latent < np.quantile(latent, share))[:, None]
     _, p = associate(strongest(made, tokens)[0], present, movies.astype(str), seed=int(rng.integers(2**31)))
@@ -116,8 +116,9 @@ ROWS = [
         "units-null", "docs/when.md", "model units --labels",
         "Each dimension of the tokens is dealt anew to the clips, so that no unit knows of the concept: "
         "share of runs in which a unit is found to go with it.",
-        ("clips with the concept",),
-        [Cell((f"{share:g}",), (share,), {"a unit found": Column(high=0.08)}) for share in (0.3,)],
+        ("clips with the concept", "correlation of neighbours"),
+        [Cell((f"{share:g}", f"{order:g}"), (share, order), {"a unit found": Column(high=0.08)})
+         for share, order in ((0.3, 0.8), (0.1, 0.8), (0.3, 0.95))],
         of_nothing, {"a unit found": Column()}, full=200, small=2, small_cells=1,
     ),
     Row(

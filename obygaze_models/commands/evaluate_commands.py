@@ -1,6 +1,7 @@
 """`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from obygaze_features.store import Store
     from obygaze_models.dataset import Dataset, Pool
+    from obygaze_models.evaluation import Run
     from obygaze_models.models import ModelSpec
     from obygaze_models.models.fusion import How
     from obygaze_models.protocol.targets import Target
@@ -29,10 +31,13 @@ HOURS_SAID = 0.5
 MOST_NAMED = 5
 """Pairs of films that look alike that are named."""
 
+IN_TIME = "pcbm_time"
+"""The model whose bottleneck fuses modalities by concepts of their frames."""
+
 GROUPS = {
     "Options that most people need": "task test model negative positive out save seed html json",
     "What is read": "backbone fuse features pool reduce policy texts variables answers",
-    "How models are trained and tested": "experts seeds seen test-seen-scores imbalance",
+    "How models are trained and tested": "experts seeds seen test-seen-scores imbalance refits",
 }
 
 
@@ -63,7 +68,7 @@ GROUPS = {
     help="How features of several stores or backbones become one model. concat: joined, with a penalty each. "
     "late: a model each, their logits weighed by what held-out films tell. max, mean: the largest or "
     "mean logit. concepts: each concept learnt from what conveys it (visual=STORE heard=STORE), and a linear "
-    "model of them. Each alone, and all but each, stand beside it.",
+    "model of them; with --model pcbm_time, of frames. Each alone, and all but each, stand beside it.",
 )
 @click.option(
     "--features",
@@ -130,6 +135,14 @@ GROUPS = {
     "weights: losses weigh n / (2 n_class). subsample: as many clips as the smaller class has.",
 )
 @click.option(
+    "--refits",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Add p of the models named, by N refits (19 or more) in which films exchange their whole sequences "
+    "of labels. It holds where features and labels change slowly, and takes N times the time.",
+)
+@click.option(
     "--save",
     "save",
     multiple=True,
@@ -161,6 +174,7 @@ def evaluate(
     answers: Path | None,
     save: tuple[str, ...],
     licence: str | None,
+    refits: int,
     output: Output,
     **chosen: Any,
 ) -> None:
@@ -191,7 +205,7 @@ def evaluate(
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
     from obygaze_models.commands.inputs import read_modalities, reducing, under_policy
-    from obygaze_models.evaluation.run_folder import check_free, new_run, to_json
+    from obygaze_models.evaluation.run_folder import new_run, to_json
     from obygaze_models.models.registry import models_for
     from obygaze_models.prediction.final import check_can_be_saved
     from obygaze_models.protocol.targets import choose_targets
@@ -200,18 +214,12 @@ def evaluate(
     from obygaze_models.report.write import latex
 
     read = {name: chosen.pop(name) for name in ("backbone", "features", "reduce")}
-    if chosen["seen"] and save:
-        raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
-    if save and output.out is None:
-        raise click.UsageError("--save keeps models in the run's folder: give --out")
-    # Refused before the work begins.
-    if output.out is not None:
-        check_free(output.out, force=output.force)
-    refuse_existing(output.out, force=True)
-    refuse_existing(output.html, force=output.force)
+    _check_output(output, save, seen=chosen["seen"])
+    if refits and not (models or fuse):
+        raise click.UsageError("--refits trains models again and again: name them by --model")
     alone = {
         "--texts": texts,
-        "--model": models if fuse == "concepts" else (),
+        "--model": fuse == "concepts" and models not in ((), (IN_TIME,)),
         **{f"--{name}": value for name, value in read.items()},
     }
     clips, source, named, titles = read_modalities(manifest, stores, fuse, alone)
@@ -219,12 +227,13 @@ def evaluate(
     labelled, notices = under_policy(clips, policy)
     train, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
     specs = models_for(train.kind, models or (("linear",) if fuse else None), imbalance=chosen["imbalance"])
+    first = [spec.name for spec in specs[: len({*models}) or 1]]
     _check_models(specs, save, read["reduce"])
     with reducing(read["reduce"]) as show:
         data = om.load_dataset(source, labelled, pool=pool or "max", progress=show, **read).named(titles)
     if fuse is not None:
-        specs = om.fused_by_concepts(data) if fuse == "concepts" else om.fused(specs, data, fuse)
-        notices += [f"{each.name}: {each.missing} clips lack it" for each in data.modalities if each.missing]
+        specs = _fused(specs, data, fuse, in_time=bool(models))
+        notices += _of_modalities(data, {spec.reads for spec in specs})
     data, account, measured = _with_tables(data, variables, answers, train)
     _check_data(data, {spec.reads for spec in specs}, pool)
     if texts is not None:
@@ -240,6 +249,9 @@ def evaluate(
             progress=progress,
             **chosen,
         )
+    if refits:
+        asked = [spec for spec in specs if spec.name in {*first, "concepts", "concepts_in_time"}]
+        run = _with_refits(run, data, asked, refits, task=train, test=tested, **chosen)
     report = om.run_report(run)
     # Before anything is written: a full disk takes no result away.
     click.echo(to_json(run) if output.as_json else plain(short_report(run)), nl=False)
@@ -250,13 +262,60 @@ def evaluate(
         files = {"report.md": markdown(report), "report.tex": latex(report)}
         with new_run(run, output.out, files, force=output.force) as unnamed:
             kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
+        files_of = {name: output.out / file.name for name, file in kept.items()}
         notices += [
-            f"{name} of all {len(set(data.movies))} movies kept in {output.out / file.name}"
-            for name, file in kept.items()
+            f"{name} of all {len(set(data.movies))} movies kept in {at}" for name, at in files_of.items()
         ]
-        notices += _of_saved({name: output.out / file.name for name, file in kept.items()})
+        notices += _of_saved(files_of)
     where = f"kept in {output.out}; all tables: report.md" if output.out else "not kept: give --out FOLDER"
     click.echo("\n".join([*notices, f"run {where}"]), err=True)
+
+
+def _check_output(output: Output, save: "Sequence[str]", *, seen: bool) -> None:
+    """Refuse to save what can't be, and places that are taken, before the work begins."""
+    from obygaze_models.evaluation.run_folder import check_free
+
+    if seen and save:
+        raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
+    if save and output.out is None:
+        raise click.UsageError("--save keeps models in the run's folder: give --out")
+    if output.out is not None:
+        check_free(output.out, force=output.force)
+    refuse_existing(output.out, force=True)
+    refuse_existing(output.html, force=output.force)
+
+
+def _with_refits(run: "Run", data: "Dataset", specs: "Sequence[ModelSpec]", n: int, **how: Any) -> "Run":
+    """Add p by refits, and say what they take once the first is done."""
+    from obygaze_models.evaluation.refits import with_refits
+
+    start = process_time()
+    with progress_bar("training", "refit") as show:
+
+        def each(done: int) -> None:
+            if done == 1:
+                names, took = ", ".join(spec.name for spec in specs), n * (process_time() - start)
+                click.echo(f"note: {n} refits of {names} take about {took:.0f} s of CPU", err=True)
+            if show is not None:
+                show(done, n)
+
+        return with_refits(run, data, specs, n, each, **how)
+
+
+def _fused(
+    specs: "Sequence[ModelSpec]", data: "Dataset", fuse: "How | Literal['concepts']", *, in_time: bool
+) -> "list[ModelSpec]":
+    """Make the models of several modalities."""
+    return om.fused_by_concepts(data, in_time=in_time) if fuse == "concepts" else om.fused(specs, data, fuse)
+
+
+def _of_modalities(data: "Dataset", reads: "Collection[str]") -> "Iterator[str]":
+    """Say how many clips lack a modality, and which has no frames where models read them."""
+    for each, part in zip(data.modalities, data.parts, strict=True):
+        if each.missing:
+            yield f"{each.name}: {each.missing} clips lack it"
+        if "frames" in reads and "frames" not in part.stored:
+            yield f"{each.name} keeps no frames: its vector stands for one"
 
 
 def _digest(answers: Path) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.in_time import TimeBank
 from obygaze_models.dataset import Dataset, perceived
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier
@@ -21,7 +22,7 @@ FEWEST_MOVIES = 3
 """Movies in which a concept is there, and absent, so that it is in two whatever movie is left out."""
 
 
-def fused_by_concepts(data: Dataset) -> list[ModelSpec]:
+def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec]:
     """Make the models of concepts that are each learnt from the modality that conveys them.
 
     Parameters
@@ -29,11 +30,14 @@ def fused_by_concepts(data: Dataset) -> list[ModelSpec]:
     data : Dataset
         Of several modalities. What each perceives is its name, where that is ``visual``, ``heard`` or
         ``told``; else what its backbone's provenance tells.
+    in_time : bool
+        Whether concepts are found in frames, each with its presence and position (`TimeBank`).
 
     Returns
     -------
     list of ModelSpec
-        ``concepts`` of all modalities; of each alone; and of three or more, of all but each.
+        ``concepts`` (or ``concepts_in_time``) of all modalities; of each alone; and of three or more, of all
+        but each.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def fused_by_concepts(data: Dataset) -> list[ModelSpec]:
     for modality in data.modalities:
         kind = modality.name if modality.name in words else perceived(modality.provenance)
         own = [concept.name for concept in data.codebook.concepts if concept.conveyed == kind != ""]
-        there = np.isfinite(data.X[:, modality.start : modality.stop]).all(axis=1)
+        there = _there(data.X, slice(modality.start, modality.stop))
         movies = data.movies[there]
         marked = [name for name in own if _is_learnable(data.labels.has(name)[there], movies, FEWEST_MOVIES)]
         if not marked:
@@ -75,10 +79,11 @@ def fused_by_concepts(data: Dataset) -> list[ModelSpec]:
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]
     return [
         ModelSpec(
-            f"concepts{suffix}",
-            f"Concepts of {what}",
+            f"concepts{'_in_time' * in_time}{suffix}",
+            f"Concepts{' in time' * in_time} of {what}",
             partial(_make, tuple(columns[k] for k in chosen), tuple(named[k] for k in chosen)),
             choose=None,
+            reads="frames" if in_time else "pooled",
             uses=("groups", "present", "unlabelled"),
         )
         for suffix, what, chosen in subsets(data)
@@ -97,7 +102,7 @@ class ConceptsByModality(LogitClassifier):
     Parameters
     ----------
     columns : tuple of slice
-        The modalities' columns in X.
+        The modalities' columns in X, of vectors [N, D] or of frames [N, F, D].
     concepts : tuple of tuple of str
         The concepts that are learnt from each.
 
@@ -105,7 +110,8 @@ class ConceptsByModality(LogitClassifier):
     ----------
     classes_ : ndarray, shape [2]
     banks_ : list of (slice, ConceptBank)
-        The columns and ridge CAVs of the modalities of which a concept could be learnt.
+        The columns of the modalities of which a concept could be learnt, and ridge CAVs, or directions of
+        frames.
     head_ : FusedClassifier
         Of the concepts' values; trained on those of CAVs that were not trained on the clip's movie.
     threshold_ : float
@@ -125,13 +131,13 @@ class ConceptsByModality(LogitClassifier):
         features, codes, movies = np.asarray(X), np.asarray(y), np.asarray(groups)
         self.banks_, values = [], []
         for own, names in zip(self.columns, self.concepts, strict=True):
-            there = np.isfinite(features[:, own]).all(axis=1)
+            there = _there(features, own)
             marked = present[[name for name in names if name in present]].to_numpy()[there] == 1
             known = [k for k, column in enumerate(marked.T) if _is_learnable(column, movies[there])]
             if known:
-                bank = ConceptBank("ridge", C=None, clip=CLIP)
-                bank.fit(features[there][:, own], marked[:, known], groups=movies[there])
-                crossed = np.full((len(features), len(known)), np.nan)
+                bank = TimeBank() if features.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
+                bank.fit(features[there][..., own], marked[:, known], groups=movies[there])
+                crossed = np.full((len(features), len(bank.mean_)), np.nan)
                 crossed[there] = bank.rescale(bank.cross_distances_)
                 self.banks_.append((own, bank))
                 values.append(crossed)
@@ -150,12 +156,18 @@ class ConceptsByModality(LogitClassifier):
         check_is_fitted(self)
         features, values = np.asarray(X), []
         for own, bank in self.banks_:
-            there = np.isfinite(features[:, own]).all(axis=1)
-            value = np.full((len(features), len(bank.concepts_)), np.nan)
+            there = _there(features, own)
+            value = np.full((len(features), len(bank.mean_)), np.nan)
             if there.any():
-                value[there] = bank.transform(features[there][:, own])
+                value[there] = bank.transform(features[there][..., own])
             values.append(value)
         return self.head_.decision_function(np.concatenate(values, axis=1))
+
+
+def _there(features: NDArray[np.floating], own: slice) -> NDArray[np.bool_]:
+    """Mark the clips [N] that have a modality: its vector, or a frame of it."""
+    there: NDArray[np.bool_] = np.isfinite(features[..., own]).all(axis=-1)
+    return there if there.ndim == 1 else np.asarray(there.any(axis=1))
 
 
 def _is_learnable(marked: NDArray[np.bool_], movies: NDArray[np.str_], fewest: int = 2) -> bool:

@@ -93,6 +93,8 @@ class Dataset:
         Median length of the clips with features, in seconds, where the store tells it of all.
     modalities : tuple of Modality
         Of several stores or backbones, which share X; else empty.
+    parts : tuple of Dataset
+        What the modalities were joined of: their frames are read from these.
     seconds : ndarray of float64, shape [N], optional
         The clips' lengths, where the store tells them all.
     variables : ndarray of float64, shape [N, V], optional
@@ -134,6 +136,7 @@ class Dataset:
     bags: NDArray[np.float32] | None = None
     variables: NDArray[np.float64] | None = None
     answers: NDArray[np.float64] | None = None
+    parts: tuple["Dataset", ...] = ()
 
     def __len__(self) -> int:
         return len(self.X)
@@ -209,7 +212,9 @@ class Dataset:
 
         Of ``seconds`` it is the logarithm, [N, 1].
 
-        Of a dataset whose tokens are reduced both frames and tokens are the reduced ones.
+        Of a dataset whose tokens are reduced both frames and tokens are the reduced ones. Frames of several
+        modalities stand side by side, as vectors do: absent frames are NaN, and a modality that keeps none
+        has its vector for one.
 
         Raises
         ------
@@ -227,15 +232,31 @@ class Dataset:
             return told[what] if what in told else self.labels.present.astype(np.float32)
         if self.reduction is not None:
             return self.reduction.read(self._stored_rows(self.reduction.group))
-        if self.bags is not None and what == "frames":
-            return self.bags
-        if self.modalities:
-            raise DatasetError(f"vectors alone are read of several modalities, and not {what}")
-        if self.group is None or what not in self.group.arrays:
-            stored = ", ".join(self.group.arrays) if self.group is not None else self.features
+        if what == "frames" and (
+            self.bags is not None or any("frames" in part.stored for part in self.parts)
+        ):
+            return self._joined_frames() if self.bags is None else self.bags
+        if self.group is None or what not in self.stored:
+            stored = ", ".join(self.stored) or f"{self.features} alone"
             raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
         rows = self._stored_rows(self.group)
         return StoredClips(self.group, what, rows) if stream else read_array(self.group, what, rows)
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Name the arrays of the store; none where there is no store, or several."""
+        return () if self.group is None else tuple(self.group.arrays)
+
+    def _joined_frames(self) -> NDArray[np.float32]:
+        """Put the frames of all modalities side by side [N, F, D]."""
+        frames = [part.read("frames") if "frames" in part.stored else part.X[:, None] for part in self.parts]
+        most = max(own.shape[1] for own in frames)
+        joined = np.full((len(self), most, self.X.shape[1]), np.nan, np.float32)
+        for each, part, own in zip(self.modalities, self.parts, frames, strict=True):
+            here = part.rows(self.clip_ids.tolist())
+            rows = self.rows(part.clip_ids[here].tolist())
+            joined[rows, : own.shape[1], each.start : each.stop] = own[here]
+        return joined
 
     def _stored_rows(self, group: Group) -> NDArray[np.intp]:
         """Find the row of each clip in the store [N]."""

@@ -209,6 +209,7 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         },
         clip_s=first.clip_s,
         modalities=tuple(modalities),
+        parts=tuple(parts),
     )
 
 

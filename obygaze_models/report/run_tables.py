@@ -32,6 +32,15 @@ from obygaze_models.report.blocks import (
 NEAR = 0.9
 """A by-movie AP above which an interval covers less than its nominal level (docs/evaluation.md)."""
 
+ANNOTATED = "concept_labels"
+"""The model of annotated concepts, with which completeness is measured."""
+
+OF_FEATURES = ("attention", "linear")
+"""Models of all features: of the first that there is completeness is said."""
+
+OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
+"""Models that decide by concepts: what they find beyond the concepts' labels leaked."""
+
 FEW = 30
 """Number of movies below which a comparison gets a warning."""
 
@@ -149,16 +158,9 @@ def _answers(run: Run) -> list[str]:
     is named, intervals hold for all models together (Bonferroni); they are those of the methods, which are
     wider than those of the trained models.
     """
-    n_classes = run.predictions.n_classes
-    metric = next(metric for metric in metrics_of(n_classes).values() if metric.answers)
-    several = run.metrics["task"].nunique() > 1
-    answers = []
-    for task, own in run.predictions.table.groupby("task", sort=False):
-        tables = {str(name): Predictions(rows, n_classes) for name, rows in own.groupby("model", sort=False)}
-        values = {
-            name: by_movie(table, {metric.name: metric}).set_index("movie")["value"]
-            for name, table in tables.items()
-        }
+    metric = next(metric for metric in metrics_of(run.predictions.n_classes).values() if metric.answers)
+    answers, by_task = [], list(_values(run, metric))
+    for before, values in by_task:
         beside = {*HOMES[BASELINES], LENGTH, STAGING, OTHER}
         models = [name for name in values if name not in beside and not _is_control(name)]
         # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
@@ -174,7 +176,7 @@ def _answers(run: Run) -> list[str]:
             continue
         if not any(above.n_movies for above, *_ in found.values()):
             answers.append(
-                (f"{task}: " if several else "")
+                before
                 + "no movie has clips of both classes, and scores of different movies come from different "
                 "models: nothing can be ranked, and calls are shown over all clips"
             )
@@ -189,13 +191,59 @@ def _answers(run: Run) -> list[str]:
             lead = interval(-above.mean, math.nan if math.isnan(low) else -above.high, -low)
         together = f" for {len(models)} models together" if len(models) > 1 else ""
         answers.append(
-            (f"{task}: " if several else "")
+            before
             + (claim if beating else "no model is shown to be better than every baseline")
             + f"; {best} is {'ahead of' if above.mean >= 0 else 'behind'} the nearest, {other}, by "
             f"{lead} in {metric.title} by movie, on "
             f"{n_better} of {above.n_movies} movies (95 %{together}, retrained)"
         )
-    return answers
+    of_concepts = (_completeness(*each) for each in by_task if metric.name == "auc")
+    return [*answers, *filter(None, of_concepts), *_refits(run)]
+
+
+def _values(run: Run, metric: Metric) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the beginning of each task's sentences, and its models' values of a metric by movie."""
+    n_classes, several = run.predictions.n_classes, run.metrics["task"].nunique() > 1
+    for task, own in run.predictions.table.groupby("task", sort=False):
+        models = own.groupby("model", sort=False)
+        tables = {str(name): by_movie(Predictions(rows, n_classes), {"": metric}) for name, rows in models}
+        values = {name: table.set_index("movie")["value"] for name, table in tables.items()}
+        yield f"{task}: " if several else "", values
+
+
+def _completeness(before: str, values: Mapping[str, Any]) -> str:
+    """Say how much of the label concepts' labels hold, and what is found beyond them.
+
+    Completeness is the AUC above .5 of annotated concepts over that of all features (Yeh et al. 2020).
+    """
+    features = next((name for name in OF_FEATURES if name in values), "")
+    if ANNOTATED not in values or not features:
+        return ""
+    labels, whole = float(values[ANNOTATED].mean()), float(values[features].mean())
+    share = f"{(labels - 0.5) / (whole - 0.5):.2f}" if whole > 0.5 else "undefined"
+    beyond = []
+    for name in (features, *(name for name in OF_CONCEPTS if name in values)):
+        more = t_interval(values[name] - values[ANNOTATED], covers="method")
+        beyond.append(f"{name} {interval(more.mean, more.low, more.high, signed=True)}")
+    return (
+        f"{before}concepts: AUC by movie of their labels alone {number(labels)}, of all features "
+        f"({features}) {number(whole)}: completeness {share}; found beyond the labels: {', '.join(beyond)} "
+        "(95 %, retrained)"
+    )
+
+
+def _refits(run: Run) -> Iterator[str]:
+    """Say p by refits with whole films' labels exchanged."""
+    about = run.record.get("refits", {"models": []})
+    for each in about["models"]:
+        before = f"{each['task']}: " if run.metrics["task"].nunique() > 1 else ""
+        left_out = f"; {about['left_out']} could not be trained" if about["left_out"] else ""
+        title = metrics_of(run.predictions.n_classes)[about["metric"]].title
+        yield (
+            f"{before}{each['model']}: p {p_value(each['p'])} by {about['n']} refits with films' sequences "
+            f"of labels exchanged ({title} by movie {number(each['observed'])}, of refits "
+            f"{number(each['refits'])} on average{left_out})"
+        )
 
 
 def _numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str) -> list[str]:

@@ -9,6 +9,7 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ModelError
+from obygaze_models.evaluation import auc
 
 FILMS, PER_FILM = [f"f{k}" for k in range(6)], 50
 NOT_HEARD = 60
@@ -33,13 +34,17 @@ def data(tmp_path_factory):
     arrays = {name: rng.normal(size=(n, 5)).astype(np.float32) for name in ("eyes", "ears")}
     arrays["eyes"][:, 0] += 4 * body
     arrays["ears"][:, 1] += 4 * music
+    # The eyes alone keep frames: a body is in the last of three.
+    frames = rng.normal(size=(n, 3, 5)).astype(np.float32)
+    frames[:, 2, 0] += 4 * body
     heard = {"eyes": n, "ears": n - NOT_HEARD}
     stores = [
         of.open_store(
             seal_arrays(
                 folder / name,
                 {clip.clip_id: clip.movie for clip in clips[: heard[name]]},
-                {name: {"pooled": array[: heard[name]]}},
+                {name: {"pooled": array[: heard[name]], **({"frames": frames} if name == "eyes" else {})}},
+                n_frames=3,
             )
         )
         for name, array in arrays.items()
@@ -70,6 +75,27 @@ def test_a_concept_is_learnt_from_its_own_modality_alone(data):
     (_, alone, _) = om.fused_by_concepts(data)
     assert np.isfinite(model.decision_function(data.X)).all()
     assert alone.name == "concepts:visual"
+
+
+def test_concepts_are_found_in_frames_of_each_modality(data):
+    (spec, seen, _) = om.fused_by_concepts(data, in_time=True)
+    assert (spec.name, seen.name) == ("concepts_in_time", "concepts_in_time:visual")
+    X = data.read(spec.reads)
+    assert X.shape == (len(data), 3, 10)
+    assert np.isnan(X[:, 1:, 5:]).all()  # what the ears have is one vector a clip
+    few = data.take(np.arange(100, 0, -3))
+    np.testing.assert_array_equal(few.read("frames"), X[100:0:-3])
+    y = (data.levels == "S").astype(np.int64)
+    model = spec.make(0).fit(X, y, data.movies, present=data.present)
+    (_, by_eye), (_, by_ear) = model.banks_
+    assert np.argmax(np.abs(by_eye.weights_[0])) == 0
+    assert np.argmax(np.abs(by_ear.weights_[0])) == 1
+    aucs = {}
+    for each in (spec, seen):
+        known = data.movies != "f5"
+        fitted = each.make(0).fit(X[known], y[known], data.movies[known], present=data.present[known])
+        aucs[each.name] = auc(y[~known], fitted.decision_function(X[~known]))
+    assert aucs["concepts_in_time"] > aucs["concepts_in_time:visual"] > 0.6
 
 
 def test_clips_out_of_the_task_teach_concepts_alone(data):
