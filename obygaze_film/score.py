@@ -46,7 +46,6 @@ from obygaze_film.schema import (
 )
 from obygaze_film.timeline import Timeline
 from obygaze_models.concepts import ConceptBottleneck
-from obygaze_models.concepts.in_time import ConceptsUnlabelled
 from obygaze_models.dataset import perceived
 from obygaze_models.prediction import (
     Model,
@@ -434,7 +433,7 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
         `TRACE_COLUMNS`, one row for each step that has frames, in time order; empty if the model cannot read
         the store's frames, or gives them no probabilities.
     """
-    if isinstance(model.estimator, ConceptsUnlabelled) or not reads_frames(model, store):
+    if model.concepts != model.likely_concepts or not reads_frames(model, store):
         return NO_TRACES
     group, wanted = store[model.card.backbone], set(clip_ids)
     rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted and group.usable[row]]
