@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 from measure import arguments, peak_mb, show, timed, verdict
 
-from obygaze_features.same_pictures import BLOCK, FEATURES, SHIFTS, SIGNS, duplicates
+from obygaze_features.same_pictures import BLOCK, FEATURES, duplicates
+from obygaze_features.signature_likeness import SHIFTS, SIGNS
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_features.text_search import search_like

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 HEAD_BYTES = 1 << 16
+PICTURE_SUFFIXES = frozenset({".avif", ".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+"""Of names of still pictures that are read."""
 
 
 class FileKind(NamedTuple):

@@ -9,9 +9,7 @@ that looks like another may be another moment of its scene; films share pictures
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from obygaze_features.errors import StoreError
 from obygaze_features.screen import Progress, progress_hook
+from obygaze_features.signature_likeness import LEAST_FRAMES, SIGNS, Signs, likeness, mirrored
 from obygaze_features.store.store import Store
 
 GROUP = "signature"
@@ -44,12 +43,6 @@ CLEARLY = 0.05
 LEAST_TEXTURE = 0.2
 """Share of a frame's pixels that its commonest lightness must leave: less is black, a title, credits."""
 
-LEAST_FRAMES = 4
-"""Frames that show something which a clip must have; others are counted as plain."""
-
-SHIFTS = range(-3, 4)
-"""Samples by which one clip may be later than the other."""
-
 MOST_MOVIES = 20
 """Movies that may share a picture before it says nothing of them, such as a distributor's title."""
 
@@ -60,9 +53,6 @@ PAIR_S = (0.2e-6, 1.5e-6)
 """CPU seconds that a pair takes of clips that are not near, and of clips that are (AMD EPYC, one core)."""
 
 VIEWS = ("frame", "upper", "picture", "inner", "middle")
-CELLS = 12
-SIGNS = 2 * CELLS * (CELLS - 1)
-"""Of a view: differences of [12, 11] across, then [11, 12] down."""
 FEATURES = [*(f"{view}_{k}" for view in VIEWS for k in range(SIGNS)), "texture"]
 """What a frame of `signature` is, by its provenance: models read it, and import no backbone."""
 
@@ -86,8 +76,6 @@ _ONE = 0x3C00
 """Bits of 1 in float16."""
 
 LINK = np.dtype([("a", np.int32), ("b", np.int32), ("likeness", np.float32)])
-Signs = NDArray[np.int8]
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,114 +200,6 @@ def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
     n = len(store[GROUP]) if has_signatures(store) else 0
     pairs = n * (n - 1) / 2 if other is None else n * (len(other[GROUP]) if has_signatures(other) else 0)
     return pairs * PAIR_S[0], pairs * PAIR_S[1]
-
-
-def likeness(
-    a: Signs, shown_a: NDArray[np.bool_], b: Signs, shown_b: NDArray[np.bool_]
-) -> NDArray[np.float32]:
-    """Compute how alike clips are to others in one view, 1 for the same frames.
-
-    Parameters
-    ----------
-    a, b
-        Signatures [n, F, 264] and [m, F, 264].
-    shown_a, shown_b
-        [n, F] and [m, F]: frames that show something; others are not compared.
-
-    Returns
-    -------
-    ndarray
-        [n, m]: the best over `SHIFTS` of the median cosine; -1 where fewer than `LEAST_FRAMES` meet.
-    """
-    ours, theirs = (x.transpose(1, 0, 2).astype(np.float32, order="C") for x in (a, b))
-    weight_a, weight_b = _weights(ours, shown_a)[:, :, None], _weights(theirs, shown_b)[:, None, :]
-    theirs = theirs.transpose(0, 2, 1)
-    n_frames, best = len(ours), np.full((len(a), len(b)), np.float32(-1))
-    memory = np.empty((n_frames, *best.shape), np.float32)
-    all_shown = bool(shown_a.all() and shown_b.all())
-    for shift in SHIFTS:
-        here = slice(max(0, -shift), min(n_frames, n_frames - shift))
-        there = slice(here.start + shift, here.stop + shift)
-        n_met = here.stop - here.start
-        met = None if all_shown else shown_a[:, here].astype(np.float32) @ shown_b[:, there].T
-        if (n_met if met is None else met.max(initial=0)) < LEAST_FRAMES:
-            continue
-        cosines = list(memory[:n_met])
-        for frame, cosine in enumerate(cosines, start=here.start):  # while it is in the processor's cache
-            np.matmul(ours[frame], theirs[frame + shift], out=cosine)  # of whole numbers, so exact
-            np.multiply(cosine, weight_a[frame], out=cosine)
-            np.multiply(cosine, weight_b[frame + shift], out=cosine)
-            if met is not None:
-                cosine[np.isnan(cosine)] = np.inf  # last
-        counts = range(n_met if met is None else LEAST_FRAMES, n_met + 1)
-        ranked = _ranked(cosines, {rank for count in counts for rank in ((count - 1) // 2, count // 2)})
-        for count in counts:
-            median = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
-            np.maximum(best, median, out=best, where=True if met is None else met == count)
-    return best
-
-
-def _ranked(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
-    """Put the elements of given ranks, 0 the smallest, at their places; the memory of the arrays is used.
-
-    Parameters
-    ----------
-    arrays
-        Of one shape; elements at the same place of each are ranked.
-    ranks
-        Places of the result that are used; others hold anything.
-    """
-    spare = np.empty_like(arrays[0])
-    for i, j, low, high in _exchanges(len(arrays), frozenset(ranks)):
-        a, b = arrays[i], arrays[j]
-        if low and high:
-            arrays[i], spare = np.minimum(a, b, out=spare), a
-            np.maximum(a, b, out=b)
-        elif low:
-            np.minimum(a, b, out=a)
-        else:
-            np.maximum(a, b, out=b)
-    return arrays
-
-
-@cache
-def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int, bool, bool]]:
-    """List the exchanges (i, j, the smaller to i, the larger to j) that bring ranks to their places.
-
-    Batcher's merge exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M), less what no rank
-    asked for depends on: each step is a minimum and a maximum of whole arrays, which is a tenth of the time
-    of sorting short rows.
-    """
-    network, top = [], 1 << max(n - 1, 1).bit_length() - 1
-    p = top
-    while p:
-        q, r, d = top, 0, p
-        while d > 0:
-            network += [(i, i + d) for i in range(n - d) if i & p == r]
-            q, r, d = (q >> 1, p, q - p) if q > p else (q, r, 0)
-        p >>= 1
-    used, kept = set(ranks), []
-    for i, j in reversed(network):
-        if i in used or j in used:
-            kept.append((i, j, i in used, j in used))
-            used |= {i, j}
-    return kept[::-1]
-
-
-def _weights(frames: Floats, shown: NDArray[np.bool_]) -> Floats:
-    """Invert the lengths of frames [F, n, 264]: [F, n], NaN for those that are not compared."""
-    length = np.sqrt(np.einsum("fnk,fnk->fn", frames, frames))
-    inverse = np.divide(1, length, where=length > 0, out=np.zeros_like(length))
-    return np.where(shown.T, inverse, np.float32(np.nan))
-
-
-def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
-    """Mirror signatures [..., 264]: differences across change their sign and their order."""
-    n = CELLS * (CELLS - 1)
-    across = signs[..., :n].reshape(*signs.shape[:-1], CELLS, CELLS - 1)
-    down = signs[..., n:].reshape(*signs.shape[:-1], CELLS - 1, CELLS)
-    turned = [part[..., ::-1].reshape(*signs.shape[:-1], n) for part in (-across, down)]
-    return np.concatenate(turned, axis=-1)
 
 
 def _near(

@@ -233,3 +233,15 @@ def test_dots_in_texts_numbers_and_comments_are_no_keys():
     assert found["c"] == [1.5] * 40
     with pytest.raises(ValueError, match="deeply"):
         parse_json("[" * 100_000)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a file whose first bytes cannot be read")
+def test_an_error_of_the_disk_names_the_file():
+    with pytest.raises(OSError, match="/proc/self/mem"):
+        read_bytes(Path("/proc/self/mem"))
+
+
+def test_a_limit_of_a_megabyte_is_called_one(tmp_path):
+    (tmp_path / "f").write_bytes(bytes((1 << 20) + 1))
+    with pytest.raises(InputError, match=r"\b1 MB"):
+        read_bytes(tmp_path / "f", 1 << 20)

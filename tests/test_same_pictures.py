@@ -19,8 +19,8 @@ from obygaze_features.same_pictures import (
     duplicates,
     expected_s,
     has_signatures,
-    mirrored,
 )
+from obygaze_features.signature_likeness import mirrored
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze

@@ -11,10 +11,7 @@ from .clip import clip_of as clip_of
 from .clip import stored_path as stored_path
 from .codebook import BUILTIN as BUILTIN
 from .codebook import Codebook as Codebook
-from .codebook import ConceptText as ConceptText
 from .codebook import builtin_codebook as builtin_codebook
-from .codebook import codebook_questions as codebook_questions
-from .codebook import concept_texts as concept_texts
 from .codebook import find_codebook as find_codebook
 from .codebook import load_codebook as load_codebook
 from .codebook_parts import Concept as Concept
@@ -22,6 +19,9 @@ from .codebook_parts import Instance as Instance
 from .codebook_parts import Level as Level
 from .codebook_parts import Scale as Scale
 from .codebook_parts import Task as Task
+from .codebook_words import ConceptText as ConceptText
+from .codebook_words import codebook_questions as codebook_questions
+from .codebook_words import concept_texts as concept_texts
 from .eaf_document import EafTier as EafTier
 from .eaf_document import blank_document as blank_document
 from .eaf_document import conflicts_document as conflicts_document

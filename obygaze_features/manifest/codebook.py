@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -381,63 +381,6 @@ def find_codebook(name_or_path: str) -> Codebook:
 
 def _packaged(name: str) -> str:
     return resources.files(__package__).joinpath("codebooks", name).read_text(encoding="utf-8")
-
-
-@dataclass(frozen=True, slots=True)
-class ConceptText:
-    """A text that a codebook has of a visual concept.
-
-    Attributes
-    ----------
-    text_id
-        Concept, kind and number, such as `Body/instances/3`.
-    kind
-        `definition`: the concept's definition, or its name where the codebook has none. `instances`: the name
-        of an instance, or one of its examples.
-    """
-
-    text_id: str
-    concept: str
-    kind: Literal["definition", "instances"]
-    text: str
-
-
-def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
-    """List the texts that a codebook has of its visual concepts, by concept."""
-    texts = []
-    for concept in codebook.concepts:
-        if not concept.visual:
-            continue
-        name = concept.name
-        texts.append(ConceptText(f"{name}/definition", name, "definition", concept.definition or name))
-        instances = [text for instance in concept.instances for text in (instance.name, *instance.examples)]
-        texts += [
-            ConceptText(f"{name}/instances/{number}", name, "instances", text)
-            for number, text in enumerate(instances, start=1)
-        ]
-    return tuple(texts)
-
-
-def codebook_questions(codebook: Codebook) -> dict[str, str]:
-    """Ask a machine for each level and concept of a codebook: yes or no.
-
-    Returns
-    -------
-    ``level:NAME`` or ``concept:NAME`` -> the question, by what it means, else its definition, title or name.
-
-    Examples
-    --------
-    >>> from obygaze_features.manifest import builtin_codebook, codebook_questions
-    >>> codebook_questions(builtin_codebook("obygaze12"))["concept:Body"]
-    'Is this in the passage: nudity, suggested or shown, and body parts that connote sex? Answer yes or no.'
-    """
-    levels = {
-        f"level:{level.name}": f"Is this passage of a film {level.means or level.title or level.name}?"
-        for level in codebook.levels
-    }
-    meant = {each.name: each.means or each.definition or each.name for each in codebook.concepts}
-    concepts = {f"concept:{name}": f"Is this in the passage: {words}?" for name, words in meant.items()}
-    return {name: f"{question} Answer yes or no." for name, question in (levels | concepts).items()}
 
 
 def _check(codebook: Codebook) -> None:

@@ -96,7 +96,7 @@ def _decode_run(
     feed: "PacketFeed", run: "PacketRun", first: int, last: int
 ) -> Iterator[tuple[int, VideoFrame]]:
     table, context = feed.table, feed.source.context
-    skips = table.codec in SKIPS_UNREFERENCED
+    skips = table.stream.codec in SKIPS_UNREFERENCED
     for number, packet in feed.needed(first, last):
         packet.pts, packet.dts = number, None
         if skips:

@@ -256,7 +256,6 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         time_s=time_s,
         key=flagged[shown] if ordered else None,
         holes=holes,
-        codec=source.codec,
         unsafe=unsafe,
         labelled=labelled,
         unpacked=unpacked,

@@ -36,8 +36,6 @@ class PacketTable:
         Shape [L]: whether they are key frames; None if the display order is unknown.
     holes
         Shape [H, 2]: starts and ends, in seconds, of where the file lacks frames.
-    codec
-        Name of the codec.
     unsafe
         Why the stream cannot be decoded sparsely; empty if it can.
     labelled
@@ -71,7 +69,6 @@ class PacketTable:
     time_s: NDArray[np.float64]
     key: NDArray[np.bool_] | None
     holes: NDArray[np.float64]
-    codec: str
     unsafe: str
     labelled: bool
     unpacked: bool

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.ExifTags import Base
 
 from obygaze_features.errors import VideoError
-from obygaze_features.file_kinds import UNKNOWN, what, why_not
+from obygaze_features.file_kinds import PICTURE_SUFFIXES, UNKNOWN, what, why_not
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
 from obygaze_features.video.source import check_file, naming_file
@@ -19,7 +19,6 @@ from obygaze_features.video.source import check_file, naming_file
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
 
-STILL_SUFFIXES = frozenset({".avif", ".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 # Pillow reads many more formats, some by running other programs.
 FORMATS = ("AVIF", "BMP", "JPEG", "PNG", "TIFF", "WEBP")
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
@@ -39,7 +38,7 @@ ORIENTATIONS = {
 
 def is_still(path: str | PurePath) -> bool:
     """Return whether a file is a still image rather than a video, by its suffix."""
-    return PurePath(path).suffix.lower() in STILL_SUFFIXES
+    return PurePath(path).suffix.lower() in PICTURE_SUFFIXES
 
 
 def read_still(

@@ -30,6 +30,7 @@ def test_a_model_comes_back_to_the_bit(tmp_path, variant, dtype):
     assert again.decision_function(rows).tobytes() == probe.decision_function(rows).tobytes()
     assert np.array_equal(again.predict(rows), probe.predict(rows))
     assert again.get_params() == probe.get_params()
+    assert len(again.curve_.train_loss) == len(again.curve_.validation_loss) == 0  # which are not kept
     assert model.card == card_of(probe)
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["a.model"]
 

@@ -5,15 +5,16 @@ from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
+from obygaze_features.manifest.clip import stored_path
 from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, list_files
-from obygaze_features.manifest.spans.names import find_film, path_of, plain
+from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain
 from obygaze_features.manifest.spans.tables import media_name
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed
 
 
 class FilmFiles:
-    """The video files below a folder, found by any spelling of their paths."""
+    """The video files below a folder, found by any spelling of their paths; those that are missing."""
 
     def __init__(self, folder: Path | str | None, root: Path) -> None:
         self.root = root
@@ -24,6 +25,8 @@ class FilmFiles:
             self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
         self._named: set[PurePosixPath] = set()
         self._found: dict[str, PurePosixPath | None] = {}
+        self._stored_as: dict[tuple[Path, str], str] = {}
+        self._missing: dict[str, str] = {}
 
     def find(self, place: str) -> PurePosixPath | None:
         """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
@@ -51,12 +54,45 @@ class FilmFiles:
             self._named.add(stems[stem])
         return None if stem is None else stems[stem]
 
-    def unnamed(self) -> str:
+    def film_of(self, movie: str) -> str:
+        """Return where the film of a name lies from the manifest; "" where that is not known."""
+        file = self.find(movie) if self.files else None
+        return "" if file is None else stored_path((self.folder or Path()) / file, self.root)
+
+    def stored(self, table: Path, written: str, file: PurePosixPath | None) -> str:
+        """Return where a video that a table names lies from the manifest; one that is not there is noted."""
+        key = (table, written)
+        if key not in self._stored_as:
+            self._stored_as[key] = self._place(table, written, file)
+        return self._stored_as[key]
+
+    def _place(self, table: Path, written: str, file: PurePosixPath | None) -> str:
+        folder = self.folder or table.absolute().parent
+        if file is not None:
+            return stored_path(folder / file, self.root)
+        place = Path(written).expanduser() if written.startswith("~") else folder / (
+            path_of(written).name if is_foreign(written) else path_of(written)
+        )  # fmt: skip
+        try:
+            is_there = place.is_file()
+        except OSError as error:
+            raise ManifestError(f"{written[:60]!r}...: {error.strerror}") from None
+        if not is_there:
+            self._missing.setdefault(written, f"{place}{self._hint(written)}")
+        return stored_path(place, self.root)
+
+    def missing(self) -> list[str]:
+        """Say which videos that were named are not there."""
+        n = len(self._missing)
+        shown = ", ".join([*self._missing.values()][:3]) + ", ..." * (n > 3)
+        return [f"{n:,} named {'video is' if n == 1 else 'videos are'} missing on disk: {shown}"] if n else []
+
+    def unnamed(self) -> list[str]:
         """Say how many videos no span names."""
         n = len(set(self.files) - self._named)
-        return f"left out {counted(n, 'video')} that no span names" if n else ""
+        return [f"left out {counted(n, 'video')} that no span names"] if n else []
 
-    def hint(self, place: str) -> str:
+    def _hint(self, place: str) -> str:
         """Propose the video whose letters and digits are the same: clips' names differ by one."""
 
         def bare(name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import PICTURE_SUFFIXES
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import Clip, absolute, stored_path
 from obygaze_features.manifest.codebook import Codebook
@@ -34,9 +35,6 @@ VIDEO_SUFFIXES: frozenset[str] = frozenset(
         ".webm",
         ".wmv",
     }
-)
-IMAGE_SUFFIXES: frozenset[str] = frozenset(
-    {".avif", ".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 )
 
 LATER_PART = re.compile(r"(VTS_\d\d_)[2-9](\.VOB)", re.IGNORECASE)
@@ -103,7 +101,7 @@ def import_images(source: Path, root: Path) -> Imported:
     ManifestError
         If two files would have the same id, a name cannot be one, or there is no image.
     """
-    images, notices = list_files(source, IMAGE_SUFFIXES, "image")
+    images, notices = list_files(source, PICTURE_SUFFIXES, "image")
 
     def movie(image: PurePosixPath) -> str:
         return image.parts[0] if len(image.parts) > 1 else absolute(source).name or "images"

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import Clip, Collected, clip_of, split_concepts, stored_path
+from obygaze_features.manifest.clip import Clip, Collected, clip_of, split_concepts
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.film_files import FilmFiles
@@ -20,9 +20,9 @@ from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, MODEL, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
-from obygaze_features.manifest.spans.names import is_foreign, nearest, path_of, plain, refuse_twins
+from obygaze_features.manifest.spans.names import is_foreign, path_of, plain, refuse_twins
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
-from obygaze_features.manifest.spans.tables import media_name
+from obygaze_features.manifest.spans.tables import media_name, own_table
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
@@ -30,9 +30,7 @@ from obygaze_features.manifest.text_tables import (
     TIMES,
     Problems,
     Row,
-    Table,
     counted,
-    table_of,
 )
 from obygaze_features.text import composed
 
@@ -152,17 +150,15 @@ class _Made:
         self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
         self._accounts: list[Account] = []
         self._notices: list[str] = []
-        self._missing: dict[str, str] = {}
         self._places: dict[str, str] = {}
         self._lengths: dict[str, float | None] = {}
-        self._stored_as: dict[tuple[Path, str], str] = {}
 
     # --- tables with the columns of a manifest
     # ---------------------------------------------------------------------------
     def add_table(self, given: Given) -> None:
         """Add the rows of a table of ours."""
         account, judged = given.account, given.account.kind == "judgements"
-        table = _own_table(given, judged=judged)
+        table = own_table(given, judged=judged)
         book = self._book(given, [row.cells.get(CODEBOOK_COLUMN, "") for row in table.rows], strict=judged)
         problems = Problems(given.path)
         collected = Collected(problems)
@@ -276,34 +272,10 @@ class _Made:
             name = f"{name}-{cells['start_s']}-{cells['end_s']}"
         whole = {**cells, "clip_id": cells.get("clip_id") or name, "movie": movie}
         whole["annotator"] = cells.get("annotator", "") or self._annotator * bool(cells.get("level"))
-        whole["video"] = self._stored(given, written, file) if written else self._film_of(movie)
+        whole["video"] = (
+            self._films.stored(given.path, written, file) if written else self._films.film_of(movie)
+        )
         return Row(line, whole)
-
-    def _stored(self, given: Given, written: str, file: PurePosixPath | None) -> str:
-        """Return where a video lies from the manifest, as far as that is known."""
-        key = (given.path, written)
-        if key not in self._stored_as:
-            self._stored_as[key] = self._place(given, written, file)
-        return self._stored_as[key]
-
-    def _place(self, given: Given, written: str, file: PurePosixPath | None) -> str:
-        folder = self._films.folder or given.path.absolute().parent
-        if file is not None:
-            return stored_path(folder / file, self._root)
-        place = Path(written).expanduser() if written.startswith("~") else folder / (
-            path_of(written).name if is_foreign(written) else path_of(written)
-        )  # fmt: skip
-        try:
-            is_there = place.is_file()
-        except OSError as error:
-            raise ManifestError(f"{written[:60]!r}...: {error.strerror}") from None
-        if not is_there:
-            self._missing.setdefault(written, f"{place}{self._films.hint(written)}")
-        return stored_path(place, self._root)
-
-    def _film_of(self, movie: str) -> str:
-        file = self._films.find(movie) if self._films.files else None
-        return "" if file is None else stored_path((self._films.folder or Path()) / file, self._root)
 
     def _book(self, given: Given, names: Iterable[str], *, strict: bool) -> Codebook:
         """Find the codebook that a file names, where the person names none."""
@@ -411,7 +383,7 @@ class _Made:
             return Clip(
                 clip_id=cells.get("clip_id") or unique_id(stem, number, self._ids),
                 movie=level.movie.replace("\\", "/"),
-                video=self._film_of(cells.get("media", "") or level.movie),
+                video=self._films.film_of(cells.get("media", "") or level.movie),
                 start_s=None if raw.whole else raw.start_s,
                 end_s=None if raw.whole else raw.end_s,
                 level=book.level_spelled(raw.text) if level.is_level else None,
@@ -447,11 +419,7 @@ class _Made:
                 "`obygaze evaluate` keeps them out of test folds"
             )
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
-        if self._missing:
-            shown = ", ".join([*self._missing.values()][:3]) + (", ..." if len(self._missing) > 3 else "")
-            are = "video is" if len(self._missing) == 1 else "videos are"
-            notices.append(f"{len(self._missing):,} named {are} missing on disk: {shown}")
-        notices += [*self._films.notices, *filter(None, [self._films.unnamed()])]
+        notices += [*self._films.missing(), *self._films.notices, *self._films.unnamed()]
         manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
         return Imported(manifest, tuple(notices), accounts=tuple(self._accounts))
 
@@ -512,28 +480,6 @@ def _is_label(account: Account, raw: RawSpan) -> bool:
 def _is_short(start_s: float | None, end_s: float | None) -> bool:
     """Return whether a span is shorter than a frame, beyond what rounding to milliseconds explains."""
     return start_s is not None and end_s is not None and end_s - start_s < SHORTEST_S - 0.0005
-
-
-def _own_table(given: Given, *, judged: bool) -> Table:
-    """Read a table with the columns of a manifest."""
-    needed = (*TIMES, SEEN_SCORE) if judged else TIMES
-    advice = "give what `obygaze film open` or `film next` wrote, filled in" if judged else ""
-    table = table_of(given.path, *given.records(needed), needed, advice=advice)
-    if not judged and not {"video", "movie"} & set(table.columns) and not given.movie:
-        raise given.error("no column video or movie says which film a span is of: add one, or give --movie")
-    given.account.notes += [*table.notes, *_almost_named(table.columns)]
-    return table
-
-
-def _almost_named(columns: Sequence[str]) -> list[str]:
-    """Say which columns look like one that is read, and is not there: their cells give no label."""
-    lacking = [name for name in FIELDS if name not in columns]
-    others = [name for name in columns if name not in FIELDS]
-    return [
-        f"column {name!r} is not read: did you mean {near!r}? Rename it in the table"
-        for name in others
-        if (near := nearest(name, lacking))
-    ]
 
 
 def _respelled(row: Row, clip: Clip, codebook: Codebook) -> list[tuple[str, str]]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants
-from obygaze_features.manifest.spans.names import path_of
+from obygaze_features.manifest.spans.names import nearest, path_of
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.text_tables import Row, Table, counted, table_of
+from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
 from obygaze_features.workbook import Records
 
 VIAN_SEGMENTS = ("segmentation_name",)
@@ -72,6 +72,30 @@ def timed(
 def first_of(cells: Mapping[str, str], *names: str) -> str:
     """Return the first of some cells that is not empty."""
     return next((one_line(cells[name]) for name in names if cells.get(name, "").strip()), "")
+
+
+# --- ours
+# ---------------------------------------------------------------------------
+def own_table(given: Given, *, judged: bool) -> Table:
+    """Read a table with the columns of a manifest."""
+    needed = (*TIMES, SEEN_SCORE) if judged else TIMES
+    advice = "give what `obygaze film open` or `film next` wrote, filled in" if judged else ""
+    table = table_of(given.path, *given.records(needed), needed, advice=advice)
+    if not judged and not {"video", "movie"} & set(table.columns) and not given.movie:
+        raise given.error("no column video or movie says which film a span is of: add one, or give --movie")
+    given.account.notes += [*table.notes, *_almost_named(table.columns)]
+    return table
+
+
+def _almost_named(columns: Sequence[str]) -> list[str]:
+    """Say which columns look like one that is read, and is not there: their cells give no label."""
+    lacking = [name for name in FIELDS if name not in columns]
+    others = [name for name in columns if name not in FIELDS]
+    return [
+        f"column {name!r} is not read: did you mean {near!r}? Rename it in the table"
+        for name in others
+        if (near := nearest(name, lacking))
+    ]
 
 
 # --- VIAN

@@ -5,12 +5,12 @@ Source: VIA 3, `project_export_csv`.
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from obygaze_features.door import parse_json
 from obygaze_features.manifest.spans.given import Given, RawSpan, number
 from obygaze_features.manifest.spans.subtitles import one_line
 
@@ -61,7 +61,7 @@ def _via_texts(metadata: Mapping[str, object], attributes: Mapping[str, object])
 def _json(text: str, kind: type[J]) -> J | None:
     """Read a document of JSON in a cell; None where it is no such."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = parse_json(text)
+    except ValueError:
         return None
     return value if isinstance(value, kind) else None
