@@ -1,5 +1,6 @@
 """Write WebVTT (W3C), SubRip, TextGrid (Praat), RTTM (NIST), CSV and EAF 3.0 (ELAN)."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from obygaze_features.lines import sheet_line
@@ -12,8 +13,7 @@ from obygaze_features.manifest import (
     write_textgrid,
     write_vtt,
 )
-from obygaze_features.manifest.spans.tiers import apart
-from obygaze_film.exchange.tiers import Exported, Tier
+from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 CSV_COLUMNS = (
     "movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "present", "contributions", "flags",
@@ -87,7 +87,7 @@ def to_eaf(made: Exported) -> str:
     tiers = []
     for tier in made.tiers:
         is_probability = tier.kind in {"level", "concepts"}
-        for number, part in apart(tier.spans):
+        for number, part in enumerate(_apart(tier.spans), start=1):
             spans = [
                 (
                     span.start_s,
@@ -110,6 +110,17 @@ def to_eaf(made: Exported) -> str:
         "probabilities": ("probability that the model gives", BINS),
     }
     return eaf_document(tiers, properties, vocabularies, licence=made.licence)
+
+
+def _apart(spans: Sequence[TierSpan]) -> list[list[TierSpan]]:
+    """Deal spans that overlap, as subtitles may, to further tiers: ELAN's have no overlaps."""
+    parts: list[list[TierSpan]] = [[]]
+    for span in spans:
+        part = next((each for each in parts if not each or each[-1].end_s <= span.start_s), None)
+        if part is None:
+            parts.append(part := [])
+        part.append(span)
+    return parts
 
 
 def _bin(p: float) -> str:

@@ -6,7 +6,6 @@ Sources: Praat manual, "TextGrid file formats"; NIST Rich Transcription evaluati
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan, number
@@ -14,8 +13,6 @@ from obygaze_features.manifest.spans.subtitles import Subtitle, one_line
 
 _TOKEN = re.compile(r'"(?:[^"]|"")*"|![^\r\n]*|\S+')
 RTTM_FIELDS = 9
-S = TypeVar("S", bound=Any)
-"""What has a start and an end in seconds."""
 
 
 def read_textgrid(given: Given) -> Iterator[RawSpan]:
@@ -128,9 +125,9 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
     return "\n".join(lines) + "\n"
 
 
-def apart(spans: Sequence[S]) -> Iterator[tuple[int, list[S]]]:
+def apart(spans: Sequence[Subtitle]) -> Iterator[tuple[int, list[Subtitle]]]:
     """Deal spans that overlap to as many lists as are needed, numbered from 1; one list if there are none."""
-    parts: list[list[S]] = [[]]
+    parts: list[list[Subtitle]] = [[]]
     for span in sorted(spans, key=lambda span: span.start_s):
         part = next((each for each in parts if not each or each[-1].end_s <= span.start_s), None)
         if part is None:
