@@ -2,7 +2,8 @@
 
 x -> x - W+ P W (x - mean), W the whitening of the features, P the projection on the directions of their
 whitened covariance with the attribute: no linear model tells the attribute from what is left, and nothing
-that does so moves the features less. That is exact for the items it is fitted on; of others some is left.
+that does so moves the features less. That is exact for the items it is fitted on; of others some is left, which
+a probe that is trained on the former cannot show: there is nothing for it to learn, and it calls all alike.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ Floats = NDArray[np.float64]
 
 FITTED = 2 / 3
 """Share of the films that an eraser is fitted on."""
+BY_OTHERS = " by other films"
 TOLD = 1e-9
 """Whitened covariance with an attribute that is rounding."""
 ROUNDS = 6
@@ -115,20 +117,24 @@ def audit_erase(
             raise AuditError(f"the table of items has no column {column}")
     X, film = unit(images.take(ids, "items")), np.array([items[name][films] for name in ids])
     names = np.unique(film)
-    if len(names) < 3:
-        raise AuditError(f"column {films}: {len(names)} films; at least 3 are needed, to fit on two of three")
+    if len(names) < 4:
+        raise AuditError(f"column {films}: {len(names)} films; at least 4 are needed, two of them to probe")
     fitted_on = np.random.default_rng(seed).permutation(names)[: max(1, int(len(names) * FITTED))]
     inside = np.isin(film, fitted_on)
     after = _erased(X, [items[name][attribute] for name in np.array(ids)[inside]], inside)
     rows = []
+    both = {"before": X, "after": after}.items()
     for column, what in ((attribute, "attribute"), *([(task, "task")] if task else [])):
         y = _two(column, [items[name][column] for name in ids])
-        probes = {when: _probe(own, y, inside) for when, own in (("before", X), ("after", after))}
-        rows.append({"measure": f"probe of {column}", "of": what} | _both(probes))
+        probes = {when: _accuracies(own, y, film, inside) for when, own in both}
+        rows += [
+            {"measure": f"probe of {column}{by}", "of": what}
+            | _both({when: found[by] for when, found in probes.items()})
+            for by in ("", BY_OTHERS)
+        ]
     if texts is not None:
         check_same_space(images, texts)
         told = texts, texts.text_ids(text_ids)
-        both = {"before": X, "after": after}.items()
         rows += [
             {"measure": f"d of {test.name}", "of": "test"}
             | _both({when: _effect(test, own, (ids, items, inside), told) for when, own in both})
@@ -143,7 +149,7 @@ def audit_erase(
         remarks.append(write_rows([header, *lines], erased, "erased embeddings", force=False))
     said = {
         "attribute": attribute,
-        **rows[0],
+        **rows[1],
         "fitted": len(fitted_on),
         "others": len(names) - len(fitted_on),
     }
@@ -171,14 +177,37 @@ def _two(column: str, values: Sequence[str]) -> NDArray[np.int64]:
     return codes.astype(np.int64)
 
 
-def _probe(X: Floats, y: NDArray[np.int64], inside: NDArray[np.bool_]) -> tuple[float, float]:
-    """Balanced accuracy of a linear probe fitted on some items: on these, and on the others."""
-    if any(len(np.unique(y[side])) < 2 for side in (inside, ~inside)):
-        return np.nan, np.nan
+def _probe(X: Floats, y: NDArray[np.int64], inside: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Call all items by a linear probe that is fitted on some of them; their first class if there is one."""
+    if len(np.unique(y[inside])) < 2:
+        return np.full_like(y, y[inside][0])
     probe = make_pipeline(StandardScaler(), RidgeLogistic(C=0.1))  # nothing is cut, so that it is linear
-    called = probe.fit(X[inside], y[inside]).predict(X)
-    found = [np.mean([(called[side & (y == k)] == k).mean() for k in (0, 1)]) for side in (inside, ~inside)]
-    return float(found[0]), float(found[1])
+    called: NDArray[np.int64] = probe.fit(X[inside], y[inside]).predict(X)
+    return called
+
+
+def _accuracies(
+    X: Floats, y: NDArray[np.int64], film: NDArray[np.str_], inside: NDArray[np.bool_]
+) -> dict[str, tuple[float, float]]:
+    """Balanced accuracy, on the films an eraser was fitted on and on the others, of a probe of the former.
+
+    And, under `BY_OTHERS`, on each of the others of a probe of the rest of these.
+    """
+    called = _probe(X, y, inside)
+    of_others = called.copy()
+    for name in np.unique(film[~inside]):
+        of_others[film == name] = _probe(X, y, ~inside & (film != name))[film == name]
+    scored = [
+        _balanced(y[rows], own[rows])
+        for own, rows in ((called, inside), (called, ~inside), (of_others, ~inside))
+    ]
+    return {"": (scored[0], scored[1]), BY_OTHERS: (np.nan, scored[2])}
+
+
+def _balanced(y: NDArray[np.int64], called: NDArray[np.int64]) -> float:
+    return (
+        float(np.mean([(called[y == k] == k).mean() for k in (0, 1)])) if len(np.unique(y)) == 2 else np.nan
+    )
 
 
 def _effect(

@@ -77,7 +77,9 @@ def test_what_is_left_on_other_films_and_what_it_costs(tmp_path):
     report = audit_erase(
         images, items, attribute="gender", films="film", task="task", texts=words, tests=[test], erased=path
     )
-    probe, task, d = records(report.data)
+    probe, own, task, _, d = records(report.data)
+    assert own["before_others"] > 0.7
+    assert 0.5 < own["after_others"] < own["before_others"] - 0.1
     assert probe["before_others"] > 0.75
     assert probe["after_others"] == pytest.approx(0.5, abs=0.05)
     assert d["after_fitted"] == pytest.approx(0, abs=0.01)
