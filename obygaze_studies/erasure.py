@@ -2,8 +2,8 @@
 
 x -> x - W+ P W (x - mean), W the whitening of the features, P the projection on the directions of their
 whitened covariance with the attribute: no linear model tells the attribute from what is left, and nothing
-that does so moves the features less. That is exact for the items it is fitted on; of others some is left, which
-a probe that is trained on the former cannot show: there is nothing for it to learn, and it calls all alike.
+that does so moves the features less. That is exact for the items it is fitted on; of others some is left. A
+probe that is trained on the former cannot show that: it has nothing to learn, and calls all alike.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,8 +11,8 @@ from scipy.stats import spearmanr
 
 from benchmarks.planted.row import Cell, Column, Draw, Row
 from obygaze_models.evaluation.alttest import alt_test
-from obygaze_models.evaluation.drift import drift
-from obygaze_models.evaluation.noise import annotators_noise
+from obygaze_models.evaluation.drift import drifts
+from obygaze_models.evaluation.noise import _evidence, _right, annotators_noise
 from obygaze_models.evaluation.ranking import rank_items
 
 PAGE: Final = "docs/annotators.md"
@@ -88,21 +88,20 @@ def stands(rng: np.random.Generator, world: World) -> Draw:
 
 # --- drift
 # ---------------------------------------------------------------------------
-def drifts(rng: np.random.Generator, noise: float, end: float, own: float) -> Draw:
+def drifting(rng: np.random.Generator, noise: float, end: float, own: tuple[float, ...]) -> Draw:
     """Ask whether one of three drifts over ten films of 60 clips, whose share is .3 in the middle.
 
     Clips have a latent strength, films differ by .5 SD of it; annotators err by `noise` and, each in each
-    film, by `own`, in SD of what they see.
+    film, by their `own`, in SD of what they see.
     """
     films, clips = 10, 60
     strength = rng.normal(size=(films, clips)) + 0.5 * rng.normal(size=(films, 1))
     spread = np.sqrt(1.25 + noise**2)
     shares = np.stack([np.linspace(0.6 - end, end, films), *[np.full(films, 0.3)] * 2])
-    limits = spread * (ndtri(1 - shares) + own * rng.normal(size=shares.shape))
-    calls = strength + noise * rng.normal(size=(3, films, clips)) > limits[:, :, None]
-    differences = calls[0] - calls[1:].mean(axis=0)
-    found = drift(list(differences), range(films))
-    return {"found": found.is_found}
+    limits = spread * (ndtri(1 - shares) + np.array(own)[:, None] * rng.normal(size=shares.shape))
+    calls = (strength + noise * rng.normal(size=(3, films, clips)) > limits[:, :, None]).astype(np.float64)
+    others = (calls.sum(axis=0) - calls) / 2
+    return {"found": drifts([(list(each), range(films)) for each in calls - others], 2 / 3)[0].is_found}
 
 
 # --- noise
@@ -116,11 +115,17 @@ def noisy(rng: np.random.Generator, annotators: int, apart: float, size: int) ->
     skills = np.linspace(0.5, 0.9, 5)[-annotators:]
     calls = np.where(rng.random((annotators, n)) < skills[:, None], y, ~y).astype(np.int64)
     movies = np.array([f"{film}" for film in np.arange(n) * 10 // n])
+    all_said, before = np.ones_like(calls, bool), logit(0.4) + apart * (X[:, 0] - apart / 2)
+    positive = expit(before)
+    for _ in range(100):
+        told = _right(calls == 1, all_said, positive)
+        positive = expit(before + _evidence(calls == 1, all_said, told))
     known = np.stack([[(own[~y] == 0).mean(), (own[y] == 1).mean()] for own in calls])
     return {
         name: float(np.abs(found - skills[:, None]).mean())
         for name, found in (
             ("with true labels", known),
+            ("with true chances", told),
             ("with the features", annotators_noise(calls, movies, X).right),
             ("Dawid and Skene", annotators_noise(calls, movies).right),
         )
@@ -204,30 +209,32 @@ ROWS = [
         "drift", PAGE, "manifest progress",
         "How often an annotator is found to drift, judged beside two others over ten films of 60 clips: one "
         "whose share of positives goes from .2 to .4, one whose share stays at .3, and one whose share stays "
-        "and is higher or lower in a film by chance (SD .1 to .3 of what they see).",
+        "and is higher or lower in a film by chance (SD .1 to .3 of what they see), as all are or alone.",
         ("annotators agree", "share"),
-        [Cell((f"kappa {kappa}", share), (noise, end, own), {"found": bound} if noise + end < 1.4 else {})
+        [Cell((f"kappa {kappa}", share), (noise, end, (own, *others)), {"found": bound})
          for kappa, noise in ((".6", 0.5), (".5", 0.7), (".35", 1.0))
-         for share, end, owns, bound in (
-             (".2 to .4", 0.4, (0.0,), Column(low=0.9)),
-             ("stays", 0.3, (0.0,), Column(high=0.06)),
-             ("stays, by film", 0.3, (0.1, 0.2, 0.3), Column(high=0.06)),
+         for share, end, owns, alike, bound in (
+             (".2 to .4", 0.4, (0.0,), True, Column(low=0.9)),
+             ("stays", 0.3, (0.0,), True, Column(high=0.06)),
+             ("stays, all by film", 0.3, (0.1, 0.2, 0.3), True, Column(high=0.06)),
+             ("stays, alone by film", 0.3, (0.1, 0.2, 0.3), False, SHOWN),
          )
-         for own in owns],
-        drifts, {"found": SHOWN}, full=2000, small=100,
+         for own in owns for others in ([(own, own)] if alike else [(0.0, 0.0)])],
+        drifting, {"found": SHOWN}, full=2000, small=100,
     ),
     Row(
         "noise", "docs/evaluation.md", "evaluate --experts noisy",
         "Annotators of skill up to .9 at 300 clips of ten films: mean error of how often each is right, and "
-        "how many times as large it is as where the true labels are known.",
+        "how many times as large it is as where the true labels are known. With true chances: the same EM, "
+        "told how probable each clip is to be positive by its features.",
         ("annotators", "AUC of the features", "features"),
         [Cell((name, auc, str(size)), (n, apart, size), {"times": Column(high=1.3)} if n == 5 else {})
          for name, n in (("5 of skill .5 to .9", 5), ("3 of skill .7 to .9", 3))
          for auc, apart in ((".5", 0.0), (".76", 1.0), (".92", 2.0)) for size in (16, 256)],
         noisy,
-        dict.fromkeys(("with true labels", "with the features", "Dawid and Skene"), SHOWN)
-        | {"times": Column(digits=2)},
-        full=25, small=6, small_cells=2, pooled=noise_means,
+        {"with true labels": SHOWN, "with true chances": SHOWN, "with the features": SHOWN,
+         "Dawid and Skene": SHOWN, "times": Column(digits=2)},
+        full=100, small=6, small_cells=2, pooled=noise_means,
     ),
     Row(
         "ranking", PAGE, "manifest rank",

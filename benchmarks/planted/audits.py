@@ -103,13 +103,14 @@ ROWS = [
     Row(
         "erasure", "docs/audits/erase.md", "audit erase",
         "An attribute that a task and an association test depend on, erased from 1,200 items by 8 of 12 "
-        "films: balanced accuracy and d on the films that the eraser was not fitted on, of linear probes that "
-        "are trained on those it was fitted on (`by others`: on the rest of the other four).",
+        "films: balanced accuracy and d on the films that the eraser was not fitted on, of linear probes "
+        "that are trained on those it was fitted on (`by others`: on the rest of the other four).",
         ("dimensions",),
         [Cell((str(size),), (size,)) for size in (32, 256)],
         erased,
         {"probe before": SHOWN, "probe after": Column(0.45, 0.55, digits=2),
-         "by others, before": SHOWN, "by others, after": Column(high=0.6, digits=2), "d, fitted": Column(high=0.02),
+         "by others, before": SHOWN, "by others, after": Column(high=0.6, digits=2),
+         "d, fitted": Column(high=0.02),
          "d before, others": SHOWN, "d after, others": SHOWN, "left of d": Column(high=0.5, digits=2),
          "task's before": SHOWN, "task's after": SHOWN},
         full=20, small=4, pooled=left,

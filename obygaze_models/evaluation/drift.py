@@ -1,9 +1,10 @@
-"""Test whether an annotator's calls change over the films of a round, against others' calls of these clips.
+"""Test whether annotators' calls change over the films of a round, against others' calls of these clips.
 
 Of each film the mean difference of an annotator's calls and the others' on the same clips is taken, so that
 what films show cancels out; its least-squares slope on the order of films is the drift. Its variance is that
-of calls within films, or that of films around the line if it is larger. Where films differ by more than their
-calls explain (at .2), the latter counts alone, with Student's t.
+of calls within films. Annotators may also be higher or lower in a film by chance: where films differ around
+the lines of all annotators together by more than their calls explain (at .15), the variance is as many times
+as large, with Student's t. That is the test of a trend against annotators by films (analysis of variance).
 """
 
 from collections.abc import Sequence
@@ -16,10 +17,12 @@ from scipy.special import chdtrc, ndtri, stdtrit
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
-UNLIKE = 0.2
+UNLIKE = 0.15
 """p of films that differ by more than their clips explain."""
 FEWEST = 4
 """Films of a line."""
+TINY = 1e-15
+"""A variance that is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +46,68 @@ class Drift:
         return self.low > 0 or self.high < 0
 
 
-def drift(films: Sequence[Floats], order: Sequence[float]) -> Drift:
-    """Estimate the change of a mean over films.
+def drifts(
+    annotators: Sequence[tuple[Sequence[Floats], Sequence[float]]], independent: float = 1.0
+) -> list[Drift]:
+    """Estimate the change of each annotator's mean over films.
 
     Parameters
     ----------
-    films : sequence of ndarray
-        Of each film its clips' calls, or their differences from others' calls.
-    order : sequence of float
-        When each was annotated.
+    annotators : sequence of (films, order)
+        Of each film its clips' calls, or their differences from others' calls; and when it was annotated.
+    independent : float
+        Share of these that are: of differences among k annotators of a film 1 - 1 / k.
     """
+    lines = [_line(films, order) for films, order in annotators]
+    fitted = [line for line in lines if np.isfinite(line.value)]
+    freedom = max(independent * sum(line.films - 2 for line in fitted), 1.0)
+    expected = independent * sum((line.films - 2) * line.expected for line in fitted)
+    times = independent * sum(line.around for line in fitted) / max(expected, TINY)
+    if chdtrc(freedom, times * freedom) >= UNLIKE:
+        halves = [ndtri((1 + LEVEL) / 2) * line.error for line in lines]
+    else:
+        halves = [
+            stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(times * line.expected) * line.unit for line in lines
+        ]
+    return [
+        Drift(line.films, line.value, float(line.value - half), float(line.value + half))
+        for line, half in zip(lines, halves, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line through means of films.
+
+    Its change and that change's error, were films alike; of one of its means' error, the change's `unit`;
+    squares `expected` of a mean around the line, were films alike, and those of all `around` it.
+    """
+
+    films: int
+    value: float = np.nan
+    error: float = np.nan
+    unit: float = np.nan
+    expected: float = np.nan
+    around: float = np.nan
+
+
+def _line(films: Sequence[Floats], order: Sequence[float]) -> _Line:
     own = [(values, place) for values, place in zip(films, order, strict=True) if len(values)]
     n = len(own)
     if n < FEWEST or len({place for _, place in own}) < FEWEST:
-        return Drift(n)
+        return _Line(n)
     means = np.array([values.mean() for values, _ in own])
     sizes = np.array([len(values) for values, _ in own])
     at = np.array([place for _, place in own], dtype=np.float64)
-    x = at - at.mean()
+    x, span = at - at.mean(), float(np.ptp(at))
     slope = float(x @ means / (x @ x))
-    rest = float(np.sum((means - means.mean() - slope * x) ** 2)) / (n - 2)
-    pooled = sum(float(((values - values.mean()) ** 2).sum()) for values, _ in own) / max(sizes.sum() - n, 1)
-    within, around = pooled * float(x**2 @ (1 / sizes)) / (x @ x) ** 2, rest / (x @ x)
-    expected = pooled * float((1 / sizes).mean())
-    unlike = expected <= 0 or chdtrc(n - 2, (n - 2) * rest / expected) < UNLIKE
-    quantile = stdtrit(n - 2, (1 + LEVEL) / 2) if unlike else ndtri((1 + LEVEL) / 2)
-    half = float(quantile * np.sqrt(around if unlike else max(within, around)) * np.ptp(at))
-    value = slope * float(np.ptp(at))
-    return Drift(n, value, value - half, value + half)
+    squares = sum(float(((values - values.mean()) ** 2).sum()) for values, _ in own)
+    pooled = max(squares / max(sizes.sum() - n, 1), TINY)
+    return _Line(
+        n,
+        slope * span,
+        float(np.sqrt(pooled * (x**2 @ (1 / sizes))) / (x @ x)) * span,
+        span / float(np.sqrt(x @ x)),
+        pooled * float((1 / sizes).mean()),
+        float(np.sum((means - means.mean() - slope * x) ** 2)),
+    )

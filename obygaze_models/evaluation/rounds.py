@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from obygaze_features.manifest import ORDER, Manifest, merge_annotators, project
 from obygaze_features.manifest.agreement import distances
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.drift import Drift, drift
+from obygaze_models.evaluation.drift import Drift, drifts
 from obygaze_models.protocol.targets import NOT_ASKED, Labels, Target, experts_of, find_target
 
 Floats = NDArray[np.float64]
@@ -75,28 +75,35 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     target = None if task is None else find_target(task, annotated.codebook)
     calls = {name: _calls(labels, target, annotated) for name, labels in by_expert.items()}
     movies, by_clip = (np.array([getattr(clip, what) for clip in clips]) for what in ("movie", "clip_id"))
+    orders = {
+        name: {clip.movie: int(clip.extras[ORDER]) for clip in planned if clip.annotator == name}
+        for name in dict.fromkeys(clip.annotator for clip in planned)
+    }
+    none = np.full(len(clips), np.nan)
+    own = np.array([calls.get(name, none) for name in dict.fromkeys([*orders, *calls])])
+    n = np.isfinite(own).sum(axis=0)
+    against = np.where(n > 1, (own * n - np.nansum(own, axis=0)) / np.maximum(n - 1, 1), np.nan)
+
+    def films(name: str, values: Floats) -> tuple[list[Floats], list[int]]:
+        each = [values[(movies == film) & np.isfinite(values)] for film in orders[name]]
+        return each, [*orders[name].values()]
+
+    independent = float((1 - 1 / n[n > 1]).mean()) if (n > 1).any() else 1.0
+    of_others = drifts([films(name, row) for name, row in zip(orders, against, strict=False)], independent)
     found = {}
-    for name in dict.fromkeys(clip.annotator for clip in planned):
-        rows = [clip for clip in planned if clip.annotator == name]
-        order = {clip.movie: int(clip.extras[ORDER]) for clip in rows}
-        films = sorted(order, key=lambda film: order[film])
-        own = calls.get(name, np.full(len(clips), np.nan))
-        others = np.array([each for who, each in calls.items() if who != name]).reshape(-1, len(clips))
-        judged = np.isfinite(others)
-        n = judged.sum(axis=0)
-        with_others = np.where(
-            n > 0, own - np.where(judged, others, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan
+    for name, values, change in zip(orders, own, of_others, strict=False):
+        planned_films = sorted(orders[name], key=lambda film: orders[name][film])
+        begun = [film for film in planned_films if (name, film) in done]
+        assigned = np.isin(by_clip, [clip.clip_id for clip in planned if clip.annotator == name])
+        judged = by_expert[name].levels != "" if name in by_expert else np.zeros(len(clips), bool)
+        found[name] = Progress(
+            planned_films,
+            begun,
+            int(assigned.sum()),
+            int((assigned & judged).sum()),
+            drifts([films(name, values)])[0],
+            change,
         )
-        alone, against = (
-            drift(
-                [values[(movies == film) & np.isfinite(values)] for film in films], [order[f] for f in films]
-            )
-            for values in (own, with_others)
-        )
-        begun = [film for film in films if (name, film) in done]
-        levels = by_expert[name].levels if name in by_expert else np.full(len(clips), "")
-        n_done = int(np.isin([clip.clip_id for clip in rows], by_clip[levels != ""]).sum())
-        found[name] = Progress(films, begun, len(rows), n_done, alone, against)
     return found
 
 

@@ -19,7 +19,7 @@ from obygaze_features.manifest import (
     write_manifest,
 )
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.drift import drift
+from obygaze_models.evaluation.drift import drifts
 from obygaze_models.evaluation.rounds import round_progress
 from tests.command import obygaze
 
@@ -52,12 +52,15 @@ def test_of_a_film_judged_in_part_the_clips_are_counted(tmp_path):
 def test_the_slope_is_that_of_least_squares_and_t_where_films_differ():
     rng = np.random.default_rng(0)
     films = [rng.normal(0.1 * k + 3 * rng.normal(), 1, 40) for k in range(8)]
-    found = drift(films, range(8))
+    (found,) = drifts([(films, range(8))])
     line = linregress(range(8), [values.mean() for values in films])
     assert found.value == pytest.approx(7 * line.slope)
     assert found.high - found.value == pytest.approx(7 * t.ppf(0.975, 6) * line.stderr)
-    assert np.isnan(drift(films[:3], range(3)).value)
-    assert np.isnan(drift([], []).value)
+    few, none = drifts([(films[:3], range(3)), ([], [])])
+    assert (few.films, none.films) == (3, 0)
+    assert np.isnan([few.value, none.high]).all()
+    alike = drifts([([np.zeros(9)] * 5, range(5))])[0]
+    assert not alike.is_found
 
 
 def test_an_annotator_who_drifts_is_found_and_others_are_not_whatever_the_films_show(tmp_path):
