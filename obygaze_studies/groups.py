@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
 from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
-from obygaze_studies.audit_common.inputs import Row
+from obygaze_studies.audit_common.inputs import Row, read_number
 from obygaze_studies.errors import AuditError
 
 Floats = NDArray[np.float64]
@@ -138,7 +138,11 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     }
     if not known:
         raise AuditError(f"no item has a cell in each of {', '.join((outcome, *by))}")
-    values = [_number(name, row[outcome], outcome) for name, row in known.items()]
+    values = [read_number(row[outcome], f"{outcome} of {name}") for name, row in known.items()]
+    if not np.isfinite(values).all():
+        raise AuditError(
+            f"column {outcome}: a value of {[*known][int(np.argmin(np.isfinite(values)))]} is not finite"
+        )
     rows = estimate_cells(np.array(values), [[row[column] for row in known.values()] for column in by])
     shown = [
         {**row, "cell": " ".join(row["cell"]), **dict(zip(by, row["cell"], strict=True))} for row in rows
@@ -155,14 +159,3 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
         else [],
         draw=drawn_by("draw_bars", labels=labels, series=series, axis=outcome),
     )
-
-
-def _number(name: str, cell: str, column: str) -> float:
-    """Read a cell as a finite number."""
-    try:
-        value = float(cell)
-    except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        raise AuditError(f"column {column} of {name}: {cell!r:.40} is no number")
-    return value

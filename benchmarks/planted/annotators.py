@@ -153,7 +153,7 @@ def ranked(rng: np.random.Generator, at_random: float, spread: float) -> Draw:
     sides = np.where(wins[:, None], pairs, pairs[:, ::-1])
     names = [f"{k:02}" for k in range(n_workers)]
     found = rank_items([(names[w], f"{a:03}", f"{b:03}") for w, (a, b) in zip(worker, sides, strict=True)])
-    centred, named = truth - truth.mean(), np.isin(names, found.random)
+    centred, named = truth - truth.mean(), np.array([each.random for each in found.workers])
     return {
         "Spearman": spearmanr(found.strength, truth).statistic,
         "interval holds": (found.low <= centred) & (centred <= found.high),

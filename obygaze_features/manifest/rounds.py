@@ -1,10 +1,8 @@
 """Plan a round of annotation: who annotates which films, in which order."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 
@@ -14,9 +12,6 @@ from obygaze_features.manifest.manifest import Manifest
 
 CALIBRATION, ORDER = "calibration", "order"
 """Columns of a round: 1 for a film that all annotate; an annotator's films by number, from 1."""
-
-MOST = 2000
-"""Ways to choose who annotates a film."""
 
 
 def assign(
@@ -45,8 +40,7 @@ def assign(
     Raises
     ------
     ManifestError
-        Names are there twice, there are fewer annotators than `each`, more films to calibrate than films, or
-        too many ways to choose.
+        Names are there twice, there are fewer annotators than `each`, or more films to calibrate than films.
     """
     names, films = list(annotators), list(clips.movies)
     if len(set(names)) < len(names) or not 1 <= each <= len(names):
@@ -56,9 +50,6 @@ def assign(
         )
     if calibration > len(films):
         raise ManifestError(f"{calibration} films for calibration: there are {len(films)}")
-    if math.comb(len(names), each) > MOST:
-        raise ManifestError(f"{each} of {len(names)}: over {MOST:,} ways; assign films to groups one by one")
-    groups = list(combinations(range(len(names)), each))
     own: dict[str, list[Clip]] = {film: [] for film in films}
     for clip in {clip.clip_id: clip for clip in clips}.values():
         own[clip.movie].append(clip)
@@ -70,7 +61,7 @@ def assign(
     length = {
         film: float(sum(filter(None, each))) if timed else float(len(each)) for film, each in seconds.items()
     }
-    chosen = _spread(sorted(rest, key=lambda film: -length[film]), length, groups, len(names))
+    chosen = _spread(sorted(rest, key=lambda film: -length[film]), length, each, len(names))
     rows = []
     for place, name in enumerate(names):
         mine = [film for film in rest if place in chosen[film]]
@@ -84,35 +75,18 @@ def assign(
     return clips.with_clips(rows)
 
 
-def _spread(
-    films: Sequence[str], length: dict[str, float], groups: Sequence[tuple[int, ...]], n: int
-) -> dict[str, tuple[int, ...]]:
-    """Choose a group for each film, long ones first, then exchange while that spreads them more evenly."""
-    unit = sum(length.values()) / max(len(films), 1) or 1.0
+def _spread(films: Sequence[str], length: dict[str, float], each: int, n: int) -> dict[str, list[int]]:
+    """Choose annotators for each film, long ones first: of the fewest films, pairs and seconds so far."""
     seconds, counts, pairs = np.zeros(n), np.zeros(n), np.zeros((n, n))
-
-    def put(film: str, group: tuple[int, ...], sign: int) -> None:
-        rows = list(group)
-        seconds[rows] += sign * length[film] / unit
-        counts[rows] += sign
-        pairs[np.ix_(rows, rows)] += sign
-
-    def unevenness(film: str, group: tuple[int, ...]) -> float:
-        put(film, group, 1)
-        found = float(seconds.var() + counts.var() + pairs[np.triu_indices(n, 1)].var() if n > 1 else 0.0)
-        put(film, group, -1)
-        return round(found, 9)
-
-    chosen: dict[str, tuple[int, ...]] = {}
-    for _ in range(4):
-        before = dict(chosen)
-        for film in films:
-            if film in chosen:
-                put(film, chosen[film], -1)
-            chosen[film] = min(groups, key=lambda group: unevenness(film, group))
-            put(film, chosen[film], 1)
-        if chosen == before:
-            break
+    chosen: dict[str, list[int]] = {}
+    for film in films:
+        group = chosen[film] = list[int]()
+        for _ in range(each):
+            order = np.lexsort((seconds, pairs[:, group].sum(axis=1), counts)).tolist()
+            group.append(next(place for place in order if place not in group))
+        counts[group] += 1
+        seconds[group] += length[film]
+        pairs[np.ix_(group, group)] += 1
     return chosen
 
 

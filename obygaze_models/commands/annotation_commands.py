@@ -190,12 +190,12 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
         for pair, own in zip(pairs, counts, strict=True)
     ]
     try:
-        machines = machine_commands.compared(given, window=window)
+        found = machine_commands.compared(given, window=window)
     except ProtocolError as error:  # too few clips in common to tell
-        machines = {}
+        found = {}
         click.echo(str(error), err=True)
-    if machines:
-        document["machines"] = {name: machine_commands.record(each) for name, each in machines.items()}
+    if machines := {name: machine_commands.record(each) for name, each in found.items()}:
+        document["machines"] = machines
 
     def shown() -> str:
         total = [sum(column) for column in zip(*counts, strict=True)]

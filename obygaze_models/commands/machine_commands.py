@@ -55,12 +55,13 @@ def alttest(
       obygaze manifest alttest judged.csv --machine qwen-vl --task concept:Body
     """
     found = compared(manifests.read_manifest(manifest), machines, task, window)
+    document = {name: record(each) for name, each in found.items()}
     if not found:
         raise ProtocolError(
             f"{manifest}: no annotator is known as a machine: name one with --machine, or import answers "
             "with 'obygaze manifest import spans FILE --as answers'"
         )
-    show({name: record(each) for name, each in found.items()}, lambda: text(found).lstrip(), as_json=as_json)
+    show(document, lambda: text(document).lstrip(), as_json=as_json)
 
 
 @click.command()
@@ -157,52 +158,44 @@ def compared(
 
 
 def record(found: "Alternative") -> dict[str, Any]:
-    """Make the document of one machine."""
+    """Make the document of one machine: a row for each form of the test, also of those that know nothing."""
     from obygaze_models.evaluation.alttest import FORMS, MARGINS
 
-    return {
-        "answer": found.answer,
-        "annotators": found.annotators,
-        "films": found.films,
-        "rows": [
-            {
-                "name": each.name,
-                "advantage_probability": each.advantage,
-                "forms": {
-                    form: {
-                        "below": each.below(form),
-                        "winning_rate": {f"{e:g}": each.winning_rate(form, e) for e in MARGINS},
-                    }
-                    for form in FORMS
-                },
-            }
-            for each in found.standings
-        ],
-    }
+    rows = [
+        {
+            "name": each.name,
+            "by": form,
+            "advantage_probability": each.advantage,
+            "below": each.below(form),
+            "winning_rate": {f"{e:g}": each.winning_rate(form, e) for e in MARGINS},
+        }
+        for each in found.standings
+        for form in FORMS
+    ]
+    return {"answer": found.answer, "annotators": found.annotators, "films": found.films, "rows": rows}
 
 
-def text(found: "dict[str, Alternative]") -> str:
-    """Lay out what is known of machines."""
+def text(found: "dict[str, dict[str, Any]]") -> str:
+    """Lay out the documents of machines."""
     from obygaze_models.evaluation.alttest import FORMS, MARGINS
 
     parts = []
-    for name, each in found.items():
+    for name, document in found.items():
         rows = [
             [
-                standing.name,
-                words,
-                f"{standing.advantage:.2f}" if form == "clips" else "",
-                f"{standing.below(form):+.3f}",
-                *(f"{standing.winning_rate(form, margin):.2f}" for margin in MARGINS),
+                row["name"],
+                FORMS[row["by"]],
+                f"{row['advantage_probability']:.2f}" if row["by"] == "clips" else "",
+                f"{row['below']:+.3f}",
+                *(f"{rate:.2f}" for rate in row["winning_rate"].values()),
             ]
-            for standing in each.standings
-            for form, words in FORMS.items()
+            for row in document["rows"]
         ]
         heads = ["", "by", "advantage\nprobability", "below\nannotators", *(f"win\n{e:g}" for e in MARGINS)]
-        people = ", ".join(f"{who} ({n} clips)" for who, n in each.annotators.items())
+        people = ", ".join(f"{who} ({n} clips)" for who, n in document["annotators"].items())
         parts.append(
-            f"{table(rows, heads, right=range(2, 4 + len(MARGINS)))}\n\n{each.films} films; left out in "
-            f"turn: {people}\nwin: share of annotators that it is as good as, less a margin of 0 to .2\n"
-            f"{name}: {each.answer}"
+            f"{table(rows, heads, right=range(2, 4 + len(MARGINS)))}\n\n{document['films']} films; left out "
+            f"in turn: {people}\nwin: share of annotators that it is as good as, less a margin of 0 to .2\n"
+            f"{name}: {document['answer']}"
         )
     return "\n\n".join(["", *parts])

@@ -1,11 +1,9 @@
 """`obygaze manifest rank`: rank clips by pairwise judgements of workers."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
 
 from obygaze_features import manifest as manifests
 from obygaze_features.options import FILE, PATH, Output, output
@@ -55,28 +53,22 @@ def rank(manifest: Path, comparisons: Path, scale: str, output: Output) -> None:
     none = dict.fromkeys((scale, f"{scale}_low", f"{scale}_high"), "")
     clips = (replace(clip, extras={**clip.extras, **places.get(clip.clip_id, none)}) for clip in read)
     manifests.write_manifest(read.with_clips(clips), output.path)
-    names = ("worker", "comparisons", "reliability", "low", "high", "random")
-    each_worker = zip(
-        found.workers, found.judged.tolist(), found.reliability.tolist(), found.reliability_low.tolist(),
-        found.reliability_high.tolist(), np.isin(found.workers, found.random).tolist(), strict=True,
-    )  # fmt: skip
-    workers: list[dict[str, Any]] = [dict(zip(names, worker, strict=True)) for worker in each_worker]
     document = {
         "manifest": str(output.path),
         "clips": len(places),
         "logits_at_1": float(unit),
-        "workers": workers,
+        "workers": [asdict(each) for each in found.workers],
     }
 
     def shown() -> str:
         rows = [
             [
-                each["worker"],
-                f"{each['comparisons']:,}",
-                f"{each['reliability']:.2f} [{each['low']:.2f}, {each['high']:.2f}]",
-                "at random" * each["random"],
+                each.worker,
+                f"{each.comparisons:,}",
+                f"{each.reliability:.2f} [{each.low:.2f}, {each.high:.2f}]",
+                "at random" * each.random,
             ]
-            for each in sorted(workers, key=lambda each: each["reliability"])
+            for each in sorted(found.workers, key=lambda each: each.reliability)
         ]
         heads = ["worker", "comparisons", "reliability", ""]
         return (

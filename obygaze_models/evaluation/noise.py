@@ -7,13 +7,13 @@ of films that it was not fitted on, on a scale that is fitted with the rest: one
 otherwise repeat what annotators said. Without features this is Dawid and Skene's method.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
+from sklearn.model_selection import GroupKFold
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.ridge_logistic import soft_logits
@@ -107,23 +107,9 @@ def _held_out(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> Floats:
     scale = np.nanstd(X, axis=0)
     standard = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.where(scale > 0, scale, 1.0))
     logits = np.zeros((len(STRENGTHS), len(X)))
-    for train, test in _parts(movies):
+    groups = movies if len(np.unique(movies)) > 1 else np.arange(len(movies))
+    for train, test in GroupKFold(min(PARTS, len(np.unique(groups)))).split(X, groups=groups):
         logits[:, test] = soft_logits(standard[train], positive[train], standard[test], STRENGTHS)
     loss = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)
     best: Floats = logits[int(loss.argmin())]
     return best
-
-
-def _parts(movies: NDArray[np.str_]) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Part clips by their films, the larger ones first; of one or two films by place."""
-    names, film, sizes = np.unique(movies, return_inverse=True, return_counts=True)
-    if len(names) < 3:
-        part = np.arange(len(movies)) * PARTS // max(len(movies), 1)
-    else:
-        totals, of_film = np.zeros(min(PARTS, len(names))), np.zeros(len(names), int)
-        for place in np.argsort(-sizes, kind="stable"):
-            of_film[place] = totals.argmin()
-            totals[of_film[place]] += sizes[place]
-        part = of_film[film]
-    for number in np.unique(part):
-        yield part != number, part == number

@@ -37,33 +37,45 @@ MOST: Final = 2000
 """Items: a draw takes time with their number cubed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
-    """Strengths of items, and what workers are worth.
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What a worker is worth.
 
     Attributes
     ----------
-    items, workers : tuple of str
+    worker : str
+    comparisons : int
+    reliability, low, high : float
+        Share of judgements that are no coin's, with its 95 % interval.
+    random : bool
+        Whether this worker answers at random.
+    """
+
+    worker: str
+    comparisons: int
+    reliability: float
+    low: float
+    high: float
+    random: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Strengths of items, and the workers.
+
+    Attributes
+    ----------
+    items : tuple of str
     strength, low, high : ndarray, shape [N]
         In logits, around 0, with 95 % intervals.
-    reliability, reliability_low, reliability_high : ndarray, shape [W]
-        Each worker's share of judgements that are no coin's, with 95 % intervals.
-    judged : ndarray of int, shape [W]
-        Comparisons of each worker.
-    random : tuple of str
-        The workers who answer at random.
+    workers : tuple of Worker
     """
 
     items: tuple[str, ...]
-    workers: tuple[str, ...]
     strength: Floats
     low: Floats
     high: Floats
-    reliability: Floats
-    reliability_low: Floats
-    reliability_high: Floats
-    judged: Ints
-    random: tuple[str, ...]
+    workers: tuple[Worker, ...]
 
 
 def rank_items(comparisons: Sequence[tuple[str, str, str]], *, draws: int = DRAWS, seed: int = 0) -> Ranking:
@@ -100,12 +112,13 @@ def rank_items(comparisons: Sequence[tuple[str, str, str]], *, draws: int = DRAW
     with one_blas_thread():
         strengths, shares = _draws(pairs, worker, np.random.default_rng(seed), draws)
     low, high = np.quantile(strengths, ENDS, axis=0)
-    least, most = np.quantile(shares, ENDS, axis=0)
-    at_random = workers[(shares < HALF).mean(axis=0) >= SURE]
-    return Ranking(
-        tuple(items.tolist()), tuple(workers.tolist()), strengths.mean(axis=0), low, high,
-        shares.mean(axis=0), least, most, np.bincount(worker), tuple(at_random.tolist()),
+    columns = (
+        np.bincount(worker), shares.mean(axis=0), *np.quantile(shares, ENDS, axis=0),
+        (shares < HALF).mean(axis=0) >= SURE,
     )  # fmt: skip
+    each = zip(workers.tolist(), *(column.tolist() for column in columns), strict=True)
+    people = tuple(Worker(*values) for values in each)
+    return Ranking(tuple(items.tolist()), strengths.mean(axis=0), low, high, people)
 
 
 def _draws(pairs: Ints, worker: Ints, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:

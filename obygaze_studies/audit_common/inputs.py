@@ -74,7 +74,7 @@ def read_rows(
             if name in choices and cell not in choices[name]:
                 raise AuditError(f"{where}: {cell!r} is none of {', '.join(choices[name])}")
         key = ", ".join(f"{name} {row.cells[name]}" for name in unique or needed[:1])
-        read = {name: _number(row.cells[name], f"{path}: {name} of {key}") for name in gaps or numbers}
+        read = {name: read_number(row.cells[name], f"{path}: {name} of {key}") for name in gaps or numbers}
         if any(row.cells[name].strip() and not math.isfinite(read[name]) for name in gaps):
             raise AuditError(f"{path}: a value of {key} is not finite; leave the cell of a missing one empty")
         rows.append({**row.cells, **read})
@@ -84,7 +84,7 @@ def read_rows(
     return tuple(rows)
 
 
-def _number(text: str, what: str) -> float:
+def read_number(text: str, what: str) -> float:
     """Read a cell as a number; an empty one is NaN."""
     try:
         return float(text) if text.strip() else math.nan

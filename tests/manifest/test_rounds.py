@@ -72,10 +72,13 @@ def test_a_corpus_of_mobygaze_is_assigned(segments):
     assert max(minutes) / min(minutes) < 1.1
 
 
+def test_half_of_sixty_annotate_each_film(tmp_path):
+    made = films_of(assign(clips(tmp_path, films=8), tuple(map(str, range(60))), 30))
+    assert {len(own) for own in made.values()} == {4}
+
+
 def test_rounds_that_cannot_be_are_refused(tmp_path):
     given = clips(tmp_path, films=3)
-    for names, each, calibration in (
-        (("AB", "AB"), 1, 0), (("AB",), 2, 0), (NAMES, 2, 4), (tuple(map(str, range(60))), 30, 0),
-    ):  # fmt: skip
+    for names, each, calibration in ((("AB", "AB"), 1, 0), (("AB",), 2, 0), (NAMES, 2, 4)):
         with pytest.raises(ManifestError):
             assign(given, names, each, calibration=calibration)
