@@ -111,10 +111,17 @@ def audit_erase(
     seed
         Of the films' draw.
     """
-    ids = [name for name in items if name in images.rows]
-    for column in (attribute, films, *([task] if task else [])):
-        if any(column not in items[name] for name in ids):
+    columns = [attribute, films, *([task] if task else [])]
+    for column in columns:
+        if any(column not in row for row in items.values()):
             raise AuditError(f"the table of items has no column {column}")
+    ids = [
+        name
+        for name, row in items.items()
+        if name in images.rows and all(row[column].strip() for column in columns)
+    ]
+    if not ids:
+        raise AuditError(f"no item has an embedding in {images.where} and a cell in {', '.join(columns)}")
     X, film = unit(images.take(ids, "items")), np.array([items[name][films] for name in ids])
     names = np.unique(film)
     if len(names) < 4:
@@ -140,7 +147,10 @@ def audit_erase(
             | _both({when: _effect(test, own, (ids, items, inside), told) for when, own in both})
             for test in tests
         ]
-    remarks = []
+    left_out = len(items) - len(ids)
+    remarks = (
+        [f"{left_out} items without an embedding or {' or '.join(columns)} left out"] if left_out else []
+    )
     if erased is not None:
         header = ("clip_id", *(f"f{k}" for k in range(X.shape[1])))
         lines = (
@@ -157,6 +167,7 @@ def audit_erase(
         "attribute": attribute,
         "films": films,
         "fitted_on": fitted_on.tolist(),
+        "left_out": left_out,
         "store": images.fingerprint,
     }
     return Finding(rows=rows, said=said, record=record, remarks=remarks)

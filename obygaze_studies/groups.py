@@ -23,6 +23,8 @@ ENDS = (0.025, 0.975)
 GRID = 60
 """Spreads of cells around the sum that are averaged over."""
 ROUNDS = 8
+SAME = 1e-9
+"""Size of a direction of effects, of the largest, that others make up."""
 LEAST = 0.002
 """A share beyond which logits are not followed."""
 
@@ -41,16 +43,18 @@ def shrunken(means: Floats, variances: Floats, design: Floats) -> tuple[Floats, 
     -------
     Estimates, and ends of 95 % intervals, [C] each.
     """
+    basis, sizes, _ = np.linalg.svd(design, full_matrices=False)
+    design = basis[:, sizes > SAME * sizes[0]]
     widest = 3 * float(np.sqrt(means.var() + variances.mean())) + 1e-12
     spreads = np.linspace(0.0, widest, GRID)
     weights, centres, errors = [], [], []
     for spread in spreads:
         precision = 1 / (variances + spread**2)
         information = design.T @ (precision[:, None] * design)
-        inverse = np.linalg.pinv(information)
+        inverse = np.linalg.inv(information)
         effects = inverse @ (design.T @ (precision * means))
         rest = means - design @ effects
-        _, size = np.linalg.slogdet(information + 1e-12 * np.eye(len(information)))
+        _, size = np.linalg.slogdet(information)
         weights.append(0.5 * (np.log(precision).sum() - size - precision @ rest**2))
         own = spread**2 * precision
         centres.append(own * means + (1 - own) * (design @ effects))
@@ -89,6 +93,9 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     cells, place, n = np.unique(
         np.stack([codes for _, codes in named], axis=1), axis=0, return_inverse=True, return_counts=True
     )
+    is_share = bool(np.isin(y, (0.0, 1.0)).all())
+    unit = 1.0 if is_share else max(float(np.abs(y).max()), 1e-300)
+    y = y / unit
     means = np.bincount(place.ravel(), y) / n
     design = np.column_stack(
         [
@@ -96,7 +103,6 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
             *(cells[:, k] == code for k, (names, _) in enumerate(named) for code in range(1, len(names))),
         ]
     ).astype(np.float64)
-    is_share = bool(np.isin(y, (0.0, 1.0)).all())
     if is_share:
         # Around what is estimated so far, a logit's working value is normal (as in iterated least squares).
         odds = logit((n * means + y.mean()) / (n + 1)) if 0 < y.mean() < 1 else np.zeros(len(n))
@@ -112,8 +118,8 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     return [
         {
             "cell": tuple(str(names[code]) for (names, _), code in zip(named, cell, strict=True)),
-            "n": int(n[row]), "mean": float(means[row]), "estimate": float(estimate[row]),
-            "low": float(low[row]), "high": float(high[row]),
+            "n": int(n[row]), "mean": float(unit * means[row]), "estimate": float(unit * estimate[row]),
+            "low": float(unit * low[row]), "high": float(unit * high[row]),
         }
         for row, cell in enumerate(cells.tolist())
     ]  # fmt: skip

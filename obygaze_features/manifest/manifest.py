@@ -76,7 +76,9 @@ class Manifest:
             others = seen.setdefault(clip.clip_id, [])
             if not all(is_of_another_annotator(clip, other) for other in others):
                 raise ManifestError(
-                    f"clip {clip.clip_id!r} is there twice: clip ids must be unique", "clip_id"
+                    f"clip {clip.clip_id!r} is there twice: clip ids must be unique, or each row of "
+                    f"a clip of another annotator (here {clip.annotator!r} and {others[0].annotator!r})",
+                    "clip_id",
                 )
             others.append(clip)
             if tuple(clip.extras) != tuple(self.clips[0].extras):

@@ -95,9 +95,17 @@ def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> 
 
     rows = manifests.read_manifest(annotated)
     found = round_progress(manifests.read_manifest(round_), rows, task)
-    if others := Counter(clip.annotator or "nobody named" for clip in rows if clip.annotator not in found):
-        names = ", ".join(f"{name} ({n:,})" for name, n in others.items())
-        click.echo(f"{annotated}: left out clips of annotators that are not in the round: {names}", err=True)
+    films = {film for each in found.values() for film in each.films}
+    for what, others in (
+        (
+            "annotators",
+            Counter(clip.annotator or "nobody named" for clip in rows if clip.annotator not in found),
+        ),
+        ("films", Counter(clip.movie for clip in rows if clip.movie not in films)),
+    ):
+        if others:
+            names = ", ".join(f"{name} ({n:,})" for name, n in others.items())
+            click.echo(f"{annotated}: left out clips of {what} that are not in the round: {names}", err=True)
     document = {name: asdict(each) for name, each in found.items()}
     for drifts in (each[what] for each in document.values() for what in ("alone", "against")):
         drifts.update({key: None for key, value in drifts.items() if math.isnan(value)})

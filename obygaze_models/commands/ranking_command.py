@@ -85,6 +85,8 @@ def _comparisons(path: Path, known: set[str]) -> list[tuple[str, str, str]]:
         if row.is_empty:
             continue
         worker, left, right, chosen = (row.cells[name].strip() for name in COLUMNS)
+        if not worker:
+            problems.add(row.line, "no worker is named", "worker")
         for column, name in (("left", left), ("right", right)):
             if name not in known:
                 problems.add(row.line, f"{name!r:.60} is no clip of the manifest", column)

@@ -1,5 +1,6 @@
 """Follow a round of annotation: what is done, and who drifts."""
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,10 +62,14 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     Raises
     ------
     ProtocolError
-        The first manifest has no column `order`.
+        A clip of the first manifest has no number in the column `order`.
     """
-    if not planned.clips or ORDER not in planned.clips[0].extras:
-        raise ProtocolError(f"the round has no column {ORDER}: make it with 'obygaze manifest assign'")
+    for clip in planned.clips:
+        if not re.fullmatch(r"\d{1,9}", place := clip.extras.get(ORDER, ""), re.ASCII):
+            raise ProtocolError(
+                f"clip {clip.clip_id!r} of {clip.annotator!r}: {ORDER} {place!r:.20} is no number of a film: "
+                "make the round with 'obygaze manifest assign'"
+            )
     bare = planned.with_clips(replace(clip, extras={}) for clip in planned)
     clips = merge_annotators(bare)
     labelled = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)

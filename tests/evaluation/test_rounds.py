@@ -119,9 +119,14 @@ def test_a_round_in_elan_from_the_plan_to_progress(tmp_path, monkeypatch, capsys
     assert found["EF"].done == []
     assert f"CD: to do {found['CD'].to_do[0]}" in said
     assert found["AB"].clips_done == found["AB"].clips
-    guest = replace(imported.manifest.clips[0], annotator="GH")
-    write_manifest(imported.manifest.with_clips([*imported.manifest, guest]), "half.csv")
+    guest, other = (
+        replace(imported.manifest.clips[0], **new)
+        for new in ({"annotator": "GH"}, {"clip_id": "x", "movie": "f9"})
+    )
+    write_manifest(imported.manifest.with_clips([*imported.manifest, guest, other]), "half.csv")
     assert obygaze("manifest", "progress", "round.csv", "half.csv") == 0
-    assert "GH (1)" in capsys.readouterr().err
-    with pytest.raises(ProtocolError, match="no column order"):
+    said = capsys.readouterr().err
+    assert "GH (1)" in said
+    assert "f9 (1)" in said
+    with pytest.raises(ProtocolError, match="order"):
         round_progress(imported.manifest, imported.manifest)

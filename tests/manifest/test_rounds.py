@@ -79,6 +79,6 @@ def test_half_of_sixty_annotate_each_film(tmp_path):
 
 def test_rounds_that_cannot_be_are_refused(tmp_path):
     given = clips(tmp_path, films=3)
-    for names, each, calibration in ((("AB", "AB"), 1, 0), (("AB",), 2, 0), (NAMES, 2, 4)):
+    for names, each, calibration in ((("AB", "ab "), 1, 0), (("AB",), 2, 0), (NAMES, 2, 4)):
         with pytest.raises(ManifestError):
             assign(given, names, each, calibration=calibration)

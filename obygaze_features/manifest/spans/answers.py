@@ -18,6 +18,7 @@ from obygaze_features.manifest.spans.given import Given, RawSpan, number
 from obygaze_features.manifest.spans.subtitles import one_line
 
 YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
+NONE = "no JSON object with answers"
 CALLED = 0.5
 """Probability from which on a concept is there."""
 
@@ -64,7 +65,7 @@ def answered(given: Given) -> list[Answered]:
     """
     lines = [(f"line {at}", line) for at, line in enumerate(given.text.splitlines(), start=1) if line.strip()]
     found = [_line(where, _object(line)) for where, line in lines]
-    if not any(each.levels or each.concepts for each in found):
+    if all(each.why == NONE for each in found):
         raise given.error("no line has answers: JSON objects as of `codebook questions` were expected")
     good = [each for each in found if not each.why]
     given_to = Counter((what, name) for each in good for what, own in _named(each) for name in own)
@@ -125,8 +126,8 @@ def _object(line: str) -> Any:
 
 def _line(where: str, said: Any) -> Answered:
     """Read one line."""
-    if not isinstance(said, dict) or not isinstance(said.get("answers"), dict):
-        return Answered(where, why="no JSON object with answers")
+    if not isinstance(said, dict) or not isinstance(said.get("answers"), dict) or not said["answers"]:
+        return Answered(where, why=NONE)
     names = dict.fromkeys(("clip_id", "movie", "model", "prompt"), "") | {"date": "answered_on"}
     cells = {new or old: one_line(said[old]) for old, new in names.items() if isinstance(said.get(old), str)}
     times = [math.nan if said.get(name) is None else number(said[name]) for name in ("start_s", "end_s")]

@@ -84,6 +84,24 @@ def test_a_refusal_leaves_the_clip_out_and_is_counted(tmp_path, answer):
     assert "2 left out: concept:Look refused or unclear (the first: line 2)" in found.notices[0]
 
 
+def test_rows_of_clips_that_nobody_labelled_give_way_to_answers(tmp_path):
+    table = tmp_path / "clips.csv"
+    table.write_text(
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator\nc0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n",
+        "utf-8",
+    )
+    found = import_spans([table, lines(tmp_path / "a.jsonl", {"answers": ALL_NO})], tmp_path, annotator="vlm")
+    assert [(c.clip_id, c.annotator, c.video) for c in found.manifest] == [
+        ("c9", "", "m.mp4"), ("c0", "vlm", "m.mp4")
+    ]  # fmt: skip
+    assert any("1 row of nobody" in notice for notice in found.notices)
+
+
+def test_a_file_of_refusals_is_counted(tmp_path):
+    found = import_spans([lines(tmp_path / "a.jsonl", {"answers": dict.fromkeys(ALL_NO)})], tmp_path)
+    assert "0 of 1 spans read" in found.notices[0]
+
+
 def test_whole_files_have_no_times(tmp_path):
     path = lines(
         tmp_path / "a.jsonl", {"answers": ALL_NO | {"concept:Body": "yes"}}, start_s=None, end_s=None

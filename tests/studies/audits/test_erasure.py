@@ -91,6 +91,13 @@ def test_what_is_left_on_other_films_and_what_it_costs(tmp_path):
     assert len(rows) == 601
 
 
+def test_items_of_no_film_or_without_an_embedding_are_left_out_and_said():
+    _, _, items, images = world()
+    items["i000"]["film"], items["i001"]["gender"], items["more"] = "", " ", items["i002"]
+    report = audit_erase(images, items, attribute="gender", films="film")
+    assert report.record["left_out"] == 3
+
+
 def test_tables_that_do_not_fit_are_refused():
     _, _, items, images = world()
     for given, words in (

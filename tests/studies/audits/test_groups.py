@@ -59,6 +59,9 @@ def test_cells_that_are_all_alike_and_empty_cells_of_a_table():
     rows = estimate_cells(np.ones(12), [["a"] * 6 + ["b"] * 6])
     assert [(row["n"], row["mean"]) for row in rows] == [(6, 1.0), (6, 1.0)]
     assert all(0.2 < row["low"] < row["estimate"] <= row["high"] <= 1 for row in rows)
+    for value in (7.5, 1e300):  # attributes that tell the same, and no spread
+        rows = estimate_cells(np.full(12, value), [["a"] * 6 + ["b"] * 6] * 2)
+        assert [row["estimate"] for row in rows] == pytest.approx([value] * 2)
     items = {f"i{k}": {"y": str(k % 2), "by": "ab"[k // 4]} for k in range(8)}
     items["i0"]["y"] = ""
     report = audit_groups(items, outcome="y", by=["by"])
