@@ -17,15 +17,18 @@ COLUMNS = ("worker", "left", "right", "chosen")
 @click.argument("manifest", type=PATH)
 @click.argument("comparisons", type=PATH)
 @click.option("--scale", required=True, metavar="NAME", help="Scale of the codebook, which has cuts.")
+@click.option(
+    "--master", "masters", multiple=True, metavar="WORKER", help="Worker who tosses no coins; repeatable."
+)
 @output("Manifest to write: its clips with their place on the scale.", kind=FILE, required=True, json=True)
-def rank(manifest: Path, comparisons: Path, scale: str, output: Output) -> None:
+def rank(manifest: Path, comparisons: Path, scale: str, masters: tuple[str, ...], output: Output) -> None:
     """Rank clips by COMPARISONS of two, which workers chose between (Bradley-Terry).
 
     COMPARISONS is a table with the columns worker, left, right (clips), and chosen: the one of these two with
     more of it. Of each worker the share of judgements that are no coin's is estimated with the ranking; who
-    answers at random is named and hardly counts. The column NAME gets each clip's place from -1 to 1, the
-    strongest at an end, NAME_low and NAME_high its 95 % interval: the codebook's cuts make levels of it, for
-    --task scale:NAME.
+    answers at random is named and hardly counts, and a --master is taken at their word. The column NAME gets
+    each clip's place from -1 to 1, the strongest at an end, NAME_low and NAME_high its 95 % interval: the
+    codebook's cuts make levels of it, for --task scale:NAME.
 
     \b
     Examples:
@@ -40,7 +43,7 @@ def rank(manifest: Path, comparisons: Path, scale: str, output: Output) -> None:
         raise ProtocolError(
             f"scale {scale!r} of codebook {read.codebook.name!r} has no cuts, which make levels"
         )
-    found = rank_items(_comparisons(comparisons, {clip.clip_id for clip in read}))
+    found = rank_items(_comparisons(comparisons, {clip.clip_id for clip in read}), masters=masters)
     unit = max(abs(found.strength).max(), 1e-9)
     places = {
         item: {

@@ -78,12 +78,20 @@ class Ranking:
     workers: tuple[Worker, ...]
 
 
-def rank_items(comparisons: Sequence[tuple[str, str, str]], *, draws: int = DRAWS, seed: int = 0) -> Ranking:
+def rank_items(
+    comparisons: Sequence[tuple[str, str, str]],
+    *,
+    masters: Sequence[str] = (),
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Ranking:
     """Rank items.
 
     Parameters
     ----------
     comparisons : sequence of (worker, chosen, other)
+    masters : sequence of str
+        Workers who are known to toss no coins.
     draws : int
         Of the posterior, after a fifth as many to begin with.
     seed : int
@@ -91,8 +99,8 @@ def rank_items(comparisons: Sequence[tuple[str, str, str]], *, draws: int = DRAW
     Raises
     ------
     ProtocolError
-        An item is compared with itself, the comparisons leave items in parts that nothing connects, or there
-        are too many items.
+        An item is compared with itself, the comparisons leave items in parts that nothing connects, there
+        are too many items, or a master compared none.
 
     Examples
     --------
@@ -108,9 +116,12 @@ def rank_items(comparisons: Sequence[tuple[str, str, str]], *, draws: int = DRAW
         raise ProtocolError(f"{items[pairs[pairs[:, 0] == pairs[:, 1]][0, 0]]} is compared with itself")
     if len(items) > MOST:
         raise ProtocolError(f"{len(items):,} items: at most {MOST:,} are ranked at once; rank parts of them")
+    if unknown := [name for name in masters if name not in workers]:
+        raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
     _refuse_parts(items, pairs)
     with one_blas_thread():
-        strengths, shares = _draws(pairs, worker, np.random.default_rng(seed), draws)
+        known = np.isin(workers, masters)
+        strengths, shares = _draws(pairs, worker, known, np.random.default_rng(seed), draws)
     low, high = np.quantile(strengths, ENDS, axis=0)
     columns = (
         np.bincount(worker), shares.mean(axis=0), *np.quantile(shares, ENDS, axis=0),
@@ -121,7 +132,9 @@ def rank_items(comparisons: Sequence[tuple[str, str, str]], *, draws: int = DRAW
     return Ranking(tuple(items.tolist()), strengths.mean(axis=0), low, high, people)
 
 
-def _draws(pairs: Ints, worker: Ints, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
+def _draws(
+    pairs: Ints, worker: Ints, masters: NDArray[np.bool_], rng: np.random.Generator, draws: int
+) -> tuple[Floats, Floats]:
     """Draw strengths [draws, n], less their mean, and workers' reliabilities [draws, n_workers]."""
     chosen, other = pairs.T
     n, n_workers = int(pairs.max()) + 1, int(worker.max()) + 1
@@ -147,10 +160,11 @@ def _draws(pairs: Ints, worker: Ints, rng: np.random.Generator, draws: int) -> t
         fit = np.log(common)[:, None] + np.array(
             [np.bincount(worker, np.log(r * right + (1 - r) / 2), n_workers) for r in SHARES]
         )
+        fit[:-1, masters] = -np.inf
         drawn = (fit + rng.gumbel(size=fit.shape)).argmax(axis=0)
         share = SHARES[drawn]
         common = np.maximum(
-            1e-300, rng.dirichlet(1 / len(SHARES) + np.bincount(drawn, minlength=len(SHARES)))
+            1e-300, rng.dirichlet(1 / len(SHARES) + np.bincount(drawn[~masters], minlength=len(SHARES)))
         )
         variance = float((1 + strength @ strength / 2) / rng.gamma(1 + n / 2))
         kept.append((strength - strength.mean(), share))

@@ -35,6 +35,17 @@ def test_the_order_of_items_and_the_workers_who_toss_coins_are_found():
     assert np.array_equal(found.strength, again.strength)
 
 
+def test_of_two_who_contradict_each_other_the_master_is_taken_at_their_word():
+    said = [(f"{b}", f"{a}") for a in range(6) for b in range(a + 1, 6)]
+    both = [("one", *pair) for pair in said] + [("other", *pair[::-1]) for pair in said]
+    for master, order in (("one", "012345"), ("other", "543210")):
+        found = rank_items(both, masters=[master], draws=300)
+        assert "".join(found.items[place] for place in found.strength.argsort()) == order
+        assert [each.reliability for each in found.workers if each.worker == master] == [1.0]
+    with pytest.raises(ProtocolError, match="nobody"):
+        rank_items(both, masters=["nobody"])
+
+
 def test_polya_gamma_variables_have_their_moments():
     rng = np.random.default_rng(0)
     for c in (0.0, 1.0, 6.0):
