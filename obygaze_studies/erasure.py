@@ -6,8 +6,9 @@ that does so moves the features less. That is exact for the items it is fitted o
 probe that is trained on the former cannot show that: it has nothing to learn, and calls all alike.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,11 @@ from obygaze_studies.eat_stimuli import EatTest, select, texts_of
 from obygaze_studies.errors import AuditError
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Measure = Callable[[Floats, Mask], float]
 
 FITTED = 2 / 3
 """Share of the films that an eraser is fitted on."""
-BY_OTHERS = " by other films"
 TOLD = 1e-9
 """Whitened covariance with an attribute that is rounding."""
 ROUNDS = 6
@@ -70,7 +72,7 @@ def leace(X: Floats, attribute: Sequence[str]) -> Eraser:
     return Eraser(mean, (vectors / roots) @ directions @ (directions.T * roots) @ vectors.T)
 
 
-def _erased(X: Floats, attribute: Sequence[str], inside: NDArray[np.bool_]) -> Floats:
+def _erased(X: Floats, attribute: Sequence[str], inside: Mask) -> Floats:
     """Erase an attribute from unit vectors [N, D], by some of them, so that cosines do not tell it either.
 
     Scaled to length 1 again the vectors have a little of it, less each time; the last time they are left.
@@ -112,16 +114,7 @@ def audit_erase(
         Of the films' draw.
     """
     columns = [attribute, films, *([task] if task else [])]
-    for column in columns:
-        if any(column not in row for row in items.values()):
-            raise AuditError(f"the table of items has no column {column}")
-    ids = [
-        name
-        for name, row in items.items()
-        if name in images.rows and all(row[column].strip() for column in columns)
-    ]
-    if not ids:
-        raise AuditError(f"no item has an embedding in {images.where} and a cell in {', '.join(columns)}")
+    ids = _known(items, images, columns)
     X, film = unit(images.take(ids, "items")), np.array([items[name][films] for name in ids])
     names = np.unique(film)
     if len(names) < 4:
@@ -129,24 +122,39 @@ def audit_erase(
     fitted_on = np.random.default_rng(seed).permutation(names)[: max(1, int(len(names) * FITTED))]
     inside = np.isin(film, fitted_on)
     after = _erased(X, [items[name][attribute] for name in np.array(ids)[inside]], inside)
+    spaces, sides = {"before": X, "after": after}, {"fitted": inside, "others": ~inside}
+
+    def measured(measure: str, of: str, value: Measure) -> dict[str, Any]:
+        values = {
+            f"{when}_{where}": value(own, rows)
+            for when, own in spaces.items()
+            for where, rows in sides.items()
+        }
+        return {
+            "measure": measure,
+            "of": of,
+            **{name: None if np.isnan(v) else v for name, v in values.items()},
+        }
+
     rows = []
-    both = {"before": X, "after": after}.items()
     for column, what in ((attribute, "attribute"), *([(task, "task")] if task else [])):
         y = _two(column, [items[name][column] for name in ids])
-        probes = {when: _accuracies(own, y, film, inside) for when, own in both}
         rows += [
-            {"measure": f"probe of {column}{by}", "of": what}
-            | _both({when: found[by] for when, found in probes.items()})
-            for by in ("", BY_OTHERS)
+            measured(f"probe of {column}", what, partial(_accuracy, y, inside)),
+            measured(
+                f"probe of {column} by other films", what, partial(_accuracy_by_others, y, film, inside)
+            ),
         ]
     if texts is not None:
         check_same_space(images, texts)
-        told = texts, texts.text_ids(text_ids)
-        rows += [
-            {"measure": f"d of {test.name}", "of": "test"}
-            | _both({when: _effect(test, own, (ids, items, inside), told) for when, own in both})
-            for test in tests
-        ]
+        told = texts.text_ids(text_ids)
+        for test in tests:
+            targets = [np.isin(ids, select(each, items, test.name)) for each in (test.x, test.y)]
+            a, b = (
+                texts.take([told[text] for text in texts_of(each, "code")], f"test {test.name}")
+                for each in (test.a, test.b)
+            )
+            rows.append(measured(f"d of {test.name}", "test", partial(_effect, targets, a, b)))
     left_out = len(items) - len(ids)
     remarks = (
         [f"{left_out} items without an embedding or {' or '.join(columns)} left out"] if left_out else []
@@ -180,6 +188,21 @@ def prepare(
     return how | {"texts": texts, "text_ids": text_items, "tests": tests if texts is not None else ()}
 
 
+def _known(items: Mapping[str, Row], images: Embeddings, columns: Sequence[str]) -> list[str]:
+    """Return the items that have an embedding and a cell in each of some columns."""
+    for column in columns:
+        if any(column not in row for row in items.values()):
+            raise AuditError(f"the table of items has no column {column}")
+    ids = [
+        name
+        for name, row in items.items()
+        if name in images.rows and all(row[column].strip() for column in columns)
+    ]
+    if not ids:
+        raise AuditError(f"no item has an embedding in {images.where} and a cell in {', '.join(columns)}")
+    return ids
+
+
 def _two(column: str, values: Sequence[str]) -> NDArray[np.int64]:
     """Return which of its two values a column has [N]."""
     names, codes = np.unique(values, return_inverse=True)
@@ -188,7 +211,7 @@ def _two(column: str, values: Sequence[str]) -> NDArray[np.int64]:
     return codes.astype(np.int64)
 
 
-def _probe(X: Floats, y: NDArray[np.int64], inside: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _probe(X: Floats, y: NDArray[np.int64], inside: Mask) -> NDArray[np.int64]:
     """Call all items by a linear probe that is fitted on some of them; their first class if there is one."""
     if len(np.unique(y[inside])) < 2:
         return np.full_like(y, y[inside][0])
@@ -197,59 +220,28 @@ def _probe(X: Floats, y: NDArray[np.int64], inside: NDArray[np.bool_]) -> NDArra
     return called
 
 
-def _accuracies(
-    X: Floats, y: NDArray[np.int64], film: NDArray[np.str_], inside: NDArray[np.bool_]
-) -> dict[str, tuple[float, float]]:
-    """Balanced accuracy, on the films an eraser was fitted on and on the others, of a probe of the former.
+def _accuracy(y: NDArray[np.int64], inside: Mask, X: Floats, rows: Mask) -> float:
+    """Balanced accuracy on some items of a probe of the films that an eraser was fitted on."""
+    return _balanced(y[rows], _probe(X, y, inside)[rows])
 
-    And, under `BY_OTHERS`, on each of the others of a probe of the rest of these.
-    """
-    called = _probe(X, y, inside)
-    of_others = called.copy()
+
+def _accuracy_by_others(
+    y: NDArray[np.int64], film: NDArray[np.str_], inside: Mask, X: Floats, rows: Mask
+) -> float:
+    """Balanced accuracy on each of the other films of a probe of the rest of these."""
+    called = np.zeros_like(y)
     for name in np.unique(film[~inside]):
-        of_others[film == name] = _probe(X, y, ~inside & (film != name))[film == name]
-    scored = [
-        _balanced(y[rows], own[rows])
-        for own, rows in ((called, inside), (called, ~inside), (of_others, ~inside))
-    ]
-    return {"": (scored[0], scored[1]), BY_OTHERS: (np.nan, scored[2])}
+        called[film == name] = _probe(X, y, ~inside & (film != name))[film == name]
+    return np.nan if (rows & inside).any() else _balanced(y[rows], called[rows])
 
 
 def _balanced(y: NDArray[np.int64], called: NDArray[np.int64]) -> float:
-    return (
-        float(np.mean([(called[y == k] == k).mean() for k in (0, 1)])) if len(np.unique(y)) == 2 else np.nan
-    )
+    if len(np.unique(y)) < 2:
+        return np.nan
+    return float(np.mean([(called[y == k] == k).mean() for k in (0, 1)]))
 
 
-def _effect(
-    test: EatTest,
-    X: Floats,
-    chosen: tuple[Sequence[str], Mapping[str, Row], NDArray[np.bool_]],
-    told: tuple[Embeddings, Mapping[str, str]],
-) -> tuple[float, float]:
-    """Effect size d of a test on the items that an eraser was fitted on, and on the others."""
-    (ids, items, inside), (texts, text_ids) = chosen, told
-    place = {name: row for row, name in enumerate(ids)}
-    sides = [
-        [place[name] for name in select(targets, items, test.name) if name in place]
-        for targets in (test.x, test.y)
-    ]
-    a, b = (
-        texts.take([text_ids[text] for text in texts_of(each, "code")], f"test {test.name}")
-        for each in (test.a, test.b)
-    )
-    found = []
-    for part in (inside, ~inside):
-        x, y = ([row for row in side if part[row]] for side in sides)
-        found.append(effect(associations(X[x], X[y], a, b)).d if x and y and len(x) + len(y) > 2 else np.nan)
-    return found[0], found[1]
-
-
-def _both(found: Mapping[str, tuple[float, float]]) -> dict[str, float | None]:
-    """Name the values of before and after, on films fitted and on others; None where there is none."""
-    named = {
-        f"{when}_{where}": value
-        for when, values in found.items()
-        for where, value in zip(("fitted", "others"), values, strict=True)
-    }
-    return {name: None if np.isnan(value) else value for name, value in named.items()}
+def _effect(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:
+    """Effect size d of a test on some items."""
+    x, y = (X[target & rows] for target in targets)
+    return effect(associations(x, y, a, b)).d if len(x) and len(y) and len(x) + len(y) > 2 else np.nan
