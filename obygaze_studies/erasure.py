@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from obygaze_models.models import RidgeLogistic
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
 from obygaze_studies.audit_common.findings import Finding, audited, write_rows
-from obygaze_studies.audit_common.inputs import Row
+from obygaze_studies.audit_common.inputs import Row, known_items
 from obygaze_studies.eat import associations, effect
 from obygaze_studies.eat_stimuli import EatTest, select, texts_of
 from obygaze_studies.errors import AuditError
@@ -114,7 +114,7 @@ def audit_erase(
         Of the films' draw.
     """
     columns = [attribute, films, *([task] if task else [])]
-    ids = _known(items, images, columns)
+    ids, remarks = known_items(items, columns, images.rows)
     X, film = unit(images.take(ids, "items")), np.array([items[name][films] for name in ids])
     names = np.unique(film)
     if len(names) < 4:
@@ -155,10 +155,6 @@ def audit_erase(
                 for each in (test.a, test.b)
             )
             rows.append(measured(f"d of {test.name}", "test", partial(_effect, targets, a, b)))
-    left_out = len(items) - len(ids)
-    remarks = (
-        [f"{left_out} items without an embedding or {' or '.join(columns)} left out"] if left_out else []
-    )
     if erased is not None:
         header = ("clip_id", *(f"f{k}" for k in range(X.shape[1])))
         lines = (
@@ -175,7 +171,7 @@ def audit_erase(
         "attribute": attribute,
         "films": films,
         "fitted_on": fitted_on.tolist(),
-        "left_out": left_out,
+        "left_out": len(items) - len(ids),
         "store": images.fingerprint,
     }
     return Finding(rows=rows, said=said, record=record, remarks=remarks)
@@ -186,21 +182,6 @@ def prepare(
 ) -> dict[str, Any]:
     """Read no tests where there are no texts: what `audit_erase` takes."""
     return how | {"texts": texts, "text_ids": text_items, "tests": tests if texts is not None else ()}
-
-
-def _known(items: Mapping[str, Row], images: Embeddings, columns: Sequence[str]) -> list[str]:
-    """Return the items that have an embedding and a cell in each of some columns."""
-    for column in columns:
-        if any(column not in row for row in items.values()):
-            raise AuditError(f"the table of items has no column {column}")
-    ids = [
-        name
-        for name, row in items.items()
-        if name in images.rows and all(row[column].strip() for column in columns)
-    ]
-    if not ids:
-        raise AuditError(f"no item has an embedding in {images.where} and a cell in {', '.join(columns)}")
-    return ids
 
 
 def _two(column: str, values: Sequence[str]) -> NDArray[np.int64]:

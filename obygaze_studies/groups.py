@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
 from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
-from obygaze_studies.audit_common.inputs import Row, read_number
+from obygaze_studies.audit_common.inputs import Row, known_items, read_number
 from obygaze_studies.errors import AuditError
 
 Floats = NDArray[np.float64]
@@ -136,20 +136,13 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     outcome, by
         A column of numbers, 0 and 1 for a share; and columns of attributes, any number of them.
     """
-    for column in (outcome, *by):
-        if any(column not in row for row in items.values()):
-            raise AuditError(f"the table of items has no column {column}")
-    known = {
-        name: row for name, row in items.items() if all(row[column].strip() for column in (outcome, *by))
-    }
-    if not known:
-        raise AuditError(f"no item has a cell in each of {', '.join((outcome, *by))}")
-    values = [read_number(row[outcome], f"{outcome} of {name}") for name, row in known.items()]
+    ids, remarks = known_items(items, (outcome, *by))
+    values = [read_number(items[name][outcome], f"{outcome} of {name}") for name in ids]
     if not np.isfinite(values).all():
         raise AuditError(
-            f"column {outcome}: a value of {[*known][int(np.argmin(np.isfinite(values)))]} is not finite"
+            f"column {outcome}: a value of {ids[int(np.argmin(np.isfinite(values)))]} is not finite"
         )
-    rows = estimate_cells(np.array(values), [[row[column] for row in known.values()] for column in by])
+    rows = estimate_cells(np.array(values), [[items[name][column] for name in ids] for column in by])
     shown = [
         {**row, "cell": " ".join(row["cell"]), **dict(zip(by, row["cell"], strict=True))} for row in rows
     ]
@@ -158,10 +151,8 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     series = {"estimate": [row["estimate"] for row in shown], "mean": [row["mean"] for row in shown]}
     return Finding(
         rows=shown,
-        said={"least": least["cell"], "most": most["cell"], "n_cells": len(shown), "n_items": len(known)},
-        record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(known)},
-        remarks=[f"{len(items) - len(known)} items without {outcome} or an attribute left out"]
-        if len(known) < len(items)
-        else [],
+        said={"least": least["cell"], "most": most["cell"], "n_cells": len(shown), "n_items": len(ids)},
+        record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(ids)},
+        remarks=remarks,
         draw=drawn_by("draw_bars", labels=labels, series=series, axis=outcome),
     )

@@ -1,6 +1,5 @@
 """Plan a round of annotation: who annotates which films, in which order."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -95,11 +94,9 @@ def _spread(films: Sequence[str], length: dict[str, float], each: int, n: int) -
 
 def _among(films: Sequence[str], common: Sequence[str]) -> list[str]:
     """Put the common films evenly among an annotator's own, the first of them first."""
-    places = np.linspace(0, len(films), len(common), endpoint=False).astype(int).tolist()
-    at = Counter(places)
-    waiting = iter(common)
-    order = []
-    for place, film in enumerate([*films, ""]):
-        order += [next(waiting) for _ in range(at[place])]
-        order += [film] * bool(film)
+    places = [(k * max(len(films), 1) // len(common), film) for k, film in enumerate(common)]
+    order: list[str] = []
+    for place in range(len(films) + 1):
+        order += [film for at, film in places if at == place]
+        order += films[place : place + 1]
     return order

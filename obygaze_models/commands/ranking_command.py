@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
+import numpy as np
 
 from obygaze_features import manifest as manifests
 from obygaze_features.options import FILE, PATH, Output, output
@@ -45,15 +46,13 @@ def rank(manifest: Path, comparisons: Path, scale: str, masters: tuple[str, ...]
         )
     found = rank_items(_comparisons(comparisons, {clip.clip_id for clip in read}), masters=masters)
     unit = max(abs(found.strength).max(), 1e-9)
+    columns = (scale, f"{scale}_low", f"{scale}_high")
+    rows = (np.stack([found.strength, found.low, found.high], axis=1) / unit).tolist()
     places = {
-        item: {
-            scale: f"{at / unit:.4f}",
-            f"{scale}_low": f"{low / unit:.4f}",
-            f"{scale}_high": f"{high / unit:.4f}",
-        }
-        for item, at, low, high in zip(found.items, found.strength, found.low, found.high, strict=True)
+        item: {name: f"{value:.4f}" for name, value in zip(columns, row, strict=True)}
+        for item, row in zip(found.items, rows, strict=True)
     }
-    none = dict.fromkeys((scale, f"{scale}_low", f"{scale}_high"), "")
+    none = dict.fromkeys(columns, "")
     clips = (replace(clip, extras={**clip.extras, **places.get(clip.clip_id, none)}) for clip in read)
     manifests.write_manifest(read.with_clips(clips), output.path)
     document = {

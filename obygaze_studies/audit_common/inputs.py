@@ -1,7 +1,7 @@
 """Read the tables and lists that audits take, strictly: a mistake names the file and the line or the id."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -90,6 +90,31 @@ def read_number(text: str, what: str) -> float:
         return float(text) if text.strip() else math.nan
     except ValueError as error:
         raise AuditError(f"{what} should be a number, found {text!r}") from error
+
+
+def known_items(
+    items: Mapping[str, Row], columns: Sequence[str], known: Collection[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the items that have a cell in each of some columns, of those known; and what is said of others.
+
+    Raises
+    ------
+    AuditError
+        A column is not there, or no item is left.
+    """
+    for column in columns:
+        if any(column not in row for row in items.values()):
+            raise AuditError(f"the table of items has no column {column}")
+    ids = [
+        name
+        for name, row in items.items()
+        if (known is None or name in known) and all(row[column].strip() for column in columns)
+    ]
+    lacking = f"{'' if known is None else 'an embedding or '}{' or '.join(columns)}"
+    if not ids:
+        raise AuditError(f"all {len(items):,} items are without {lacking}")
+    n = len(items) - len(ids)
+    return ids, [f"{n:,} items without {lacking} left out"] if n else []
 
 
 def read_declared(path: Path, option: Option) -> tuple[Row, ...]:
