@@ -63,14 +63,11 @@ def drifts(
     freedom = max(independent * sum(line.films - 2 for line in fitted), 1.0)
     expected = independent * sum((line.films - 2) * line.expected for line in fitted)
     times = independent * sum(line.around for line in fitted) / max(expected, TINY)
-    if chdtrc(freedom, times * freedom) >= UNLIKE:
-        halves = [ndtri((1 + LEVEL) / 2) * line.error for line in lines]
-    else:
-        halves = [
-            stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(times * line.expected) * line.unit for line in lines
-        ]
+    unlike = chdtrc(freedom, times * freedom) < UNLIKE
+    errors = stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(times) if unlike else ndtri((1 + LEVEL) / 2)
+    halves = [float(errors * line.error) for line in lines]
     return [
-        Drift(line.films, line.value, float(line.value - half), float(line.value + half))
+        Drift(line.films, line.value, line.value - half, line.value + half)
         for line, half in zip(lines, halves, strict=True)
     ]
 
@@ -79,14 +76,13 @@ def drifts(
 class _Line:
     """A line through means of films.
 
-    Its change and that change's error, were films alike; of one of its means' error, the change's `unit`;
-    squares `expected` of a mean around the line, were films alike, and those of all `around` it.
+    Its change and that change's error, were films alike; squares `expected` of a mean around the line, were
+    films alike, and those of all `around` it.
     """
 
     films: int
     value: float = np.nan
     error: float = np.nan
-    unit: float = np.nan
     expected: float = np.nan
     around: float = np.nan
 
@@ -107,7 +103,6 @@ def _line(films: Sequence[Floats], order: Sequence[float]) -> _Line:
         n,
         slope * span,
         float(np.sqrt(pooled * (x**2 @ (1 / sizes))) / (x @ x)) * span,
-        span / float(np.sqrt(x @ x)),
         pooled * float((1 / sizes).mean()),
         float(np.sum((means - means.mean() - slope * x) ** 2)),
     )
