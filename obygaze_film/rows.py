@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import expit
 
 from obygaze_features.manifest import (
     FIELDS,
@@ -218,10 +217,11 @@ def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -
         "flags": [";".join(name for name in flags if flags[name][row]) for row in range(n)],
     }
     by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts)
+    values = np.array([averaged(f"{concept}_value") for concept in model.likely_concepts]).T
+    shares = model.probabilities_of(values)
     for index, concept in enumerate(model.likely_concepts):
-        slope, intercept = model.concept_sigmoids[index]
-        columns[f"{concept}_value"] = value = averaged(f"{concept}_value")
-        columns[f"{concept}_p"] = told(expit(slope * value + intercept))
+        columns[f"{concept}_value"] = values[:, index]
+        columns[f"{concept}_p"] = told(shares[:, index])
         if by_concepts:
             columns[f"{concept}_contribution"] = told(averaged(f"{concept}_contribution"))
     if by_concepts:

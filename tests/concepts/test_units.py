@@ -13,6 +13,8 @@ from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.commands.unit_commands import units
 from obygaze_models.concepts.dictionary import Dictionary, learn_dictionary
+from obygaze_models.concepts.texts import TextVectors
+from obygaze_models.concepts.texts import _in_time as in_time
 from obygaze_models.concepts.units import UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
@@ -89,7 +91,7 @@ def test_absent_frames_count_for_nothing(clips):
     assert np.isnan(bank.frame_scores(cut)[:, 20:]).all()
 
 
-@pytest.mark.parametrize("name", ["units", "pcbm_time"])
+@pytest.mark.parametrize("name", ["units", "pcbm_time", "pcbm_time_definition", "concepts_in_time"])
 def test_nothing_of_a_film_tested_enters_its_model(tmp_path, name):
     """Frames of half of a film's clips are replaced: scores of its other half are the same."""
     rng = np.random.default_rng(3)
@@ -97,15 +99,24 @@ def test_nothing_of_a_film_tested_enters_its_model(tmp_path, name):
     movies = np.repeat([f"film{k}" for k in range(4)], 20)
     movie_of = dict(zip([f"{movie}-{row:02}" for row, movie in enumerate(movies)], movies, strict=True))
     clips = tuple(
-        Clip(clip_id, movie, level=("HN", "S")[rng.integers(2)], concepts=("Body",) * rng.integers(2))
+        Clip(clip_id, movie, level=("HN", "S")[rng.integers(2)], concepts=tuple(marked[: rng.integers(3)]))
         for clip_id, movie in movie_of.items()
+        for marked in [rng.permutation(["Body", "Speech"]).tolist()]
     )
     manifest = Manifest(clips, tmp_path, builtin_codebook("obygaze12"))
 
     def scores(frames, folder):
         arrays = {"pooled": frames.mean(axis=1), "frames": frames}
-        store = open_store(seal_arrays(tmp_path / folder, movie_of, {"toy": arrays}, n_frames=8))
-        table = evaluate(om.load_dataset(store, manifest), [replace(BUILTIN_MODELS[name], beside=())], "hn_s")
+        groups = {"toy": arrays, "ears": {each: -array for each, array in arrays.items()}}
+        store = open_store(seal_arrays(tmp_path / folder, movie_of, groups, n_frames=8))
+        data = om.load_dataset([store, store], manifest, backbone=["toy", "ears"]).named(["visual", "heard"])
+        specs = om.fused_by_concepts(data, in_time=True)[:1]
+        if name != specs[0].name:
+            data = om.load_dataset(store, manifest, backbone="toy")
+            specs = [in_time("definition", TextVectors(("Body", "Look"), np.eye(2, 6)))]
+        if name in BUILTIN_MODELS:
+            specs = [replace(BUILTIN_MODELS[name], beside=())]
+        table = evaluate(data, specs, "hn_s")
         own = table.predictions.table.query("model == @name").set_index("clip_id")
         return own.loc[list(movie_of), ["score", "threshold"]].to_numpy()
 

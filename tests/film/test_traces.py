@@ -34,7 +34,7 @@ def traced():
 def traces_of(monkeypatch, table, *clips):
     """Traces of a film of these clips, in a store that also has another film's."""
     group = SimpleNamespace(clip_ids=(*clips, "other-0001"), usable=np.ones(len(clips) + 1, bool))
-    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=())
+    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=(), likely_concepts=())
     monkeypatch.setattr(score, "reads_frames", lambda _model, _store: True)
     monkeypatch.setattr(
         score, "frames_of", lambda _model, _store, rows: table if len(rows) == len(clips) else None
