@@ -5,7 +5,6 @@ Corpora of 12 films x 80 clips, 32 features, 4 concepts in a third of the clips,
 label follows the concepts, the factor, or both. Models are trained on 9 films and tested on 3.
 """
 
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,14 +81,20 @@ def of_correction(rng: np.random.Generator, name: str, by_concepts: float, by_fa
     order = np.argsort(-np.abs(model.head_.coef_[0]))
     told = {}
     for budget in range(N_CONCEPTS + 1):
-        scores = np.empty(len(X))
-        for pattern in product((0, 1), repeat=budget):
-            rows = (present[:, order[:budget]] == pattern).all(axis=1)
-            if rows.any():
-                pairs = zip(order, pattern, strict=False)
-                scores[rows] = model.intervene(X[rows], {f"c{k}": ENDS[there] for k, there in pairs})
+        scores = corrected(model, X, present, order[:budget])
         told[f"{budget} corrected"] = by_film(drawn.y[tested], scores, drawn.movies[tested])
     return told
+
+
+def corrected(model: Any, X: NDArray[Any], present: Floats, which: NDArray[np.intp]) -> Floats:
+    """Score clips with some concepts, by place, set to what is annotated [N, K]."""
+    patterns, pattern_of = np.unique(present[:, which], axis=0, return_inverse=True)
+    scores = np.empty(len(X))
+    for number, pattern in enumerate(patterns.astype(int).tolist()):
+        rows = pattern_of.ravel() == number
+        pairs = zip(which.tolist(), pattern, strict=True)
+        scores[rows] = model.intervene(X[rows], {model.concepts_[k]: ENDS[there] for k, there in pairs})
+    return scores
 
 
 WORLDS = {"concepts": (2.0, 0.0), "both": (1.4, 1.0), "the factor": (0.0, 1.4)}

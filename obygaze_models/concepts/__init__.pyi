@@ -1,7 +1,6 @@
 from .bank import ConceptBank as ConceptBank
+from .bank import ControlBank as ControlBank
 from .bank import LinearCAV as LinearCAV
-from .bank import RandomDirections as RandomDirections
-from .bank import ShuffledConcepts as ShuffledConcepts
 from .bank import crossfit as crossfit
 from .bottleneck import ConceptBottleneck as ConceptBottleneck
 from .by_modality import fused_by_concepts as fused_by_concepts

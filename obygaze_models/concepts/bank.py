@@ -276,60 +276,34 @@ def crossfit(
     return distances
 
 
-class Control(ConceptBank):
-    """Base class of the controls: banks without knowledge of concepts, which concept banks must beat.
+@dataclass(eq=False, repr=False)
+class ControlBank(ConceptBank):
+    """A control, which concept banks must beat: directions that know no concept.
+
+    CAVs of presences exchanged between the clips of a movie: whole rows, so that concepts stay correlated
+    with each other and not with the clips. Or random directions, as many as there are concepts.
 
     Parameters
     ----------
+    directions : {"shuffled", "random"}
     random_state : int
         Seed of what is drawn.
     """
 
-    def __init__(
-        self,
-        *,
-        values: Values = "standardised",
-        concepts: Sequence[str] | None = None,
-        clip: float | None = None,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__("ridge", C=None, values=values, concepts=concepts, clip=clip)
-        self.random_state = random_state
-
-
-class RandomDirections(Control):
-    """A control: random directions in place of CAVs, as many as there are concepts.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed of the directions.
-    """
+    kind: Kind = "ridge"
+    _: KW_ONLY
+    C: float | None = None
+    directions: Literal["shuffled", "random"] = "shuffled"
+    random_state: int = 0
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        del groups
-        k = present.shape[1]
-        rng = np.random.default_rng(self.random_state)
+        if self.directions == "shuffled":
+            return super()._tuned(X, present[exchanged(np.asarray(groups), self.random_state)], groups)
+        rng, k = np.random.default_rng(self.random_state), present.shape[1]
         planes = Hyperplanes(rng.normal(size=(k, X.shape[1])), np.zeros(k))
         self._fit_scaler(X)
         self.cross_distances_ = planes.distances(self._scaled(X))
         return planes
-
-
-class ShuffledConcepts(Control):
-    """A control: CAVs of presences exchanged between the clips of a movie.
-
-    Whole rows of presences are exchanged, so that concepts stay correlated with each other but not with the
-    clips.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed of the exchange.
-    """
-
-    def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        return super()._tuned(X, present[exchanged(np.asarray(groups), self.random_state)], groups)
 
 
 def exchanged(movies: NDArray[Any], seed: int) -> NDArray[np.intp]:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from obygaze_features.manifest.spans.names import suggestion
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import ConceptBank, RandomDirections, ShuffledConcepts, crossfit
+from obygaze_models.concepts.bank import ConceptBank, ControlBank, crossfit
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.concepts.heads import (
     ConceptHead,
@@ -348,14 +348,14 @@ SPECS = (
         "pcbm_lr_random",
         "PCBM-LR, random directions",
         "logistic",
-        lambda seed: RandomDirections(clip=CLIP, random_state=seed),
+        lambda seed: ControlBank(clip=CLIP, directions="random", random_state=seed),
         control=True,
     ),
     _spec(
         "pcbm_lr_shuffled",
         "PCBM-LR, shuffled concepts",
         "logistic",
-        lambda seed: ShuffledConcepts(clip=CLIP, random_state=seed),
+        lambda seed: ControlBank(clip=CLIP, random_state=seed),
         control=True,
     ),
     ModelSpec("concept_labels", "Concept labels", lambda _: linear_probe(), PENALTIES, **_LABELS),

@@ -1,6 +1,6 @@
 """Define classifier heads on concept values, a linear model or a tree, and decompose their scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -317,17 +317,26 @@ def additive_parts(
         return float(head.intercept_[0] + weights @ centre), weights * (values - centre)
     tree, logits = head.tree_, node_logits(head)
     parts = np.zeros(values.shape)
+    for rows, nodes, below in walk(tree, values):
+        parts[rows, tree.feature[nodes]] += logits[below] - logits[nodes]
+    return float(logits[0]), parts
+
+
+Nodes = NDArray[np.intp]
+
+
+def walk(tree: Any, values: NDArray[Any]) -> Iterator[tuple[Nodes, Nodes, Nodes]]:
+    """Walk all rows of concept values [N, K] down a tree together, level by level.
+
+    Yields the rows that are not yet in a leaf, their nodes, and the nodes below into which they go.
+    """
     # The tree compares in float32, and so does this walk.
     narrow, nodes = values.astype(np.float32), np.zeros(len(values), dtype=np.intp)
-    rows = np.arange(len(values))
-    while (inner := tree.children_left[nodes] != tree.children_right[nodes]).any():
-        here, at = rows[inner], nodes[inner]
-        concept = tree.feature[at]
-        above = narrow[here, concept] > tree.threshold[at]
-        below = np.where(above, tree.children_right[at], tree.children_left[at])
-        parts[here, concept] += logits[below] - logits[at]
-        nodes[here] = below
-    return float(logits[0]), parts
+    while len(rows := np.flatnonzero(tree.children_left[nodes] != tree.children_right[nodes])):
+        at = nodes[rows]
+        above = narrow[rows, tree.feature[at]] > tree.threshold[at]
+        nodes[rows] = below = np.where(above, tree.children_right[at], tree.children_left[at])
+        yield rows, at, below
 
 
 def by_concept(parts: NDArray[np.float64], k: int) -> NDArray[np.float64]:
@@ -339,20 +348,17 @@ def by_concept(parts: NDArray[np.float64], k: int) -> NDArray[np.float64]:
 def _path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:
     """List the nodes from the root to the leaf, each with its test and the outcome."""
     tree, counts = head.tree_, node_counts(head)
-    path, node = [], 0
-    narrow = values.astype(np.float32)
-    while tree.children_left[node] != tree.children_right[node]:
-        concept, threshold = int(tree.feature[node]), float(tree.threshold[node])
-        above = bool(narrow[concept] > threshold)
+    path = []
+    for _, (node,), (below,) in walk(tree, values[None]):
+        concept = int(tree.feature[node])
         path.append(
             Step(
                 concept=concepts[concept],
                 value=float(values[concept]),
-                threshold=threshold,
-                above=above,
+                threshold=float(tree.threshold[node]),
+                above=bool(below == tree.children_right[node]),
                 n_train=int(tree.n_node_samples[node]),
                 share_positive=float(counts[node, 1] / counts[node].sum()),
             )
         )
-        node = int((tree.children_right if above else tree.children_left)[node])
     return tuple(path)

@@ -12,7 +12,7 @@ from obygaze_models.concepts.bank import ConceptBank, LinearCAV
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.dictionary import Dictionary
-from obygaze_models.concepts.heads import node_counts
+from obygaze_models.concepts.heads import node_counts, walk
 from obygaze_models.concepts.in_time import ConceptsInTime, ConceptsUnlabelled, TimeBank
 from obygaze_models.concepts.units import UnitBank
 from obygaze_models.errors import ModelError
@@ -239,12 +239,9 @@ class StoredTree:
 
     def apply(self, P: NDArray[Any]) -> NDArray[np.intp]:
         """Find the leaf of each row of concept values P [N, K]."""
-        tree, nodes = self.tree_, np.zeros(len(P), dtype=np.intp)
-        narrow, rows = P.astype(np.float32), np.arange(len(P))  # the tree compares in float32
-        while (inner := tree.children_left[nodes] >= 0).any():
-            at = nodes[inner]
-            above = narrow[rows[inner], tree.feature[at]] > tree.threshold[at]
-            nodes[inner] = np.where(above, tree.children_right[at], tree.children_left[at])
+        nodes = np.zeros(len(P), dtype=np.intp)
+        for rows, _, below in walk(self.tree_, P):
+            nodes[rows] = below
         return nodes
 
 
