@@ -28,6 +28,8 @@ class Block:
         Heading of that column.
     reference : float or None
         Value of chance, or of no difference.
+    beside : set of str
+        First cells of rows that are yardsticks, which a page draws with less ink.
     """
 
     title: str
@@ -37,6 +39,7 @@ class Block:
     dots: tuple[tuple[str, float, float, float], ...] = ()
     measured: str = ""
     reference: float | None = None
+    beside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,10 @@ def _table(block: Block, anchor: str, known: dict[object, str]) -> Mapping[str, 
         "title": block.title,
         "notes": block.notes,
         "columns": list(zip(block.headers, sides, strict=True)),
-        "rows": [(row[0], *zip(row[1:], sides[1:], strict=True)) for row in block.rows],
+        "rows": [
+            (row[0], " class=run-beside" * (row[0] in block.beside), *zip(row[1:], sides[1:], strict=True))
+            for row in block.rows
+        ],
     }
 
 
@@ -217,8 +220,12 @@ def _chart(block: Block) -> Mapping[str, Any] | None:
         return f"{4 + 92 * (value / step - first) / (last - first):.2f}%"
 
     return {
-        "rows": [(name, *map(at, numbers)) for name, numbers in rows],
-        "reference": [at(value) for value in reference],
+        "rows": [
+            (name, " class=run-beside" * (name in block.beside), *map(at, numbers)) for name, numbers in rows
+        ],
+        "reference": [
+            (at(value), f"chance {value:.2f}" if value else "no difference") for value in reference
+        ],
         "ticks": [(at(tick * step), f"{tick * step:.{n_digits}f}") for tick in range(first, last + 1)],
     }
 

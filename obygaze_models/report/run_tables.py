@@ -44,6 +44,9 @@ OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
 FEW = 30
 """Number of movies below which a comparison gets a warning."""
 
+MEANING = "of two clips of one movie, one positive and one negative, "
+"""Of what an AUC means, which a whole report says and a short one does not."""
+
 Row = Mapping[Any, Any]
 
 
@@ -73,7 +76,9 @@ def run_report(run: Run) -> Report:
         name="evaluate",
         title=f"{record['train']['title']}, tested on {tests}",
         notes=tuple(_notes(run)),
-        blocks=tuple(blocks),
+        blocks=tuple(
+            replace(each, beside=frozenset(row[0] for row in each.rows if _beside(row[0]))) for each in blocks
+        ),
         data=run.metrics,
         record=record,
         titles=run.titles,
@@ -106,7 +111,9 @@ def short_report(run: Run) -> Report:
         rows.append(("(chance)", *_numbers(any_model, [first, *others], "movie_chance")))
         title = f"{before}by movie, mean of {int(any_model[first]['n_movies'])}"
         blocks.append(Block(title, headers, tuple(rows)))
-    return replace(run_report(run), notes=tuple(_warnings(run)), blocks=tuple(blocks))
+    made = run_report(run)
+    answers = tuple(line for line in made.answers if MEANING not in line)
+    return replace(made, notes=tuple(_warnings(run)), blocks=tuple(blocks), answers=answers)
 
 
 def _tasks(run: Run) -> Iterator[tuple[str, dict[str, dict[Any, Any]]]]:
@@ -149,6 +156,11 @@ def _rankings(models: Mapping[str, Mapping[Any, Any]], metric: Metric) -> Mappin
 
 def _is_control(name: str) -> bool:
     return name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
+
+
+def _beside(name: str) -> bool:
+    """Whether a row is a yardstick and no model of features: a baseline, a control or chance."""
+    return name in {*HOMES[BASELINES], LENGTH, STAGING, "(chance)"} or _is_control(name)
 
 
 def _answers(run: Run) -> list[str]:
@@ -197,6 +209,11 @@ def _answers(run: Run) -> list[str]:
             f"{lead} in {metric.title} by movie, on "
             f"{n_better} of {above.n_movies} movies (95 %{together}, retrained)"
         )
+        if metric.name == "auc":
+            answers.append(
+                f"{before}{MEANING}{best} gives the positive one the higher score in "
+                f"{100 * values[best].mean():.0f} of 100 draws; chance: 50"
+            )
     of_concepts = (_completeness(*each) for each in by_task if metric.name == "auc")
     return [*answers, *filter(None, of_concepts), *_refits(run)]
 

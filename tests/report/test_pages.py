@@ -80,6 +80,13 @@ def test_a_chart_shows_the_numbers_of_the_table_on_one_axis():
     assert float(reference) == pytest.approx(at(0.5), abs=0.02)
 
 
+def test_chance_is_named_and_yardsticks_have_less_ink():
+    page = to_html(replace(report(), blocks=(replace(charted(), beside=frozenset({"b"})),)))
+    assert ">chance 0.50</text>" in page
+    assert re.findall(r"<div class=run-beside><span>(.*?)</span>", page) == ["b"]
+    assert re.findall(r'<tr class=run-beside><th scope="row">(.*?)</th>', page) == ["b"]
+
+
 def test_the_answer_comes_first_and_a_table_once():
     made = replace(report(), answers=("A is better",), blocks=(charted(), charted()))
     page = to_html([made, made])

@@ -32,10 +32,12 @@ def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(d
         assert above.mean < 0
         assert f"behind the nearest, {other}, by {-above.mean:.3f} [{-above.high:.3f}, " in sentence
     assert f"on {(by_film['difference'] > 0).sum()} of 6 movies" in sentence
-    assert run_report(run).answers[0] == sentence
+    answer, meaning = run_report(run).answers
+    assert answer == sentence
     (block,) = report.blocks
     assert [row[0] for row in block.rows] == ["linear", "(chance)"]
     auc = run.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
+    assert f" {100 * auc.movie_mean:.0f} of 100 " in meaning
     assert block.rows[0][1] == f"{auc.movie_mean:.3f} [{auc.movie_low:.3f}, {auc.movie_high:.3f}]"
     assert len(plain(report).splitlines()) <= 11
 
