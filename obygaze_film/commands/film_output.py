@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +12,6 @@ from obygaze_features.io import refuse_existing
 from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
 from obygaze_features.plugins import points
 from obygaze_features.text import file_name
-
-if TYPE_CHECKING:
-    pass
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "textgrid", "rttm", "jsonld", "iiif", "csv")
 """Names of those of `exchange.registry`, which is slow to import."""

@@ -1,5 +1,6 @@
 """Write the page of compared films: groups with their intervals, and thin timelines by year."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ def comparison_page(
         groups=groups,
         ends=(words.share(0), words.share(scale)),
         figure=years_figure(compared, words),
+        file=b64encode(years_figure(compared, words, alone=True).encode()).decode(),
         changes=[_change(row, words) for row in compared.changes.to_dict("records")],
         films=[
             {**_film(film, compared.model, words), "address": addresses.get(film.timeline.movie)}

@@ -228,6 +228,7 @@ def desk_page(
         n_windows=n_windows,
         least=min(10, n_windows),
         n=min(film.decisions.fixed_by(who), n_windows),
+        done=len(film.decisions.blind().get(who, ())),
         folder=quote(str(film.decisions.folder)),
         clock=clock,
         charts=charts,

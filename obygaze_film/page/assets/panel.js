@@ -31,7 +31,7 @@ export class Panel {
 
  draw() {
   const {store, words} = this, it = store.selected, form = store.form, own = store.decision;
-  const what = !it ? words.nothing : it.place ? words.window : it.type === "passage" && !own?.origin ? filled(words.passage, {n: it.number}) : own && own.who !== store.name ? filled(words.theirs, own) : own?.verdict === "note" ? words.a_note : own ? words.yours : words.marked;
+  const what = !it ? words[store.mode === "blind" ? "nothing_blind" : "nothing"] : it.place ? words.window : it.type === "passage" && !own?.origin ? filled(words.passage, {n: it.number}) : own && own.who !== store.name ? filled(words.theirs, own) : own?.verdict === "note" ? words.a_note : own ? words.yours : words.marked;
   this.one("#d-title").textContent = it ? `${what}: ${clock(it.start)}–${clock(it.end)}` : what;
   this.one("#d-length").textContent = it ? `${(it.end - it.start).toFixed(1)} s` : "";
   for (const one of this.all("[data-level]")) one.ariaPressed = String(one.dataset.level === form.level);

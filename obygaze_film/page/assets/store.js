@@ -68,13 +68,13 @@ export class Store {
  }
  // Who has seen how many of the passages, and what they said of them.
  get progress() {
-  const found = {passages: this.passages.length, seen: 0, agree: 0, not: 0, added: 0};
+  const read = this.judged.filter((one) => !one.place), found = {passages: this.passages.length, seen: 0, agree: 0, not: 0, added: 0};
   const over = (one, passage) => overlap(one, passage) >= (passage.end - passage.start) / 2;
   for (const passage of this.passages) {
-   const said = this.judged.filter((one) => over(one, passage)).at(-1);
+   const said = read.filter((one) => over(one, passage)).at(-1);
    if (said) { found.seen++; this.positive.includes(said.level) ? found.agree++ : found.not++; }
   }
-  found.added = this.judged.filter((one) => !this.passages.some((passage) => over(one, passage)) && this.positive.includes(one.level)).length;
+  found.added = read.filter((one) => !this.passages.some((passage) => over(one, passage)) && this.positive.includes(one.level)).length;
   return found;
  }
 }
