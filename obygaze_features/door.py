@@ -153,6 +153,11 @@ def parse_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        raise ValueError(f"damaged at line {line[1]}" if line else "cut short") from None
+    except ValueError:
+        raise ValueError("a number has too many digits") from None
 
 
 def parse_json(data: bytes | str) -> Any:

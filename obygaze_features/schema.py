@@ -39,6 +39,15 @@ _WORD = r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*"
 
 LARGEST: Final = 2**63 - 1
 
+KINDS: Final = {
+    "array": "a list",
+    "str": "a text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "object": "a table",
+}
+
 Text = Annotated[str, Meta(description="text")]
 SomeText = Annotated[str, Meta(pattern=r"\S", description="text, not empty")]
 Name = Annotated[
@@ -89,6 +98,18 @@ def one_of(*names: str) -> Meta:
         description=f"one of {', '.join(names)}",
         extra_json_schema={"enum": list(names)},
     )
+
+
+def misfit(error: msgspec.ValidationError) -> str:
+    """Say in our words where data do not fit the fields of a struct, and why."""
+    told, _, place = str(error).partition(" - at `$")
+    where = place.strip("`.")
+    why = "is not allowed"
+    if kinds := re.match(r"Expected `(\w+).*`, got `(\w+)`", told):
+        why = "expected {}, found {}".format(*(KINDS.get(kind, kind) for kind in kinds.groups()))
+    elif key := re.match(r"Object (contains unknown|missing required) field `(.*)`", told):
+        why = f"{'unknown key' if key[1].endswith('unknown') else 'no key'} {key[2]!r}"
+    return f"{where}: {why}" if where else why
 
 
 def expected(kind: Any) -> str:

@@ -30,6 +30,7 @@ from obygaze_features.manifest.codebook_parts import (
 )
 from obygaze_features.manifest.spans.names import plain, suggestion
 from obygaze_features.manifest.text_tables import text_of
+from obygaze_features.schema import misfit
 from obygaze_features.text import composed
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
@@ -288,9 +289,10 @@ def parts_of(text: str) -> dict[str, Any]:
     try:
         file = msgspec.convert(_tables(parse_toml(text)), CodebookFile)
     except msgspec.ValidationError as error:
-        raise ManifestError(str(error)) from None
-    except (ValueError, RecursionError) as error:  # ValueError: tomllib's own, and of numbers too long
-        raise ManifestError(f"not TOML: {str(error) or 'nested too deeply'}") from None
+        raise ManifestError(misfit(error)) from None
+    except (ValueError, RecursionError) as error:
+        deep = isinstance(error, RecursionError)
+        raise ManifestError(f"not TOML: {'nested too deeply' if deep else error}") from None
     tasks = tuple(Task(name, levels.negative, levels.positive) for name, levels in file.tasks.items())
     return msgspec.structs.asdict(file) | {"tasks": tasks}
 

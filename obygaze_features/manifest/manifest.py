@@ -1,7 +1,8 @@
 """Define, read and write the manifest: the table of clips, with their labels and videos."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -29,6 +30,7 @@ from obygaze_features.manifest.text_tables import (
     Table,
     read_table,
 )
+from obygaze_features.text import composed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +74,8 @@ class Manifest:
     def __post_init__(self) -> None:
         object.__setattr__(self, "clips", tuple(_of_codebook(clip, self.codebook) for clip in self.clips))
         seen: dict[str, list[Clip]] = {}
+        _refuse_two_forms("movie", {clip.movie for clip in self.clips})
+        _refuse_two_forms("annotator", {clip.annotator for clip in self.clips})
         for clip in self.clips:
             others = seen.setdefault(clip.clip_id, [])
             if not all(is_of_another_annotator(clip, other) for other in others):
@@ -202,7 +206,8 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     Raises
     ------
     ManifestError
-        Naming file, line and column of the first few problems, and how many there are; or the codebook file.
+        Naming file, line and column of the first few problems, and how many there are; or the codebook file;
+        or one movie or annotator in two forms of Unicode, which would be two.
 
     Examples
     --------
@@ -224,7 +229,10 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     for row in table.timed(problems) if from_sheet else table.rows:
         collected.add(clip_of(row, problems, codebook, spelled=spreadsheet_safe), row.line)
     problems.refuse()
-    return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
+    try:
+        return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
+    except ManifestError as error:
+        raise ManifestError(f"{path}: {error}", error.column) from None
 
 
 def codebook_file(manifest: Path) -> Path:
@@ -292,6 +300,13 @@ def holds_codebook(path: Path, codebook: Codebook) -> bool:
         return load_codebook(path) == codebook
     except (ManifestError, FileNotFoundError):
         return False
+
+
+def _refuse_two_forms(column: str, names: Collection[str]) -> None:
+    """Refuse a name that is there composed and not: it would be two movies, or people."""
+    if len({composed(name) for name in names}) < len(names):
+        forms = Counter(map(composed, names)).most_common(1)[0][0]
+        raise ManifestError(f"{column} {forms!r} is there in two forms of Unicode: write one", column)
 
 
 def _of_codebook(clip: Clip, codebook: Codebook) -> Clip:

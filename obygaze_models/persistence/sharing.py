@@ -22,6 +22,7 @@ from obygaze_features.io import (
     sync,
 )
 from obygaze_features.locks import alone_in
+from obygaze_features.schema import misfit
 from obygaze_features.store.objects import download_file, files_in, put_listed
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.model_file import ModelFile, audit, construct, find_bytes
@@ -84,7 +85,7 @@ def push_model(
     try:
         msgspec.convert(msgspec.to_builtins(entry), Entry)
     except msgspec.ValidationError as error:
-        raise ModelError(f"{entry.label}: can't be listed: {error}") from None
+        raise ModelError(f"{entry.label}: can't be listed: {misfit(error)}") from None
 
     def added(listing: bytes | None) -> bytes:
         listed = [] if listing is None else parse_list(listing, zoo)

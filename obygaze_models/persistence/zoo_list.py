@@ -19,7 +19,7 @@ from obygaze_features.door import MOST_TOML, parse_toml
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import sha256_of
-from obygaze_features.schema import END, Count, Hex64, Licence, Number, SomeText, Text
+from obygaze_features.schema import END, Count, Hex64, Licence, Number, SomeText, Text, misfit
 from obygaze_features.store.objects import files_in
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import MAX_FILE
@@ -143,7 +143,7 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
     try:
         listed = msgspec.convert(parse_toml(data.decode("utf-8")), _List).model
     except msgspec.ValidationError as error:
-        raise ModelError(f"{place}/{LIST}: not a list of models: {error}") from None
+        raise ModelError(f"{place}/{LIST}: not a list of models: {misfit(error)}") from None
     except ValueError as error:
         raise ModelError(f"{place}/{LIST}: {where_damaged(error, data, 'a list of models')}") from None
     labels = [entry.label for entry in listed]

@@ -207,3 +207,16 @@ def test_a_key_of_more_parts_than_any_codebook_has_is_refused_unread(tmp_path):
 def test_concepts_with_a_comma_between_them_are_told_the_separator():
     with pytest.raises(ManifestError, match="by ;"):
         builtin_codebook("obygaze12").concept_spelled("Activity, body")
+
+
+WRONG = ["version = 1", 'colour = "red"', "tasks = {x = {negative = 'a'}}", f"x = {'1' * 5000}", "{"]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_no_text_of_a_library_says_what_is_wrong(tmp_path, wrong):
+    path = tmp_path / "c.toml"
+    path.write_text(wrong)
+    with pytest.raises(ManifestError) as error:
+        load_codebook(path)
+    said = str(error.value).replace(str(path), "")
+    assert not any(sign in said for sign in ("`", "$", "Expected", "sys."))

@@ -149,6 +149,13 @@ def test_what_is_no_manifest_is_refused(tmp_path, content, what):
         read_manifest(path)
 
 
+@pytest.mark.parametrize("row", ["{},{},,,,,,", "{},m,,,,S,,{}"])
+def test_a_name_in_two_forms_of_unicode_is_refused(tmp_path, row):
+    rows = [row.format(form, unicodedata.normalize(form, "Zo\u00eb")) for form in ("NFC", "NFD")]
+    with pytest.raises(ManifestError, match=r"films\.csv.*Unicode"):
+        read_manifest(written(tmp_path, *rows))
+
+
 def test_clips_made_in_code_are_checked_too():
     with pytest.raises(ManifestError, match="clip 'a'"):
         Clip("a", "a", start_s=2, end_s=1)

@@ -147,14 +147,18 @@ def kind_of(given: Given) -> str:
     """
     if found := next((name for name, source in SOURCES.items() if source.is_of(given)), ""):
         return found
-    if what(given.content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
-        raise given.error(why_not(given.content, TEXT))
-    hint = next((hint for sign, hint in NOT_READ.items() if re.search(sign, given.head)), "")
     raise given.error(
-        hint
+        _what_instead(given)
         or f"of no kind that is known: expected one of {', '.join(SOURCES)}; a table of yours needs the "
         "columns start_s and end_s, and video or movie. Name the kind with --as to see what is missing"
     )
+
+
+def _what_instead(given: Given) -> str:
+    """Say what a file is that is near to a kind that is read, or no text; "" if that is not known."""
+    if what(given.content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
+        return why_not(given.content, TEXT)
+    return next((hint for sign, hint in NOT_READ.items() if re.search(sign, given.head)), "")
 
 
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:
@@ -190,7 +194,7 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
         given.account = account
     given.account.kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(given)), "")
     if not given.account.kind:
-        raise given.error("it has no subtitles: SRT, WebVTT or ASS was expected")
+        raise given.error(_what_instead(given) or "it has no subtitles: SRT, WebVTT or ASS was expected")
     spans = in_order(given.account.spans(SOURCES[given.account.kind].read(given)))
     given.account.used = len(spans)
     if not spans:
