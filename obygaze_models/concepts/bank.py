@@ -33,10 +33,13 @@ class Standardised(TransformerMixin, BaseEstimator):
     concepts_ : ndarray of str, shape [K]
     mean_, scale_ : ndarray, shape [K]
         Moments of the training clips' values.
+    cross_distances_ : ndarray, shape [N, K]
+        What is standardised, of each training clip, from what was learnt without its movie.
     """
 
     values: Values = "standardised"
     concepts: Sequence[str] | None = None
+    cross_distances_: NDArray[np.float64]
 
     def rescale(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         """Standardise distances [N, K] by their own mean and deviation, as all values from now on."""
@@ -44,6 +47,11 @@ class Standardised(TransformerMixin, BaseEstimator):
         # Rounding leaves a constant column a tiny deviation.
         self.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.mean_)), scale, 1.0)
         return self._standardised(distances)
+
+    @property
+    def cross_values_(self) -> NDArray[np.float64]:
+        """The values of training clips from what was learnt without their movies."""
+        return self._standardised(self.cross_distances_)
 
     def _standardised(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
         standard: NDArray[np.float64] = (distances - self.mean_) / self.scale_

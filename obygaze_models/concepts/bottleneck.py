@@ -302,13 +302,11 @@ class ConceptBottleneck(LogitClassifier):
             check_consistent_length(X, columns)
             columns = columns.reshape(len(columns), -1)
         self.bank_ = clone(bank).fit(X, columns, groups=movies)
-        if hasattr(self.bank_, "cross_distances_"):
-            distances = self.bank_.cross_distances_
-        else:
-            distances = crossfit(bank, X, columns, folds)
+        if not hasattr(self.bank_, "cross_distances_"):
+            self.bank_.cross_distances_ = crossfit(bank, X, columns, folds)
         self.concepts_ = tuple(self.bank_.concepts_.tolist())
         # New clips are at the cross-fitted distances' scale, not at the optimistic one of fitted clips.
-        values: NDArray[np.float64] = self.bank_.rescale(distances)
+        values: NDArray[np.float64] = self.bank_.rescale(self.bank_.cross_distances_)
         return values
 
     def _values(self, X: Floats) -> NDArray[np.float64]:

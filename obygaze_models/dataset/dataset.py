@@ -197,13 +197,9 @@ class Dataset:
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
         """Keep some clips."""
-        seconds = None if self.seconds is None else self.seconds[rows]
-        bags = None if self.bags is None else self.bags[rows]
-        variables = None if self.variables is None else self.variables[rows]
-        answers = None if self.answers is None else self.answers[rows]
-        labels = self.labels.take(rows)
-        made = replace(self, X=self.X[rows], labels=labels, seconds=seconds, bags=bags)
-        return replace(made, variables=variables, answers=answers)
+        known = {name: getattr(self, name) for name in ("X", "seconds", "bags", "variables", "answers")}
+        own = {name: array[rows] for name, array in known.items() if array is not None}
+        return replace(self, labels=self.labels.take(rows), **own)
 
     def read(self, what: Reads, *, stream: bool = False) -> Any:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].

@@ -235,9 +235,10 @@ def train_final(
     )
     sigmoids = np.empty((0, 2))
     if concepts and isinstance(estimator, ConceptBottleneck):
-        values, present, kept_rows = cross_fitted(estimator, given["present"].to_numpy(), in_task)
-        sigmoids = fit_sigmoids(values, present, movies[kept_rows])
-        concept_rows = concept_metrics(spec.name, card.concepts, values, present, movies[kept_rows])
+        bank: Any = estimator.bank_
+        values, present = bank.cross_values_[:, : len(concepts)], given["present"].to_numpy()
+        sigmoids = fit_sigmoids(values, present, movies)
+        concept_rows = concept_metrics(spec.name, card.concepts, values, present, movies)
         card = replace(card, metrics=(*card.metrics, *concept_rows))
     return Model(card, estimator, calibration, OutOfDistribution.fit(vectors(X), movies), sigmoids)
 
@@ -277,8 +278,7 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
         calibration={},
         metrics=(),
     )
-    values = (bank.cross_distances_ - bank.mean_) / bank.scale_
-    sigmoids = fit_sigmoids(values, present, data.movies)
+    sigmoids = fit_sigmoids(bank.cross_values_, present, data.movies)
     return Model(card, bank, None, OutOfDistribution.fit(data.X, data.movies), sigmoids)
 
 
@@ -404,33 +404,6 @@ def _target(record: Mapping[str, Any]) -> Target:
 
 # --- concepts
 # ---------------------------------------------------------------------------
-
-
-def cross_fitted(
-    model: ConceptBottleneck, present: NDArray[np.float64], in_task: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the training clips' concept values from banks that were not trained on their films.
-
-    Parameters
-    ----------
-    model : ConceptBottleneck
-        Fitted with a bank.
-    present : ndarray, shape [N, K]
-        Presence of each concept in the clips that the bank was learnt on.
-    in_task : ndarray, shape [N]
-        The clips of the task among them.
-
-    Returns
-    -------
-    values, present : ndarray, shape [M, K]
-    kept : ndarray, shape [N]
-        Mask of these M clips among the N; all if the bank keeps its cross-fitted distances.
-    """
-    bank: Any = model.bank_
-    if hasattr(bank, "cross_distances_"):
-        values = ((bank.cross_distances_ - bank.mean_) / bank.scale_)[:, : present.shape[1]]
-        return values, present, np.ones(len(present), dtype=np.bool_)
-    return model.train_values_, present[in_task], in_task
 
 
 def fit_sigmoids(
