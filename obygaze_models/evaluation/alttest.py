@@ -74,7 +74,7 @@ class Standing:
 
     def winning_rate(self, form: Form, margin: float) -> float:
         """Return the share of annotators that the machine is as good as, false discoveries held at .05."""
-        return float(rejected(self.p(form, margin), LEVEL).mean())
+        return share_rejected(self.p(form, margin), LEVEL)
 
     @property
     def passes(self) -> bool:
@@ -93,14 +93,14 @@ class Alternative:
     annotators : dict of str to int
         Who was left out in turn -> clips compared.
     films : int
-    shuffles : float
-        Share of `SHUFFLES` that pass.
+    shuffle_passes : bool
+        Whether one of the `SHUFFLES` does.
     """
 
     standings: tuple[Standing, ...]
     annotators: dict[str, int]
     films: int
-    shuffles: float
+    shuffle_passes: bool
 
     @property
     def answer(self) -> str:
@@ -108,7 +108,7 @@ class Alternative:
         machine, *others = self.standings
         if not machine.passes:
             return "not shown that it may stand in"
-        if self.shuffles > 0 or any(other.passes for other in others):
+        if self.shuffle_passes or any(other.passes for other in others):
             return "these annotators agree too little to tell"
         return "may stand in"
 
@@ -154,15 +154,13 @@ def alt_test(
     _, film = np.unique(films[kept], return_inverse=True)
     known = humans[humans != UNKNOWN]
     constant = np.full_like(machine, np.bincount(known).argmax())
-    shuffled = _shuffles(machine, film, np.random.default_rng(seed))
-    first = next(shuffled)
-    rows = {name: machine, **dict(zip(KNOW_NOTHING, (constant, first), strict=True))}
-    standings = tuple(_standing(who, codes, humans, film, compared) for who, codes in rows.items())
-    passing = float(standings[2].passes)
-    for row in shuffled if standings[0].passes else ():
-        passing += _standing("", row, humans, film, compared, forms=DECIDES[:1]).passes
+    first, *more = _shuffles(machine, film, np.random.default_rng(seed))
+    rows = zip((name, *KNOW_NOTHING), (machine, constant, first), strict=True)
+    standings = tuple(_standing(who, codes, humans, film, compared) for who, codes in rows)
+    tried = more if standings[0].passes else ()
+    passing = [standings[2].passes, *(_standing("", row, humans, film, compared).passes for row in tried)]
     people = {who: n[who] for who in np.array([*n])[compared].tolist()}
-    return Alternative(standings, people, int(film.max()) + 1, passing / SHUFFLES)
+    return Alternative(standings, people, int(film.max()) + 1, any(passing))
 
 
 def _shuffles(machine: Codes, film: Codes, rng: np.random.Generator) -> Iterator[Codes]:
@@ -174,31 +172,20 @@ def _shuffles(machine: Codes, film: Codes, rng: np.random.Generator) -> Iterator
         yield row
 
 
-def _compared(machine: Codes, humans: Codes, film: Codes, place: int) -> dict[Form, tuple[Floats, Codes]]:
-    """Leave an annotator out: how far the machine is below them in each clip, and the clips' units."""
-    rows = humans[place] != UNKNOWN
-    plain, balanced = _below(humans[place, rows], machine[rows], np.delete(humans, place, axis=0)[:, rows])
-    return {
-        "clips": (plain, np.arange(len(plain))),
-        "films": (plain, film[rows]),
-        "balanced": (balanced, film[rows]),
-    }
-
-
-def _standing(
-    name: str,
-    machine: Codes,
-    humans: Codes,
-    film: Codes,
-    compared: Sequence[int],
-    *,
-    forms: Sequence[Form] = (*FORMS,),
-) -> Standing:
-    found = [_compared(machine, humans, film, place) for place in compared]
+def _standing(name: str, machine: Codes, humans: Codes, film: Codes, compared: Sequence[int]) -> Standing:
+    """Leave annotators out in turn: how far is the machine below them in each clip, by each form's units."""
+    found: dict[Form, list[tuple[float, float, int]]] = {form: [] for form in FORMS}
+    advantages = []
+    for place in compared:
+        rows = humans[place] != UNKNOWN
+        others = np.delete(humans, place, axis=0)[:, rows]
+        plain, balanced = _below(humans[place, rows], machine[rows], others)
+        advantages.append((plain <= 0).mean())
+        found["clips"].append(_mean_and_error(plain, np.arange(len(plain))))
+        found["films"].append(_mean_and_error(plain, film[rows]))
+        found["balanced"].append(_mean_and_error(balanced, film[rows]))
     return Standing(
-        name,
-        float(np.mean([(each["clips"][0] <= 0).mean() for each in found])),
-        {form: np.array([_mean_and_error(*each[form]) for each in found]).T for form in forms},
+        name, float(np.mean(advantages)), {form: np.array(each).T for form, each in found.items()}
     )
 
 
@@ -231,11 +218,8 @@ def _mean_and_error(below: Floats, units: Codes) -> tuple[float, float, int]:
     return mean, float(np.sqrt(np.sum((sums / (1 - sizes / n)) ** 2) * (m - 1) / m)) / n, m - 1
 
 
-def rejected(p: Floats, level: float) -> NDArray[np.bool_]:
-    """Mark the hypotheses [J] that Benjamini & Yekutieli (2001) reject at a level, however they depend."""
+def share_rejected(p: Floats, level: float) -> float:
+    """Return the share of hypotheses [J] that Benjamini & Yekutieli (2001) reject, however they depend."""
     ranks = np.arange(1, len(p) + 1)
-    order = np.argsort(p)
-    passing = np.flatnonzero(p[order] <= ranks / len(p) * level / np.sum(1 / ranks))
-    found = np.zeros(len(p), bool)
-    found[order[: passing[-1] + 1 if len(passing) else 0]] = True
-    return found
+    passing = np.flatnonzero(np.sort(p) <= ranks / len(p) * level / np.sum(1 / ranks))
+    return float(passing[-1] + 1) / len(p) if len(passing) else 0.0

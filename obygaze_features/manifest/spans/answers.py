@@ -130,7 +130,7 @@ def _line(where: str, said: Any) -> Answered:
         return Answered(where, why=NONE)
     names = dict.fromkeys(("clip_id", "movie", "model", "prompt"), "") | {"date": "answered_on"}
     cells = {new or old: one_line(said[old]) for old, new in names.items() if isinstance(said.get(old), str)}
-    times = [math.nan if said.get(name) is None else number(said[name]) for name in ("start_s", "end_s")]
+    times = number(said.get("start_s")), number(said.get("end_s"))
     levels: dict[str, float] = {}
     concepts: dict[str, float] = {}
     why = "" if cells.get("clip_id") and cells.get("movie") else "no clip_id or no movie"
@@ -148,7 +148,7 @@ def _line(where: str, said: Any) -> Answered:
             why = why or f"{question} refused or unclear"
         else:
             (concepts if kind == "concept" else levels).update(given)
-    return Answered(where, cells, (times[0], times[1]), levels, concepts, why)
+    return Answered(where, cells, times, levels, concepts, why)
 
 
 def _probability(answer: object) -> float:

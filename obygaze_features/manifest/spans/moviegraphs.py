@@ -5,7 +5,6 @@ Source: Vicol et al., MovieGraphs, CVPR 2018, whose graphs are pickles of Python
 [...], "interactions": [{"from": ..., "what": ..., "to": ...}]}]}` (docs/corpora.md). Nothing is unpickled.
 """
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,9 +27,7 @@ def read_moviegraphs(given: Given) -> Iterator[RawSpan]:
         if not isinstance(graph, dict):
             yield RawSpan(where, why="no JSON object")
             continue
-        start, end = (
-            math.nan if graph.get(name) is None else number(graph[name]) for name in ("start_s", "end_s")
-        )
+        start, end = number(graph.get("start_s")), number(graph.get("end_s"))
         movie = graph.get("movie")
         cells = {"movie": one_line(movie)} if isinstance(movie, str) else {}
         beside |= dict.fromkeys(name for name in graph if name not in READ)
