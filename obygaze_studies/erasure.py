@@ -91,8 +91,8 @@ def audit_erase(
     films: str,
     task: str | None = None,
     texts: Embeddings | None = None,
-    text_ids: Mapping[str, str] | None = None,
-    tests: Sequence[EatTest] = (),
+    text_items: Mapping[str, str] | None = None,
+    tests: Sequence[EatTest] | None = None,
     erased: Path | None = None,
     seed: int = 0,
 ) -> Finding:
@@ -106,7 +106,7 @@ def audit_erase(
         Item id -> columns.
     attribute, films, task
         Columns: what is erased, two values; which film an item is of; what must stay, two values.
-    texts, text_ids, tests
+    texts, text_items, tests
         Embedding association tests, the texts of their attributes, and the texts' ids.
     erased
         CSV file to write the erased embeddings of all items to.
@@ -147,8 +147,8 @@ def audit_erase(
         ]
     if texts is not None:
         check_same_space(images, texts)
-        told = texts.text_ids(text_ids)
-        for test in tests:
+        told = texts.text_ids(text_items)
+        for test in tests or ():
             targets = [np.isin(ids, select(each, items, test.name)) for each in (test.x, test.y)]
             a, b = (
                 texts.take([told[text] for text in texts_of(each, "code")], f"test {test.name}")
@@ -175,13 +175,6 @@ def audit_erase(
         "store": images.fingerprint,
     }
     return Finding(rows=rows, said=said, record=record, remarks=remarks)
-
-
-def prepare(
-    texts: Embeddings | None = None, text_items: Mapping[str, str] | None = None, tests: Any = (), **how: Any
-) -> dict[str, Any]:
-    """Read no tests where there are no texts: what `audit_erase` takes."""
-    return how | {"texts": texts, "text_ids": text_items, "tests": tests if texts is not None else ()}
 
 
 def _two(column: str, values: Sequence[str]) -> NDArray[np.int64]:

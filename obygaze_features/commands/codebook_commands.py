@@ -114,7 +114,10 @@ def texts(what: str, output: Output) -> Result:
     rows += [(text.text_id, text.concept, text.kind, text.text) for text in texts]
     write_whole(output.path, "".join(csv_line(list(row)) for row in rows))
     document = {"file": str(output.path), "texts": len(texts), "concepts": len(codebook.visual_concepts)}
-    return document, f"{output.path}: {len(texts)} texts of {_number(codebook.visual_concepts, 'concept')}"
+    return (
+        document,
+        f"{output.path}: {len(texts)} texts of {manifests.counted(len(codebook.visual_concepts), 'concept')}",
+    )
 
 
 @click.command()
@@ -143,7 +146,7 @@ def questions(manifest: Path, output: Output) -> Result:
     lines = [{**clip, "prompt": prompt, "questions": asked} for clip in clips.values()]
     write_whole(output.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     document = {"file": str(output.path), "clips": len(clips), "questions": asked, "prompt": prompt}
-    return document, f"{output.path}: {len(asked)} questions about {_number([*clips], 'clip')}"
+    return document, f"{output.path}: {len(asked)} questions about {manifests.counted(len(clips), 'clip')}"
 
 
 @click.command()
@@ -171,7 +174,10 @@ def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], ou
     }
     paths = manifests.write_documents(documents, output.path, force=output.force)
     document = {"files": [*map(str, paths)], "codebook": codebook.name}
-    return document, f"{output.path}: {_number(films, 'blank document')} of codebook {codebook.name}"
+    return (
+        document,
+        f"{output.path}: {manifests.counted(len(films), 'blank document')} of codebook {codebook.name}",
+    )
 
 
 def _codebook_of(what: str) -> "Codebook":
@@ -185,20 +191,16 @@ def _codebook_of(what: str) -> "Codebook":
 def _counts(codebook: "Codebook") -> str:
     return ", ".join(
         [
-            f"{_number(codebook.levels, 'level')} ({len(codebook.labels)} in tasks)"
+            f"{manifests.counted(len(codebook.levels), 'level')} ({len(codebook.labels)} in tasks)"
             if len(codebook.labels) < len(codebook.levels)
-            else _number(codebook.levels, "level"),
-            f"{_number(codebook.concepts, 'concept')} ({len(codebook.visual_concepts)} visual)"
+            else manifests.counted(len(codebook.levels), "level"),
+            f"{manifests.counted(len(codebook.concepts), 'concept')} ({len(codebook.visual_concepts)} visual)"
             if codebook.non_visual_concepts
-            else _number(codebook.concepts, "concept"),
-            _number(codebook.tasks, "task"),
-            *([_number(codebook.scales, "scale")] if codebook.scales else []),
+            else manifests.counted(len(codebook.concepts), "concept"),
+            manifests.counted(len(codebook.tasks), "task"),
+            *([manifests.counted(len(codebook.scales), "scale")] if codebook.scales else []),
         ]
     )
-
-
-def _number(things: "Sequence[object]", noun: str) -> str:
-    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
 LEVELS = {"level": "name", "title": "title", "in tasks": "label", "also spelled": "synonyms"}
