@@ -408,9 +408,11 @@ class _Made:
         kept = [replace(clip, extras={n: clip.extras.get(n, "") for n in told}) for clip, _ in inside if clip]
         videos = {clip.clip_id: clip.video for clip in kept if clip.video}
         kept = [clip if clip.video else replace(clip, video=videos.get(clip.clip_id, "")) for clip in kept]
-        theirs = {clip.clip_id for clip in kept if clip.annotator}
+        theirs = {(clip.clip_id, clip.movie) for clip in kept if clip.annotator}
         n_before = len(kept)
-        kept = [clip for clip in kept if clip.annotator or clip.level or clip.clip_id not in theirs]
+        kept = [
+            clip for clip in kept if clip.annotator or clip.level or (clip.clip_id, clip.movie) not in theirs
+        ]
         made = [*reversed(self._clips)]  # so that the first place of each name stays
         refuse_twins("movie", {clip.movie: (account.path, where) for clip, account, where in made})
         refuse_twins("annotator", {clip.annotator: (account.path, where) for clip, account, where in made})
