@@ -58,40 +58,29 @@ def drifts(
     independent : float
         Share of these that are: of differences among k annotators of a film 1 - 1 / k.
     """
-    lines = [_line(films, order) for films, order in annotators]
-    fitted = [line for line in lines if np.isfinite(line.value)]
-    freedom = max(independent * sum(line.films - 2 for line in fitted), 1.0)
-    expected = independent * sum((line.films - 2) * line.expected for line in fitted)
-    times = independent * sum(line.around for line in fitted) / max(expected, TINY)
+    lines = np.array([_line(films, order) for films, order in annotators]).reshape(-1, 5)
+    n, change, error, _, _ = lines.T
+    n_fitted, _, _, expected, around = lines[np.isfinite(change)].T
+    freedom = max(independent * float((n_fitted - 2).sum()), 1.0)
+    times = around.sum() / max((n_fitted - 2) @ expected, TINY)
     unlike = chdtrc(freedom, times * freedom) < UNLIKE
-    errors = stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(times) if unlike else ndtri((1 + LEVEL) / 2)
-    halves = [float(errors * line.error) for line in lines]
-    return [
-        Drift(line.films, line.value, line.value - half, line.value + half)
-        for line, half in zip(lines, halves, strict=True)
-    ]
+    half = error * (stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(times) if unlike else ndtri((1 + LEVEL) / 2))
+    ends = zip(n.tolist(), change.tolist(), (change - half).tolist(), (change + half).tolist(), strict=True)
+    return [Drift(int(films), *values) for films, *values in ends]
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line through means of films.
+def _line(films: Sequence[Floats], order: Sequence[float]) -> tuple[float, ...]:
+    """Fit a line through films' means.
 
-    Its change and that change's error, were films alike; squares `expected` of a mean around the line, were
-    films alike, and those of all `around` it.
+    Returns
+    -------
+    The number of films; the change over them and its error, were films alike; squares of a mean around the
+    line, were films alike, and of all means around it. NaN of too few films.
     """
-
-    films: int
-    value: float = np.nan
-    error: float = np.nan
-    expected: float = np.nan
-    around: float = np.nan
-
-
-def _line(films: Sequence[Floats], order: Sequence[float]) -> _Line:
     own = [(values, place) for values, place in zip(films, order, strict=True) if len(values)]
     n = len(own)
     if n < FEWEST or len({place for _, place in own}) < FEWEST:
-        return _Line(n)
+        return n, np.nan, np.nan, np.nan, np.nan
     means = np.array([values.mean() for values, _ in own])
     sizes = np.array([len(values) for values, _ in own])
     at = np.array([place for _, place in own], dtype=np.float64)
@@ -99,10 +88,6 @@ def _line(films: Sequence[Floats], order: Sequence[float]) -> _Line:
     slope = float(x @ means / (x @ x))
     squares = sum(float(((values - values.mean()) ** 2).sum()) for values, _ in own)
     pooled = max(squares / max(sizes.sum() - n, 1), TINY)
-    return _Line(
-        n,
-        slope * span,
-        float(np.sqrt(pooled * (x**2 @ (1 / sizes))) / (x @ x)) * span,
-        pooled * float((1 / sizes).mean()),
-        float(np.sum((means - means.mean() - slope * x) ** 2)),
-    )
+    error = float(np.sqrt(pooled * (x**2 @ (1 / sizes))) / (x @ x)) * span
+    around = float(np.sum((means - means.mean() - slope * x) ** 2))
+    return n, slope * span, error, pooled * float((1 / sizes).mean()), around
