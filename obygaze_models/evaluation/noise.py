@@ -65,7 +65,6 @@ def annotators_noise(calls: Codes, movies: NDArray[np.str_], X: Floats | None = 
     known, said = calls != NOT_ASKED, calls == 1
     n = known.sum(axis=0)
     positive = ((said & known).sum(axis=0) + 0.5) / (n + 1)
-    right = np.full((len(calls), 2), 0.7)
     with one_blas_thread():
         for _ in range(MODELS if X is not None else 1):
             score = None if X is None else _held_out(X, positive, movies)
@@ -78,9 +77,10 @@ def annotators_noise(calls: Codes, movies: NDArray[np.str_], X: Floats | None = 
 
 def _right(said: NDArray[np.bool_], known: NDArray[np.bool_], positive: Floats) -> Floats:
     """Share of negatives and positives that each annotator calls right, [J, 2]."""
-    sides = []
-    for weight, call in ((1 - positive, ~said), (positive, said)):
-        sides.append(((known & call) @ weight + PRIOR) / (known @ weight + 2 * PRIOR))
+    sides = [
+        ((known & call) @ weight + PRIOR) / (known @ weight + 2 * PRIOR)
+        for weight, call in ((1 - positive, ~said), (positive, said))
+    ]
     return np.stack(sides, axis=1)
 
 

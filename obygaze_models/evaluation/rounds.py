@@ -80,10 +80,9 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     target = None if task is None else find_target(task, annotated.codebook)
     calls = {name: _calls(labels, target, annotated) for name, labels in by_expert.items()}
     movies, by_clip = (np.array([getattr(clip, what) for clip in clips]) for what in ("movie", "clip_id"))
-    orders = {
-        name: {clip.movie: int(clip.extras[ORDER]) for clip in planned if clip.annotator == name}
-        for name in dict.fromkeys(clip.annotator for clip in planned)
-    }
+    orders: dict[str, dict[str, int]] = {clip.annotator: {} for clip in planned}
+    for clip in sorted(planned, key=lambda clip: int(clip.extras[ORDER])):
+        orders[clip.annotator][clip.movie] = int(clip.extras[ORDER])
     none = np.full(len(clips), np.nan)
     own = np.array([calls.get(name, none) for name in dict.fromkeys([*orders, *calls])])
     n = np.isfinite(own).sum(axis=0)
@@ -97,12 +96,11 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     of_others = drifts([films(name, row) for name, row in zip(orders, against, strict=False)], independent)
     found = {}
     for name, values, change in zip(orders, own, of_others, strict=False):
-        planned_films = sorted(orders[name], key=lambda film: orders[name][film])
-        begun = [film for film in planned_films if (name, film) in done]
+        begun = [film for film in orders[name] if (name, film) in done]
         assigned = np.isin(by_clip, [clip.clip_id for clip in planned if clip.annotator == name])
         judged = by_expert[name].levels != "" if name in by_expert else np.zeros(len(clips), bool)
         found[name] = Progress(
-            planned_films,
+            [*orders[name]],
             begun,
             int(assigned.sum()),
             int((assigned & judged).sum()),
