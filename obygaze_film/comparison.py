@@ -39,6 +39,7 @@ from scipy.special import stdtrit
 
 from obygaze_film.cells import Cells, inclusion_chances
 from obygaze_film.judged_rate import MIN_VARIANCE
+from obygaze_film.page.phrases import said
 
 Floats = NDArray[np.float64]
 
@@ -184,14 +185,14 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Contrast:
     judges = _judges(films)
     fit = _fit(design, films, use_model=True, judges=judges)
     sides = np.unique(own_x)
-    reason = ""
+    reason: str = ""
     if any(np.ptp(shares[own_x == side]) < MIN_SPREAD for side in (sides if len(sides) == 2 else ())) or (
         np.ptp(shares) < MIN_SPREAD
     ):
-        reason = "the judged films" + " of one group" * (len(sides) == 2) + " are all alike"
+        reason = said("reason_alike_group" if len(sides) == 2 else "reason_alike")
     elif judges.shape[1] and not fit.is_told[1]:
         names = ", ".join(map(judge_name, sorted({name for film in films for name in film.judges})))
-        reason = f"{names} judged films that differ: have the same people judge films of all kinds"
+        reason = said("reason_judges", names=names)
     if reason:
         return Contrast(np.nan, np.nan, np.nan, reason, n_any)
     robust, classical = (

@@ -27,7 +27,7 @@ from obygaze_film.comparison import (
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
-from obygaze_film.page.phrases import LATER
+from obygaze_film.page.phrases import LATER, said
 from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline
 from obygaze_models.report import Column, Report, block, interval, number, signed
@@ -45,6 +45,8 @@ NOTES: Final = (
     "share of time: mean over films like these; the interval holds if the judged films were drawn at random",
     "worth: that many judged windows would be needed without the model",
 )
+
+Row = dict[str, Any]
 
 Facts = Mapping[str, Mapping[str, str]]
 """Cells of a table of films, by column, of each film."""
@@ -140,7 +142,8 @@ def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list
         else:
             facts[movie] = row.cells
     absent = [film.movie for film in films if film.movie not in facts]
-    return facts, _note(f"of {path.name} not scored", unmatched) + _note(f"not in {path.name}", absent)
+    of, without = (said(key, path=path.name) for key in ("films_not_scored", "films_not_there"))
+    return facts, _note(of, unmatched) + _note(without, absent)
 
 
 def compare_films(
@@ -209,14 +212,14 @@ def compare_films(
         except ValueError:
             raise FilmError(f"film {film.movie}, column {trend}: {text!r} is no number") from None
         if trend and not text:
-            left_out.setdefault(f"without {trend}, not in the trend", []).append(film.movie)
+            left_out.setdefault(said("films_no_trend", column=trend), []).append(film.movie)
         if record.is_trained_on and labels is None:
-            left_out.setdefault("left out, as the model was trained on them", []).append(film.movie)
+            left_out.setdefault(said("films_trained"), []).append(film.movie)
         elif not group:
-            left_out.setdefault(f"without {by}, left out", []).append(film.movie)
+            left_out.setdefault(said("films_no_group", column=by), []).append(film.movie)
         else:
             sample, rate, notices = _judged(film, judgements, key, labels)
-            notes += [f"{film.movie}: {notice}" for notice in notices]
+            notes += [said("note_of", movie=film.movie, notice=notice) for notice in notices]
             compared.append(ComparedFilm(film, cells, group, x, sample, rate))
     for what, movies in left_out.items():
         notes += _note(what, movies)
@@ -225,14 +228,21 @@ def compare_films(
     if trend:
         changes.append(_trend([film for film in compared if not np.isnan(film.x)], trend))
     return FilmComparison(
-        tuple(compared), pd.DataFrame(groups), pd.DataFrame(changes), tuple(notes), by or ALL,
+        tuple(compared), _table(groups), _table(changes), tuple(notes), by or ALL,
         " or ".join(shown[0].positive) or shown[0].task_title,
         shown[0].key if labels is None else labels.clips[0].annotator,
     )  # fmt: skip
 
 
+def _table(rows: Sequence[Row]) -> pd.DataFrame:
+    """Make a table whose notes stay what can be said in other languages."""
+    notes = {name: [row[name] for row in rows] for name in ("reason", "note") if rows and name in rows[0]}
+    said_so = {name: pd.Series(column, dtype=object) for name, column in notes.items()}
+    return pd.DataFrame(rows).assign(**said_so)
+
+
 def _note(what: str, names: Sequence[str]) -> list[str]:
-    return [f"films {what}: {len(names)} ({', '.join(names)})"] if names else []
+    return [said("note_films", what=what, n=len(names), names=", ".join(names))] if names else []
 
 
 def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> dict[str, str]:
@@ -272,13 +282,8 @@ def _judged(
         _, by_cell, notices = judged_cells(film, own, key)
         if len(by_cell) >= least_judged(cells):
             return sample_of(cells, *votes(by_cell)), correct_rate(film, own, key, labels=labels)[0], notices
-        notices.append(
-            f"{len(by_cell)} windows judged blindly, {least_judged(cells)} are needed: not counted"
-        )
+        notices.append(said("note_few", n=len(by_cell), least=least_judged(cells)))
     return sample_of(cells, np.empty(0, np.int64), np.empty(0)), None, notices
-
-
-Row = dict[str, Any]
 
 
 def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
@@ -308,7 +313,7 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     row = _row({"change": LATER if step == 10 else f"{column} + 1"}, films, LEAST_OF_TREND)
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_VALUES:
-        row["reason"] = f"the judged films have {len(values)} values of {column}, {LEAST_VALUES} are needed"
+        row["reason"] = said("reason_values", n=len(values), column=column, least=LEAST_VALUES)
     return _contrasted(row, films, np.array([film.x for film in films]) / step)
 
 
@@ -319,13 +324,14 @@ def _samples(films: Sequence[ComparedFilm]) -> list[FilmSample]:
 def _row(names: Row, films: Sequence[ComparedFilm], least: int) -> Row:
     """Count films and judged ones; where these are too few, draw which to judge next."""
     movies = [film.timeline.movie for film in films if not film.sample.n]
-    n_judged, reason = len(films) - len(movies), ""
+    n_judged: int = len(films) - len(movies)
+    reason: str = ""
     if n_judged < least:
         # Films that somebody chose would not stand for the others.
         movies.sort(key=lambda movie: float(np.random.default_rng([*movie.encode()]).random()))
         more = ", ".join(movies[: least - n_judged])
-        advice = f"judge {more} (drawn at random)" if len(films) >= least else "score more films"
-        reason = f"{n_judged} of {len(films)} films judged, {least} are needed: {advice}"
+        advice = said("advice_judge", names=more) if len(films) >= least else said("advice_score")
+        reason = said("reason_few", n=n_judged, films=len(films), least=least, advice=advice)
     judges = ", ".join(sorted({judge_name(name) for film in films for name in film.sample.judges}))
     return {**names, "n_films": len(films), "n_judged": n_judged, "judges": judges, "reason": reason}
 
@@ -334,7 +340,8 @@ def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
     if row["reason"]:
         return row | {"note": ""} | _values(None)
     contrast = estimate_contrast(_samples(films), x)
-    rests = "" if contrast.reason or contrast.n_any >= FEW else f"rests on {counted(contrast.n_any, 'film')}"
+    few, s = not contrast.reason and contrast.n_any < FEW, "" if contrast.n_any == 1 else "s"
+    rests = said("note_rests", n=contrast.n_any, s=s) if few else ""
     return row | {"note": rests, "reason": contrast.reason} | _values(contrast)
 
 

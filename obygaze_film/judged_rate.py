@@ -19,6 +19,7 @@ from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest
 from obygaze_film.agreement import kappa
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
+from obygaze_film.page.phrases import said
 from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,
@@ -100,7 +101,7 @@ def correct_rate(
     alone = float(estimates.alone_high[0] - estimates.alone_low[0])
     agreement, n_pairs = _agreements(by_cell)
     if len(agreement) < n_pairs:
-        notices.append(f"agreement of {len(agreement)} of {n_pairs:,} pairs of judges, drawn at random")
+        notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     rate = CorrectedRate(
         model=name,
         value=float(estimates.value[0]),
@@ -163,11 +164,11 @@ def judged_cells(
         )
     notices: list[str] = []
 
-    def kept(clips: Iterable[Clip], keep: Callable[[Clip], bool], words: str) -> list[Clip]:
+    def kept(clips: Iterable[Clip], keep: Callable[[Clip], bool], why: str) -> list[Clip]:
         clips = list(clips)
         good = [clip for clip in clips if keep(clip)]
         if lost := len(clips) - len(good):
-            notices.append(f"left out {lost} judgement{'' if lost == 1 else 's'} {words}")
+            notices.append(said("note_left_out", n=lost, s="" if lost == 1 else "s", why=why))
         return good
 
     found = cache(cells.find)  # many judge the same windows
@@ -175,17 +176,14 @@ def judged_cells(
     def cell_of(clip: Clip) -> int | None:
         return None if clip.start_s is None or clip.end_s is None else found(clip.start_s, clip.end_s)
 
-    own = kept(judgements, lambda clip: clip.movie == timeline.movie, "of other films")
-    own = kept(own, lambda clip: clip.level is not None, "without a level")
-    own = kept(
-        own, lambda clip: clip.extras.get(SEEN_SCORE) == "0", "made with the score in sight, or not saying"
-    )
+    own = kept(judgements, lambda clip: clip.movie == timeline.movie, said("why_film"))
+    own = kept(own, lambda clip: clip.level is not None, said("why_level"))
+    own = kept(own, lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
     own = kept(
         own,
         # int takes 4,300 digits and raises at more.
         lambda clip: (place := clip.extras.get(PLACE, "")).isdecimal() and len(place) < 10,
-        f"without a {PLACE} in a draw: not drawn by 'film next --blind', or by that of an earlier version, "
-        "which drew rows of the timeline",
+        said("why_place", column=PLACE),
     )
     placed: dict[int, tuple[float | None, float | None]] = {}
     for clip in own:
@@ -196,18 +194,10 @@ def judged_cells(
                 "of a draw: these are draws of two seeds; give the judgements of one"
             )
     gap = next(place for place in count(1) if place not in placed)
-    own = kept(
-        own,
-        lambda clip: int(clip.extras[PLACE]) < gap,
-        f"drawn after {PLACE} {gap}, which is not judged: judge the windows in the list's order",
-    )
-    first_s = float(cells.spans[0, 1])
-    own = kept(
-        own,
-        lambda clip: cell_of(clip) is not None,
-        f"whose times are no window of this film's grid of {first_s:g} s, or one of black or credits alone",
-    )
-    own = kept(own, lambda clip: clip.level in judgements.codebook.labels, "of a level that is not sure")
+    own = kept(own, lambda clip: int(clip.extras[PLACE]) < gap, said("why_gap", column=PLACE, gap=gap))
+    first_s = f"{cells.spans[0, 1]:g}"
+    own = kept(own, lambda clip: cell_of(clip) is not None, said("why_grid", seconds=first_s))
+    own = kept(own, lambda clip: clip.level in judgements.codebook.labels, said("why_unsure"))
     by_cell: ByCell = {}
     for clip in own:
         if (cell := cell_of(clip)) is not None:

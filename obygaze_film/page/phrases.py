@@ -3,6 +3,7 @@
 import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
@@ -44,6 +45,12 @@ class Words:
     def say(self, key: str, **values: object) -> str:
         """Fill a text."""
         return self._texts[key].format(**values)
+
+    def again(self, note: object) -> object:
+        """Say a note in this language; what is none stays as it is."""
+        if not isinstance(note, Said):
+            return note
+        return self.say(note.key, **{name: self.again(value) for name, value in note.values.items()})
 
     def starting(self, prefix: str) -> dict[str, str]:
         """Return the texts of a script: those whose names begin so, by the rest of their names."""
@@ -106,6 +113,26 @@ class Words:
     def seconds(self, value: float) -> str:
         """Write seconds, with decimals only if needed."""
         return self.number(value, 0 if float(value).is_integer() else 2)
+
+
+class Said(str):
+    """A note in English that can be said in another language (`Words.again`)."""
+
+    __slots__ = ("key", "values")
+    key: str
+    values: Mapping[str, object]
+
+
+def said(key: str, **values: object) -> Said:
+    """Write a note."""
+    made = Said(_english().say(key, **values))
+    made.key, made.values = key, values
+    return made
+
+
+@cache
+def _english() -> Words:
+    return Words("en")
 
 
 def clock(seconds: float) -> str:

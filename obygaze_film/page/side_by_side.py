@@ -37,7 +37,10 @@ def comparison_page(
         share, dots = (_share(words, *ends), bar(*ends, scale)) if is_known else (NONE, None)
         worth = NONE if np.isnan(row["worth"]) else f"{row['worth']:.0f}"
         expected = words.share(row["expected"])
-        groups.append({**row, "share": share, "bar": dots, "expected": expected, "worth": worth})
+        reason = words.again(row["reason"])
+        groups.append(
+            {**row, "reason": reason, "share": share, "bar": dots, "expected": expected, "worth": worth}
+        )
     return page(
         "compare.html.j2",
         "".join(
@@ -60,14 +63,15 @@ def comparison_page(
             for film in compared.films
         ],
         sentence=compared_sentence(compared, words),
-        notes=[words["note_share"], words["note_worth"], *compared.notes],
+        notes=[words["note_share"], words["note_worth"], *map(words.again, compared.notes)],
         charts=charts,
     )
 
 
 def _change(row: Mapping[Any, Any], words: Words) -> dict[str, Any]:
     name = words["later_name"] if row["change"] == LATER else row["change"]
-    return {**row, "change": name, "points": NONE if np.isnan(row["value"]) else words.points(row)}
+    notes = {key: words.again(row[key]) for key in ("reason", "note")}
+    return {**row, **notes, "change": name, "points": NONE if np.isnan(row["value"]) else words.points(row)}
 
 
 def _film(film: "ComparedFilm", model: str, words: Words) -> dict[str, Any]:

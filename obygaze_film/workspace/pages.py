@@ -353,4 +353,7 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
         numbers = {"low": kappas[0], "high": kappas[-1], "middle": median(kappas)}
         shown = {name: words.number(value) for name, value in numbers.items()}
         said.append(words.say("desk_pairs", n=len(kappas), **shown))
-    return {"sofar": sofar, "share": " ".join([*said, *(f"{line}." for line in notices if "pairs" in line)])}
+    return {
+        "sofar": sofar,
+        "share": " ".join([*said, *(f"{words.again(line)}." for line in notices if "pairs" in line)]),
+    }
