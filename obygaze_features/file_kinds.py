@@ -169,7 +169,7 @@ def why_not(found: Path | bytes, wanted: str, remedy: str = "") -> str:
 
 
 def where_damaged(error: Exception, found: Path | bytes, wanted: str) -> str:
-    """Say in our words why a parser of JSON or TOML refuses a text: at which line, or what it is instead.
+    """Say in our words why a parser of JSON, TOML or XML refuses a text: the line, or what it is.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def where_damaged(error: Exception, found: Path | bytes, wanted: str) -> str:
     wanted
         What was expected, with its article.
     """
-    if what(found).name != TEXT or isinstance(error, UnicodeDecodeError):
+    if what(found).name not in (TEXT, XML) or isinstance(error, UnicodeDecodeError):
         return why_not(found, wanted)
     line = re.search(r"\bline (\d+)", str(error))
     if isinstance(error, RecursionError):

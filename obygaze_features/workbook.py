@@ -10,6 +10,7 @@ from typing import Any
 from obygaze_features.errors import ObygazeError, install_command
 
 MOST_CELLS = 20_000_000
+DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
 MOST_BYTES = 1 << 28
 Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
@@ -55,8 +56,8 @@ def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple
         sheets = {
             name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in book.sheet_names
         }
-    except (calamine.CalamineError, OSError, ValueError) as error:
-        raise refusal(f"{path}: an Excel workbook, which cannot be read ({error})") from None
+    except (calamine.CalamineError, OSError, ValueError):
+        raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
     filled = [name for name, rows in sheets.items() if rows]
     if not filled:
         raise refusal(f"{path}: its sheets are empty")
@@ -85,7 +86,7 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> No
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         if isinstance(error, ObygazeError):
             raise
-        raise refusal(f"{path}: an Excel workbook, which cannot be read ({error})") from None
+        raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
 
 
 def _number(column: bytes) -> int:

@@ -15,6 +15,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.door import read_text
 from obygaze_features.errors import StoreError
+from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, prints_result, site
 from obygaze_features.schema import Name, expected, fits
@@ -65,7 +66,8 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
     try:
         declared = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"{where}: not JSON ({error})") from error
+        reason = where_damaged(error, text.encode(), "a JSON document")
+        raise click.UsageError(f"{where}: {reason}") from error
     if not isinstance(declared, dict):
         raise click.UsageError(f"{where}: expected one JSON object of provenance fields")
     return declared

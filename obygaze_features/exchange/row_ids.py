@@ -30,6 +30,7 @@ from obygaze_features.exchange.import_items import (
     refuse_giants,
 )
 from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UTF16, what, why_not
+from obygaze_features.lines import why_no_table
 
 ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
@@ -62,7 +63,7 @@ def read_ids(path: Path) -> list[str]:
     try:
         header, *rows = csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if lines else [[]]
     except csv.Error as error:
-        raise StoreError(f"{path}: not a table ({error})") from error
+        raise StoreError(f"{path}: not a table: {why_no_table(error)}") from error
     if "clip_id" in header:
         column = header.index("clip_id")
         return [row[column] for row in rows if len(row) > column]
@@ -92,8 +93,10 @@ def csv_rows(path: Path) -> tuple[list[list[str]], str]:
                 file.seek(0)
             delimiter = said[1] if said else _delimiter(first)
             return [row for row in csv.reader(file, delimiter=delimiter, strict=True) if row], delimiter
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise StoreError(f"{path}: not a UTF-8 table ({error})") from error
+        except csv.Error as error:
+            raise StoreError(f"{path}: not a well-formed table: {why_no_table(error)}") from error
+        except UnicodeDecodeError as error:
+            raise StoreError(f"{path}: not UTF-8; save the table as UTF-8 text") from error
 
 
 def _delimiter(header: str) -> str:
@@ -198,7 +201,7 @@ def id_texts(values: NDArray[Any], where: object) -> list[str]:
     try:
         return [*map(id_text, values)]
     except SystemError as error:  # numpy accepts any number of 32 bits as a character
-        raise StoreError(f"{where}: holds ids that are no text ({error}); the file is damaged") from error
+        raise StoreError(f"{where}: holds ids that are no text; the file is damaged") from error
 
 
 def id_text(value: Any) -> str:

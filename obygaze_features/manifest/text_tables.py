@@ -16,7 +16,7 @@ from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
 from obygaze_features.io import local_path
-from obygaze_features.lines import csv_line
+from obygaze_features.lines import csv_line, why_no_table
 from obygaze_features.manifest.spans.encodings import marked_encoding
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import plain
@@ -289,7 +289,7 @@ def split_records(path: Path, text: str, needed: Sequence[str]) -> tuple[Records
                 records.append((line, record))
             line = reader.line_num + 1 + offset
     except csv.Error as error:
-        raise ManifestError(f"{path}: line {line}: not a well-formed table ({error})") from None
+        raise ManifestError(f"{path}: line {line}: not a well-formed table: {why_no_table(error)}") from None
     return records, delimiter
 
 

@@ -44,8 +44,10 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
         name = wide or encoding
         try:
             text = content.decode("utf-8-sig" if name.lower() in {"utf-8", "utf8"} else name)
-        except (LookupError, ValueError) as error:
-            raise ManifestError(f"it cannot be read as {name} ({error}); give --encoding") from None
+        except LookupError:
+            raise ManifestError(f"--encoding {name}: no encoding that is known") from None
+        except ValueError:
+            raise ManifestError(f"its bytes are no text in {name}: give --encoding") from None
         if not isinstance(text, str):
             raise ManifestError(f"--encoding {name}: no encoding of texts")
         guessed = wide and not marked_encoding(content)

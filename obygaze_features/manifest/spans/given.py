@@ -238,7 +238,7 @@ class Given:
             parser.feed(self.content.decode(marked) if marked else self.content)
             found: Element = parser.close()
         except (ParseError, LookupError, ValueError) as error:  # also an encoding that there is not
-            raise self.error(f"not {what} ({error})") from None
+            raise self.error(where_damaged(error, bare, what)) from None
         if found.tag != root:
             raise self.error(f"not {what}: its root is {found.tag!r:.60}")
         if stray := next((node.tail for node in found.iter() if (node.tail or "").strip()), ""):

@@ -314,3 +314,37 @@ def test_pictures_whose_ids_and_names_differ_are_refused(read):
     image = '<annotations><meta/><image id="1" name="frame_000100.PNG"><tag label="S"/></image></annotations>'
     with pytest.raises(ManifestError, match=r"frame_000100"):
         read(image, "a.xml", rate=Fraction(25))
+
+
+BROKEN = {
+    "a.eaf": '<?xml version="1.0"?><ANNOTATION_DOCUMENT><TIER></ANNOTATION_DOCUMENT>',
+    "a.csv": 'movie,start_s,end_s,level\nm,1,2,"S\n',
+    "b.csv": 'movie,start_s,end_s,level\nm,1,2,"S"x\n',
+    "c.csv": f'movie,start_s,end_s,level\nm,1,2,"{"x" * 140000}"\n',
+    "a.json": '[{"id":1,"annotations":[}]',
+    "a.xlsx": "PK\3\4[Content_Types].xml",
+}
+LIBRARIES = (
+    "mismatched",
+    "unexpected",
+    "expected after",
+    "limit",
+    "Expecting",
+    "column 2",
+    "calamine",
+    "codec",
+)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_no_text_of_a_library_says_why_a_file_is_not_read(read, name):
+    with pytest.raises(ManifestError) as error:
+        read(BROKEN[name], name)
+    assert not [text for text in LIBRARIES if text in str(error.value)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "klingon"])
+def test_an_encoding_that_is_not_the_file_s_is_refused_in_our_words(read, encoding):
+    with pytest.raises(ManifestError, match=encoding) as error:
+        read("1\n00:00:01,000 --> 00:00:02,000\nA\u00e9\n".encode("latin-1"), "a.srt", encoding=encoding)
+    assert "codec" not in str(error.value)
