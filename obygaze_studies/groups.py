@@ -64,10 +64,9 @@ def shrunken(means: Floats, variances: Floats, design: Floats) -> tuple[Floats, 
     share = prior * np.exp(np.array(weights) - max(weights))
     share /= share.sum()
     centre, error = np.array(centres), np.sqrt(np.array(errors)) + 1e-12
-    ends = [
-        [_quantile(share, centre[:, cell], error[:, cell], at) for cell in range(len(means))] for at in ENDS
-    ]
-    return share @ centre, np.array(ends[0]), np.array(ends[1])
+    cells = range(len(means))
+    ends = [np.array([_quantile(share, centre[:, k], error[:, k], at) for k in cells]) for at in ENDS]
+    return share @ centre, ends[0], ends[1]
 
 
 def _quantile(share: Floats, centre: Floats, error: Floats, at: float) -> float:
@@ -115,14 +114,15 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     else:
         within = float(((y - means[place.ravel()]) ** 2).sum()) / max(len(y) - len(cells), 1)
         estimate, low, high = shrunken(means, max(within, 1e-12) / n, design)
+    columns = ((unit * each).tolist() for each in (means, estimate, low, high))
     return [
         {
             "cell": tuple(str(names[code]) for (names, _), code in zip(named, cell, strict=True)),
-            "n": int(n[row]), "mean": float(unit * means[row]), "estimate": float(unit * estimate[row]),
-            "low": float(unit * low[row]), "high": float(unit * high[row]),
+            "n": size,
+            **dict(zip(("mean", "estimate", "low", "high"), values, strict=True)),
         }
-        for row, cell in enumerate(cells.tolist())
-    ]  # fmt: skip
+        for cell, size, *values in zip(cells.tolist(), n.tolist(), *columns, strict=True)
+    ]
 
 
 @audited("groups")

@@ -47,7 +47,7 @@ MISTAKES = f"""
 1 manifest alttest in/segments.csv --machine zoe
     no annotator 'zoe': there are ann, bea
 1 manifest alttest in/answered.csv --machine ann --machine bea
-    nobody else judged what ann and bea did
+    ann is compared with two annotators or more
 2 film score in/m --out out/x
     give one or more MODEL files, then the STORE
 1 film score in/m in/models/linear.model --out out/x
