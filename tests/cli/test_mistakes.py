@@ -41,7 +41,7 @@ MISTAKES = f"""
 1 manifest assign in/marked.csv --annotator AB --each 2 --out out/round.csv
     2 of 1 annotators (AB): name each once
 1 manifest progress in/segments.csv in/segments.csv
-    the round has no column order
+    order '' is no number of a film
 1 manifest alttest in/segments.csv
     no annotator is known as a machine: name one with --machine
 1 manifest alttest in/segments.csv --machine zoe
