@@ -346,6 +346,7 @@ def learning_report(learnt: Learnt) -> Report:
     """Lay out what judgements changed: a sentence for each kind of films, and the AUC of each film."""
     columns: list[Column] = [(name.replace("_", " "), name, str) for name in learnt.films.columns[:4]]
     columns += [(f"AUC {name}", name, number) for name in ("before", "after")]
+    n_tested = change_of(learnt.films, judged=True).n_movies
     return Report(
         name="learn",
         title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",
@@ -353,5 +354,5 @@ def learning_report(learnt: Learnt) -> Report:
         blocks=(block("Films", columns, learnt.films.to_dict("records")),),
         data=learnt.films,
         record={"model": learnt.model, "manifest_sha256": learnt.manifest.digest()},
-        answers=(learnt.sentence(), learnt.sentence(judged=True)),
+        answers=(learnt.sentence(), *[learnt.sentence(judged=True)] * (n_tested > 0)),
     )
