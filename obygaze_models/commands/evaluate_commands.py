@@ -219,7 +219,7 @@ def evaluate(
         raise click.UsageError("--refits trains models again and again: name them by --model")
     alone = {
         "--texts": texts,
-        "--model": fuse == "concepts" and models not in ((), (IN_TIME,)),
+        f"--model other than {IN_TIME}": fuse == "concepts" and models not in ((), (IN_TIME,)),
         **{f"--{name}": value for name, value in read.items()},
     }
     clips, source, named, titles = read_modalities(manifest, stores, fuse, alone)
@@ -232,7 +232,11 @@ def evaluate(
     with reducing(read["reduce"]) as show:
         data = om.load_dataset(source, labelled, pool=pool or "max", progress=show, **read).named(titles)
     if fuse is not None:
-        specs = _fused(specs, data, fuse, in_time=bool(models))
+        specs = (
+            om.fused_by_concepts(data, in_time=bool(models))
+            if fuse == "concepts"
+            else om.fused(specs, data, fuse)
+        )
         notices += _of_modalities(data, {spec.reads for spec in specs})
     data, account, measured = _with_tables(data, variables, answers, train)
     _check_data(data, {spec.reads for spec in specs}, pool)
@@ -300,13 +304,6 @@ def _with_refits(run: "Run", data: "Dataset", specs: "Sequence[ModelSpec]", n: i
                 show(done, n)
 
         return with_refits(run, data, specs, n, each, **how)
-
-
-def _fused(
-    specs: "Sequence[ModelSpec]", data: "Dataset", fuse: "How | Literal['concepts']", *, in_time: bool
-) -> "list[ModelSpec]":
-    """Make the models of several modalities."""
-    return om.fused_by_concepts(data, in_time=in_time) if fuse == "concepts" else om.fused(specs, data, fuse)
 
 
 def _of_modalities(data: "Dataset", reads: "Collection[str]") -> "Iterator[str]":
