@@ -96,13 +96,13 @@ def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> 
     rows = manifests.read_manifest(annotated)
     found = round_progress(manifests.read_manifest(round_), rows, task)
     films = {film for each in found.values() for film in each.films}
-    for what, others in (
-        (
-            "annotators",
-            Counter(clip.annotator or "nobody named" for clip in rows if clip.annotator not in found),
+    outside = {
+        "annotators": Counter(
+            clip.annotator or "nobody named" for clip in rows if clip.annotator not in found
         ),
-        ("films", Counter(clip.movie for clip in rows if clip.movie not in films)),
-    ):
+        "films": Counter(clip.movie for clip in rows if clip.movie not in films),
+    }
+    for what, others in outside.items():
         if others:
             names = ", ".join(f"{name} ({n:,})" for name, n in others.items())
             click.echo(f"{annotated}: left out clips of {what} that are not in the round: {names}", err=True)

@@ -48,16 +48,15 @@ def rank(manifest: Path, comparisons: Path, scale: str, masters: tuple[str, ...]
     unit = max(abs(found.strength).max(), 1e-9)
     columns = (scale, f"{scale}_low", f"{scale}_high")
     rows = (np.stack([found.strength, found.low, found.high], axis=1) / unit).tolist()
-    places = {
+    places = dict.fromkeys((clip.clip_id for clip in read), dict.fromkeys(columns, "")) | {
         item: {name: f"{value:.4f}" for name, value in zip(columns, row, strict=True)}
         for item, row in zip(found.items, rows, strict=True)
     }
-    none = dict.fromkeys(columns, "")
-    clips = (replace(clip, extras={**clip.extras, **places.get(clip.clip_id, none)}) for clip in read)
+    clips = (replace(clip, extras={**clip.extras, **places[clip.clip_id]}) for clip in read)
     manifests.write_manifest(read.with_clips(clips), output.path)
     document = {
         "manifest": str(output.path),
-        "clips": len(places),
+        "clips": len(found.items),
         "logits_at_1": float(unit),
         "workers": [asdict(each) for each in found.workers],
     }
@@ -72,10 +71,8 @@ def rank(manifest: Path, comparisons: Path, scale: str, masters: tuple[str, ...]
             ]
             for each in sorted(found.workers, key=lambda each: each.reliability)
         ]
-        heads = ["worker", "comparisons", "reliability", ""]
-        return (
-            f"{table(rows, heads, right=[1])}\n\n{output.path}: {len(places):,} of {len(read):,} clips ranked"
-        )
+        shown = table(rows, ["worker", "comparisons", "reliability", ""], right=[1])
+        return f"{shown}\n\n{output.path}: {len(found.items):,} of {len(read):,} clips ranked"
 
     output.show(document, shown)
 

@@ -63,8 +63,7 @@ def annotators_noise(calls: Codes, movies: NDArray[np.str_], X: Floats | None = 
         is asked.
     """
     known, said = calls != NOT_ASKED, calls == 1
-    n = known.sum(axis=0)
-    positive = ((said & known).sum(axis=0) + 0.5) / (n + 1)
+    positive = ((said & known).sum(axis=0) + 0.5) / (known.sum(axis=0) + 1)
     with one_blas_thread():
         for _ in range(MODELS if X is not None else 1):
             score = None if X is None else _held_out(X, positive, movies)
