@@ -250,6 +250,7 @@ REAL = ("nasa_13013.mp4", "test.avi", "v_GGSY1Qvo990.mp4")
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_real_clips_are_found_and_others_are_not(tmp_path, shared_data):
     """Alone it decodes real films and encodes copies of their clips: 9 of 10 of each way are found."""
     rate, length = 10, 50  # clips of 5 s, every second

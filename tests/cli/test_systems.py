@@ -57,6 +57,7 @@ def run_rows(system, group, given, url, place):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("system", "group"), GROUPS)
 def test_commands_write_the_bytes_of_linux(system, group, given, url, tmp_path):
     """Only here are names, locks, line ends and missing functions those of another system."""

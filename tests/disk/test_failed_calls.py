@@ -17,6 +17,9 @@ STRIDES = {
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every fifth."""
 
+SLOW = {"film-run", "evaluate", "grow"}
+"""Works that take seconds each time."""
+
 
 @pytest.mark.parametrize("name", ["seal", "pack", "manifest"])
 def test_work_survives_the_first_and_the_last_call_of_each_kind_failing(name, runner, inputs, tmp_path):
@@ -26,7 +29,9 @@ def test_work_survives_the_first_and_the_last_call_of_each_kind_failing(name, ru
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in WORKS]
+)
 def test_work_survives_failed_calls(name, runner, inputs, tmp_path):
     """Only here do calls in the middle of every kind of work fail, and disks fill for good."""
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)

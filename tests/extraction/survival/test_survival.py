@@ -13,7 +13,11 @@ def test_two_kills_of_idle_workers_leave_the_sealed_bytes_as_they_are(survives):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("state", "engine"),
-    [*((state, "local") for state in STATES), ("sending", "ray")],
+    [
+        ("decoding", "local"),
+        *(pytest.param(state, "local", marks=pytest.mark.nightly) for state in STATES if state != "decoding"),
+        pytest.param("sending", "ray", marks=pytest.mark.nightly),
+    ],
 )
 def test_twenty_kills_leave_the_sealed_bytes_as_they_are(survives, state, engine):
     """Only here do workers die in every state of theirs while films are really extracted."""
