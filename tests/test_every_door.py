@@ -16,9 +16,10 @@ import pytest
 import obygaze_features as of
 from obygaze_features.errors import ObygazeError
 from tests.cli.conftest import given, url  # noqa: F401 - fixtures
+from tests.cli.lines import LINES
 from tests.cli.table import prepared as standing_in
 from tests.cli.table import rows
-from tests.cli.test_commands import COMMANDS, LINES
+from tests.cli.test_commands import COMMANDS
 from tests.command import obygaze
 from tests.test_door import ENDLESS, POSIX, SMALL
 from tests.test_paths import CALLS, JUDGED, scored, taking_paths

@@ -10,8 +10,8 @@ import sys
 import click
 
 from obygaze.cli import main
+from tests.cli.lines import LINES
 from tests.cli.table import rows
-from tests.cli.test_commands import LINES
 
 wrong = []
 for row in rows(LINES[sys.argv[1]]):
