@@ -1,0 +1,73 @@
+"""The interval at any time: it holds the share however often one looks."""
+
+import numpy as np
+import pytest
+
+from obygaze_film.cells import Cells
+from obygaze_film.workspace.anytime import STAKES, anytime_interval
+
+
+@pytest.mark.parametrize(("share", "is_useful"), [(0.05, True), (0.2, False), (0.5, True)])
+def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful):
+    """At all of 40 judgements together at least .95; fixed seeds. It narrows as judgements come."""
+    n_cells, missed, widths = 150, 0, []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p = 1 / (1 + np.exp(-2 * (rng.normal(size=n_cells) + np.log(share / (1 - share)))))
+        y = (rng.random(n_cells) < p).astype(float)
+        seconds = np.full(n_cells, 8.0)
+        shown = p if is_useful else rng.random(n_cells)
+        cells = Cells(np.zeros((n_cells, 2)), seconds, seconds, shown)
+        order = rng.permutation(n_cells)[:40]
+        low, high = anytime_interval(cells, order, y[order])
+        early = anytime_interval(cells, order[:10], y[order[:10]])
+        missed += not low - 1e-3 <= y.mean() <= high + 1e-3
+        widths.append((high - low) / (early[1] - early[0]))
+    assert missed <= 2
+    assert np.median(widths) < 0.7
+
+
+def test_a_share_that_was_refuted_at_any_time_stays_refuted():
+    """Planted: 30 windows of one kind, then 15 of the other; the last bet alone would let .7 in again."""
+    seconds, y = np.full(45, 8.0), np.repeat([1.0, 0.0], [30, 15])
+    cells = Cells(np.zeros((45, 2)), seconds, seconds, np.full(45, 0.5))
+    (early, _), (late, high) = (anytime_interval(cells, np.arange(n), y[:n]) for n in (30, 45))
+    assert 0.7 < early <= late < high
+
+
+def test_a_wrong_model_costs_little_width_at_any_time():
+    rng = np.random.default_rng(0)
+    y, seconds = (rng.random(150) < 0.3).astype(float), np.full(150, 8.0)
+    order, width = rng.permutation(150)[:40], {}
+    for name, p in {"useless": np.full(150, 0.3), "wrong": 1 - y, "good": y}.items():
+        low, high = anytime_interval(Cells(np.zeros((150, 2)), seconds, seconds, p), order, y[order])
+        width[name] = high - low
+    assert width["wrong"] < 1.25 * width["useless"]
+    assert width["good"] < 0.9 * width["useless"]
+
+
+def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
+    """Of a model that says nothing, and judgements that are all 1: bets on them, and on differences."""
+    cells = Cells(np.zeros((50, 2)), np.ones(50), np.ones(50), np.full(50, 0.5))
+    low, high = anytime_interval(cells, np.arange(12), np.ones(12))
+    assert high == 1
+
+    def capital(share):
+        bets = [
+            (1 + sign * stake * (1 - share) / most) ** 12
+            for lowest, highest in ((0, 1), (-0.5, 1.5))
+            for sign, most in ((1, share - lowest), (-1, highest - share))
+            for stake in STAKES
+        ]
+        return np.mean(bets)
+
+    assert capital(low) < 20 <= capital(low - 0.001)
+
+
+def test_judgements_that_refute_every_share_leave_the_least_refuted():
+    """Hundreds of positives and then of negatives are no draw at random: a share is given, and not NaN."""
+    n, seconds = 800, np.ones(800)
+    cells = Cells(np.zeros((n, 2)), seconds, seconds, np.full(n, 0.5))
+    low, high = anytime_interval(cells, np.arange(n), np.repeat([1.0, 0.0], n // 2))
+    assert low == high
+    assert 0 < low < 1
