@@ -8,8 +8,8 @@ from benchmarks.planted.__main__ import ROWS
 from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
 from obygaze_models.evaluation.intervals import CAPTIONS
 
-SLOW = {"motif", "speech", "speech_time", "units-cost"}
-"""Rows whose films speak, or that train networks."""
+SLOW = {"in-time-nulls", "motif", "speech", "speech_time", "units-cost"}
+"""Rows whose films speak, that train networks, or refit a model in more worlds than another row does."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in SLOW)) for n in ROWS])

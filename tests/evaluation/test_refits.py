@@ -33,6 +33,7 @@ def test_a_film_takes_the_whole_sequence_of_one_other_in_order():
     assert taken == {(0, 1, 2, 3, 4, 5), (2, 4, 0, 0, 1, 1)}
 
 
+@pytest.mark.long
 def test_what_features_know_is_rare_among_refits_and_said(data):
     linear = BUILTIN_MODELS["linear"]
     how = {"task": "hn_s", "test": "enhn_s", "seed": 3}
