@@ -43,7 +43,7 @@ from .protocol import splits as splits
 from .report import Report as Report
 from .report import write_html as write_html
 from .report import write_report as write_report
-from .report.run_tables import comparison_report as comparison_report
+from .report.comparison_tables import comparison_report as comparison_report
 from .report.run_tables import run_report as run_report
 
 __version__: str

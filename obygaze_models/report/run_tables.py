@@ -1,17 +1,15 @@
-"""Convert runs and comparisons to reports."""
+"""Convert runs to reports."""
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import Any
 
-from obygaze_models.evaluation.compare import Comparison, Side, by_movie
+from obygaze_models.evaluation.compare import by_movie
 from obygaze_models.evaluation.intervals import CAPTIONS, Interval, t_interval
-from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric, metrics_of
-from obygaze_models.evaluation.paired_tests import detectable, smallest_p
-from obygaze_models.evaluation.predictions import Predictions, records
+from obygaze_models.evaluation.metrics import Metric, metrics_of
+from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run import SEEN, Run
 from obygaze_models.models.fusion import ALONE
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
@@ -26,7 +24,6 @@ from obygaze_models.report.blocks import (
     interval,
     number,
     p_value,
-    signed,
 )
 
 NEAR = 0.9
@@ -40,9 +37,6 @@ OF_FEATURES = ("attention", "linear")
 
 OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
 """Models that decide by concepts: what they find beyond the concepts' labels leaked."""
-
-FEW = 30
-"""Number of movies below which a comparison gets a warning."""
 
 MEANING = "of two clips of one movie, one positive and one negative, "
 """Of what an AUC means, which a whole report says and a short one does not."""
@@ -403,127 +397,3 @@ def excluded_summary(excluded: Sequence[Mapping[str, str]]) -> list[str]:
     """Count excluded clips by reason, the most frequent first."""
     counts = Counter(clip["reason"] for clip in excluded)
     return [f"{count} excluded: {reason}" for reason, count in counts.most_common()]
-
-
-def comparison_report(comparison: Comparison) -> Report:
-    """Lay out a comparison: one row per metric, for these models and for the methods.
-
-    Examples
-    --------
-    >>> import obygaze_features as of
-    >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> run = om.saved(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
-    >>> comparison = om.compare(om.side(run, "linear"), om.side(run, "movie_prior"))
-    >>> om.comparison_report(comparison).title
-    'A linear against B movie_prior, movie by movie'
-    """
-    rows = comparison.metrics.to_dict(orient="records")
-    titles = {metric.name: metric.title for metric in (*METRICS.values(), *LEVEL_METRICS.values())}
-    name: Column = ("metric", "metric", titles.__getitem__)
-    models: list[Column] = [
-        name,
-        ("A", "a", number),
-        ("B", "b", number),
-        ("A - B [95 %]", ("difference", "low", "high"), signed),
-        ("p", "p", p_value),
-        ("p Holm", "p_holm", p_value),
-    ]
-    methods: list[Column] = [
-        name,
-        ("A - B [95 %]", ("difference", "method_low", "method_high"), signed),
-        ("p", "method_p", p_value),
-        ("p Holm", "method_p_holm", p_value),
-    ]
-    return Report(
-        name="compare",
-        title=f"A {comparison.a.model} against B {comparison.b.model}, movie by movie",
-        notes=tuple(_comparison_notes(comparison)),
-        blocks=(
-            block("do these trained models differ on movies like these?", models, rows),
-            block(
-                "do the methods differ, retrained on movies like these?",
-                methods,
-                rows,
-                ("corrected resampled t test (Nadeau and Bengio 2003)",),
-            ),
-        ),
-        data=comparison.metrics,
-        record=_comparison_record(comparison),
-        answers=(_verdict(rows),),
-    )
-
-
-def _verdict(rows: Sequence[Row]) -> str:
-    """Say whether the models differ in the first of their main metrics."""
-    known = METRICS | LEVEL_METRICS
-    row = next((row for row in rows if known[row["metric"]].answers), rows[0])
-    metric = known[row["metric"]]
-    better = "A" if (row["difference"] > 0) == metric.higher_is_better else "B"
-    claim = f"{better} is better" if row["p_holm"] < 0.05 else "no difference is shown"
-    said = interval(row["difference"], row["low"], row["high"], signed=True)
-    return (
-        f"{claim} in {metric.title} by movie: A - B is {said} on {int(row['n_movies'])} movies, "
-        f"p {p_value(row['p_holm'])} after Holm's correction (these trained models)"
-    )
-
-
-def _comparison_notes(comparison: Comparison) -> list[str]:
-    tests = comparison.metrics.to_dict(orient="records")
-    patterns = max(int(test["n_patterns"]) for test in tests)
-    exact = all(test["exact"] for test in tests)
-    paired = int(comparison.metrics["n_movies"].max())
-    table = comparison.a.predictions.table
-    return [
-        *(_side_note(letter, side) for letter, side in (("A", comparison.a), ("B", comparison.b))),
-        (
-            f"{table['clip_id'].nunique()} test clips of {table['movie'].nunique()} movies; "
-            "metrics are means over the movies that define them"
-        ),
-        (
-            f"p: {'exact ' if exact else ''}sign-flip test over movies, {patterns} patterns; "
-            f"Holm over {comparison.metrics['p_holm'].notna().sum()} metrics"
-        ),
-        CAPTIONS["p"],
-        (f"{paired} movies are few" if paired < FEW else f"with {paired} movies")
-        + f": no exact p can be below {smallest_p(paired):.2g}; a difference must be "
-        f"{detectable(paired):.2f} of its SD between movies to be found 4 times of 5",
-    ]
-
-
-def _side_note(letter: str, side: Side) -> str:
-    n = side.predictions.table["seed"].nunique()
-    seeds = f", mean of {n} seeds" if n > 1 else ""
-    trained = side.run.record.get("train", {}).get("title", side.task)
-    store = side.predictions.table["store"].iloc[0][:12]
-    return f"{letter}: {side.model} of {_name(side)}, trained on {trained}, store {store}{seeds}"
-
-
-def _name(side: Side) -> str:
-    """Name a run's folder without the folders above it, which are this machine's."""
-    return PurePath(side.run.where).name
-
-
-def _comparison_record(comparison: Comparison) -> dict[str, object]:
-    table = comparison.a.predictions.table
-    paired = int(comparison.metrics["n_movies"].max())
-    lowest = detectable(paired)
-    return {
-        **{
-            letter: {
-                "run": _name(side),
-                "model": side.model,
-                "task": side.task,
-                "trained_on": side.run.record.get("train"),
-                "store": side.predictions.table["store"].iloc[0],
-                "seeds": sorted(set(side.predictions.table["seed"].tolist())),
-            }
-            for letter, side in (("a", comparison.a), ("b", comparison.b))
-        },
-        "protocol": comparison.a.run.record.get("protocol"),
-        "n_clips": int(table["clip_id"].nunique()),
-        "n_movies": int(table["movie"].nunique()),
-        "smallest_p": smallest_p(paired),
-        "detectable_sd": None if math.isnan(lowest) else lowest,
-        "movies": records(comparison.movies),
-    }
