@@ -68,6 +68,7 @@ def test_the_best_are_the_first_of_a_stable_order(scores, top):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_a_search_takes_the_room_of_a_block(tmp_path):
     n, width = 20_000, 128
     ids = {f"c{row:05}": "film" for row in range(n)}

@@ -188,6 +188,7 @@ def words_that_read(command):
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:constrained_layout")  # a name may be longer than a figure is wide
 @pytest.mark.parametrize("group", LINES)
+@pytest.mark.nightly
 def test_a_command_refuses_or_reads_it(given, tmp_path, monkeypatch, group):  # noqa: F811
     """What changes its inputs, or reads no film, is left out; networks meet what has no end alone."""
     shutil.copytree(given, tmp_path / "in", symlinks=True)

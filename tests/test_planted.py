@@ -12,7 +12,15 @@ SLOW = {"in-time-nulls", "motif", "speech", "speech_time", "units-cost"}
 """Rows whose films speak, that train networks, or refit a model in more worlds than another row does."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in SLOW)) for n in ROWS])
+NETWORKS = {"motif", "units-cost"}
+"""Of these, rows that train networks of a full size."""
+
+MARKS = {
+    name: [pytest.mark.long] * (name in SLOW) + [pytest.mark.nightly] * (name in NETWORKS) for name in ROWS
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, marks in MARKS.items()])
 def test_a_row_runs_and_its_page_has_its_table(name):
     row = ROWS[name]
     result = run(row, small=True)

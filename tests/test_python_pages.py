@@ -51,6 +51,7 @@ def test_the_twelve_lines_of_the_readme_run_on_a_store_at_a_url(notebook):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_the_lines_of_the_readme_pass_mypys_strict_rules(tmp_path):
     pytest.importorskip("mypy")
     (code,) = blocks("README.md")

@@ -355,6 +355,7 @@ def test_a_folder_whose_list_of_files_is_none_is_not_replaced(tmp_path, contents
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_one_index_links_all_that_is_there_and_untrained_weights_are_said(ok, place):
     movie_of = {clip.clip_id: clip.movie for clip in read_manifest(place / "in/marked.csv")}
     rows = np.random.default_rng(0).normal(size=(len(movie_of), 4)).astype(np.float32)

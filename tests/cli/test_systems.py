@@ -70,6 +70,7 @@ def test_commands_write_the_bytes_of_linux(system, group, given, url, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_what_laptops_do_holds_on_windows(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not long"]

@@ -111,6 +111,7 @@ def test_a_kept_bottleneck_predicts_the_film_that_nobody_labelled(demo_folder):
 
 
 @pytest.mark.long  # draws whole films again
+@pytest.mark.nightly
 def test_films_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
     for film in (plan_corpus()[0], next(film for film in plan_corpus() if film.one_file)):
         (tmp_path / film.movie).mkdir(exist_ok=True)

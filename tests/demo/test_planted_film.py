@@ -24,7 +24,8 @@ ELSEWHERE = (
     (),
 )
 
-pytestmark = pytest.mark.long  # from pictures to segments: alone it draws, decodes and scores a whole film
+# From pictures to segments: alone it draws, decodes and scores a whole film.
+pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 
 def draw_film(path, look):

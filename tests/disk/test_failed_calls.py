@@ -17,7 +17,7 @@ STRIDES = {
 }
 """Of the works with hundreds of calls every so many-th is tried, of the others every fifth."""
 
-SLOW = {"film-run", "evaluate", "grow"}
+SLOW = {"decide", "evaluate", "film-run", "grow", "push"}
 """Works that take seconds each time."""
 
 

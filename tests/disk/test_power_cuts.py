@@ -29,6 +29,9 @@ def cuts_of(runner, inputs, tmp_path_factory):
     return cuts
 
 
+SLOW = {"evaluate", "film-run", "grow"}
+"""Works that take seconds each time."""
+
 CUT = [name for name, work in WORKS.items() if not work.grows]
 
 
@@ -42,7 +45,9 @@ def test_a_power_cut_leaves_nothing_or_the_whole_and_work_goes_on(name, cuts_of)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in CUT]
+)
 def test_after_any_power_cut_the_next_run_ends_in_the_same_bytes(name, cuts_of):
     """Other mixtures of what reached the disk than above, more next runs, and every kind of work."""
     cuts = cuts_of(name)

@@ -82,6 +82,7 @@ def states(jobs: Jobs) -> dict[str, tuple[str, str]]:
     return {task: (job["JobState"], job["ExitCode"].partition(":")[0]) for task, job in jobs.items()}
 
 
+@pytest.mark.nightly
 def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
     slurm, films, local, tmp_path, tree, hold
 ):

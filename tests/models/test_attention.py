@@ -79,6 +79,7 @@ def test_an_event_of_three_frames_is_found_where_the_mean_knows_nothing():
 
 @pytest.mark.long
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
+@pytest.mark.nightly
 def test_the_event_is_found_in_19_of_20_corpora_whatever_the_frames_correlation(correlation):
     """Alone it finds starts that lead nowhere in a few corpora."""
     n_found = 0

@@ -141,6 +141,7 @@ def test_a_single_token_among_1568_is_found(planted):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_a_probe_on_tokens_is_evaluated_kept_and_applied(tmp_path, monkeypatch):
     store, data, _, _ = store_of(tmp_path, 200)
     run = evaluate(data, ["attentive_tokens"], "hn_s")

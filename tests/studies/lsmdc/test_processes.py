@@ -23,7 +23,7 @@ train = later("obygaze_studies.lsmdc", "train")
 Processes = later("obygaze_studies.lsmdc.execution", "Processes")
 choose_device = later("obygaze_studies.lsmdc.execution", "choose_device")
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,7 @@ def files(folder):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_a_killed_run_keeps_its_tables_and_resumes_to_the_same_bytes(inputs, tmp_path, monkeypatch, capsys):
     """All strict tables twice: alone it reads back every kind of result that is kept."""
     whole = run(inputs, tmp_path / "whole")
