@@ -17,8 +17,9 @@ demo: .venv/with-video
 # kept whatever the environment says: the tests start hundreds of processes.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -W error
 
+# A process more than there are cores: some of their time is waiting.
 test: .venv/with-dev
-	$(PYTEST) -n auto --dist loadfile -m 'not long'
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile -m 'not long'
 
 # Two processes more than there are cores: half of their time is waiting for Slurm's, Ray's and the kernel's timers.
 # In the order of the files: by the number of their tests, those with one long test would begin last.

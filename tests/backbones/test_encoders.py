@@ -409,6 +409,7 @@ def small(monkeypatch):
     monkeypatch.setattr(AutoConfig, "for_model", lambda kind: for_model(kind, **tiny[kind]))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_random_weights_work_for_every_network_that_sees(kind):

@@ -282,6 +282,7 @@ def test_what_cannot_be_kept_is_found_before_anything_is_trained(run, place, mon
     assert "pip install" not in err
 
 
+@pytest.mark.long
 def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place):
     model = "in/models/pcbm_lr.model"
     for command in (

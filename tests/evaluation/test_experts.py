@@ -220,6 +220,7 @@ def test_extraction_takes_a_clip_once(corpus, tmp_path):
     assert len(work.job.planned_clips()) == 240
 
 
+@pytest.mark.long
 def test_calls_of_people_are_compared_with_calls_and_never_with_rankings(corpus):
     run = evaluated(corpus)
     for block in om.run_report(run).blocks:

@@ -66,6 +66,7 @@ def test_a_clip_without_sound_is_absent_where_others_have_it(both):
     assert of.verify(both, "full").ok
 
 
+@pytest.mark.long
 def test_alone_a_clip_without_sound_has_failed(manifest, both, tmp_path):
     store = extract(manifest, tmp_path / "heard", ["sound"])
     assert clip_of(store, "silent-1").status == "failed"

@@ -64,6 +64,7 @@ def test_the_closed_form_is_the_mean_over_every_order(first, random):
     assert expected_disorder(a, b, DISTANCES) == pytest.approx(np.mean(every))
 
 
+@pytest.mark.long
 def test_the_means_over_every_pair_of_mobygaze(segments):
     assert one_id_a_span(segments) is None
     clips = project(segments, windows(segments, DEFAULT_WINDOW_S), per_annotator=True).manifest

@@ -201,6 +201,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @relaxed
 @given(st.sampled_from([*json.loads(members()[CARD])]), JSON)
 def test_any_value_in_any_field_gives_a_model_or_one_clear_error(tmp_path, field, value):

@@ -108,6 +108,7 @@ def test_a_byte_that_was_flipped_is_refused(zoo, tmp_path):
     assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
 
 
+@pytest.mark.long
 def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)
     whole = (zoo / "lab-linear-1.0.0.model").read_bytes()

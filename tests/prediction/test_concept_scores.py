@@ -59,6 +59,7 @@ def test_the_margin_holds_four_new_errors_in_five_whatever_the_number_of_films(n
     assert held.mean() == pytest.approx(0.8, abs=0.02)
 
 
+@pytest.mark.long
 def test_a_card_keeps_them_and_older_cards_lack_them(shelf):
     model = load_model(shelf.paths["pcbm_lr"])
     card = model.card

@@ -104,6 +104,7 @@ METADATA = ["", "/toy", "/toy/pooled", "/toy/clip"]
 FILES = [f"{ZARR}/zarr.json", f"{ZARR}/toy/clip/c/0", "data/clips.csv", "bag-info.txt", "manifest-sha256.txt"]
 
 
+@pytest.mark.long
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("file", FILES)
 def test_a_damaged_file_of_a_store_is_found_and_does_no_harm(store, swap, file):
@@ -120,6 +121,7 @@ def test_a_damaged_file_of_a_store_is_found_and_does_no_harm(store, swap, file):
     check()
 
 
+@pytest.mark.long
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("node", METADATA)
 def test_hostile_values_in_metadata_are_found_and_do_no_harm(store, swap, node):

@@ -61,6 +61,7 @@ def test_every_planted_cut_is_found_on_its_frame_and_nothing_else(film):
     assert len(planted_cuts) == N_CUTS
 
 
+@pytest.mark.long
 def test_cuts_are_found_in_flickering_light_and_among_sparks(tmp_path):
     """At least 80 of 121 cuts in flicker, 205 of 229 others."""
     rng, pictures, planted_cuts = np.random.default_rng(8), [], {}
@@ -177,6 +178,7 @@ def scene(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
     return [wide[:, step // 4 :][:, :WIDE] for step in range(seconds * RATE)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("drawn", "is_first"), [(rolling, False), (cards, True), (cards, False)])
 def test_credits_that_roll_and_credits_on_cards_are_found(tmp_path, drawn, is_first):
     rng = np.random.default_rng(9)
@@ -215,6 +217,7 @@ def one_card(_: Path) -> list[np.ndarray]:
     return [page(Image.new("RGB", SIZE), lines, 75)] * (13 * RATE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("drawn", [photograph, subtitled, one_card])
 def test_dark_pictures_are_no_credits(tmp_path, shared_data, drawn):
     dark = drawn(shared_data)

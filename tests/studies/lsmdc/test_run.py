@@ -225,6 +225,7 @@ def spoilt(corpus, tmp_path):
     return folder
 
 
+@pytest.mark.long
 def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, spoilt, tmp_path):
     missing, unreadable = (spoilt / "videos" / f"{clip_id('training', n)}.avi" for n in (3, 5))
     missing.unlink()
