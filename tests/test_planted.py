@@ -8,8 +8,8 @@ from benchmarks.planted.__main__ import ROWS
 from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
 from obygaze_models.evaluation.intervals import CAPTIONS
 
-SLOW = {"in-time-nulls", "motif", "speech", "speech_time", "units-cost"}
-"""Rows whose films speak, that train networks, or refit a model in more worlds than another row does."""
+SLOW = {"camera", "in-time-nulls", "motif", "music", "noise", "speech", "speech_time", "units-cost"}
+"""Rows whose films move or sound, that train networks, or fit a model in many worlds."""
 
 
 NETWORKS = {"motif", "units-cost"}

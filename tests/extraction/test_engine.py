@@ -143,6 +143,7 @@ def hang(frame: np.ndarray) -> np.ndarray:
     return frame
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("prepare", "limit_s", "words"),
     [(crash, 600, "crashed on this file 3 times"), (hang, 1, "longer than the limit of 1 s")],

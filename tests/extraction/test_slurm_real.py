@@ -163,6 +163,7 @@ def test_a_node_without_the_videos_leaves_no_hole(slurm, films, local, tmp_path,
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
+@pytest.mark.nightly
 def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local, tmp_path, tree):
     pytest.importorskip("ray")
     words = [*arguments(films), "--licence", "CC0-1.0"]
