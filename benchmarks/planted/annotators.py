@@ -13,7 +13,7 @@ from benchmarks.planted.row import Cell, Column, Draw, Row
 from obygaze_models.evaluation.alttest import alt_test
 from obygaze_models.evaluation.drift import drifts
 from obygaze_models.evaluation.noise import _evidence, _right, annotators_noise
-from obygaze_models.evaluation.ranking import rank_items
+from obygaze_models.evaluation.ranking import next_pairs, rank_items
 
 PAGE: Final = "docs/annotators.md"
 SHARE: Final = 0.3
@@ -141,18 +141,26 @@ def noise_means(draws: list[Draw]) -> Draw:
 
 # --- rankings
 # ---------------------------------------------------------------------------
-def ranked(rng: np.random.Generator, at_random: float, spread: float) -> Draw:
-    """Rank 100 items of a scale by 20 comparisons each, of 30 workers; a share of them tosses coins."""
+def ranked(rng: np.random.Generator, pairs: str, each: int, at_random: float, spread: float) -> Draw:
+    """Rank 100 items of a scale by comparisons by 30 workers, a share of whom tosses coins."""
     n, n_workers = 100, 30
     truth = spread * rng.normal(size=n)
-    pairs = np.concatenate([rng.permutation(n).reshape(-1, 2) for _ in range(20)])
-    worker = rng.integers(n_workers, size=len(pairs))
+    items, names = [f"{k:03}" for k in range(n)], [f"{k:02}" for k in range(n_workers)]
     tosses = np.arange(n_workers) < round(at_random * n_workers)
-    p = expit(truth[pairs[:, 0]] - truth[pairs[:, 1]])
-    wins = rng.random(len(pairs)) < np.where(tosses[worker], 0.5, p)
-    sides = np.where(wins[:, None], pairs, pairs[:, ::-1])
-    names = [f"{k:02}" for k in range(n_workers)]
-    found = rank_items([(names[w], f"{a:03}", f"{b:03}") for w, (a, b) in zip(worker, sides, strict=True)])
+
+    said: list[tuple[str, str, str]] = []
+    while left := n * each // 2 - len(said):
+        sides = (
+            np.array(next_pairs(items, said)[:left], dtype=np.int64)
+            if pairs == "quicksort"
+            else np.concatenate([rng.permutation(n).reshape(-1, 2) for _ in range(each)])
+        )
+        worker = rng.integers(n_workers, size=len(sides))
+        p = expit(truth[sides[:, 0]] - truth[sides[:, 1]])
+        wins = rng.random(len(sides)) < np.where(tosses[worker], 0.5, p)
+        sides = np.where(wins[:, None], sides, sides[:, ::-1])
+        said += [(names[w], items[a], items[b]) for w, (a, b) in zip(worker, sides, strict=True)]
+    found = rank_items(said)
     centred, named = truth - truth.mean(), np.array([each.random for each in found.workers])
     return {
         "Spearman": spearmanr(found.strength, truth).statistic,
@@ -238,13 +246,16 @@ ROWS = [
     ),
     Row(
         "ranking", PAGE, "manifest rank",
-        "100 items on a scale (SD in logits), 20 comparisons of each, 30 workers: rank correlation with the "
+        "100 items on a scale (SD in logits), comparisons of each, 30 workers: rank correlation with the "
         "truth, how often the 95 % interval of an item's place holds it, and who is named as random.",
-        ("workers at random", "SD"),
-        [Cell((name, f"{spread:g}"), (share, spread),
+        ("pairs", "comparisons", "workers at random", "SD"),
+        [Cell((pairs, str(each), name, f"{spread:g}"), (pairs, each, share, spread),
               {"Spearman": Column(low=low), "interval holds": Column(0.93, 0.97 if spread > 1 else 0.99)})
-         for name, share, spread, low in (("none", 0, 3.0, 0.95), ("a third", 1 / 3, 3.0, 0.9),
-                                          ("none", 0, 1.0, 0.8), ("a third", 1 / 3, 1.0, 0.7))],
+         for pairs, each, name, share, spread, low in (
+             ("drawn", 20, "none", 0, 3.0, 0.95), ("drawn", 20, "a third", 1 / 3, 3.0, 0.9),
+             ("drawn", 20, "none", 0, 1.0, 0.8), ("drawn", 20, "a third", 1 / 3, 1.0, 0.7),
+             ("quicksort", 16, "none", 0, 3.0, 0.95), ("quicksort", 16, "a third", 1 / 3, 3.0, 0.9),
+             ("quicksort", 12, "none", 0, 3.0, 0.9))],
         ranked,
         {"Spearman": SHOWN, "interval holds": Column(0.93, 0.97), "random workers named": SHOWN,
          "others named": Column(high=0.02)},

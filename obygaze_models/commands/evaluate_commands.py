@@ -136,11 +136,11 @@ GROUPS = {
 )
 @click.option(
     "--refits",
-    type=click.IntRange(min=0),
-    default=0,
+    type=click.IntRange(min=19),
     metavar="N",
-    help="Add p of the models named, by N refits (19 or more) in which films exchange their whole sequences "
-    "of labels. It holds where features and labels change slowly, and takes N times the time.",
+    help="Add p of the models named, by N refits in which films exchange their whole sequences of labels: 19 "
+    "or more, since no p is below 1 / (N + 1). It holds where features and labels change slowly, and takes N "
+    "times the time.",
 )
 @click.option(
     "--save",
@@ -174,7 +174,7 @@ def evaluate(
     answers: Path | None,
     save: tuple[str, ...],
     licence: str | None,
-    refits: int,
+    refits: int | None,
     output: Output,
     **chosen: Any,
 ) -> None:

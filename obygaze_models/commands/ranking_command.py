@@ -7,6 +7,8 @@ import click
 import numpy as np
 
 from obygaze_features import manifest as manifests
+from obygaze_features.io import write_whole
+from obygaze_features.lines import csv_line
 from obygaze_features.options import FILE, PATH, Output, output
 from obygaze_features.screen import table
 from obygaze_models.errors import ProtocolError
@@ -16,27 +18,42 @@ COLUMNS = ("worker", "left", "right", "chosen")
 
 @click.command()
 @click.argument("manifest", type=PATH)
-@click.argument("comparisons", type=PATH)
+@click.argument("comparisons", type=PATH, nargs=-1)
 @click.option("--scale", required=True, metavar="NAME", help="Scale of the codebook, which has cuts.")
 @click.option(
     "--master", "masters", multiple=True, metavar="WORKER", help="Worker who tosses no coins; repeatable."
 )
+@click.option("--ask", is_flag=True, help="Write the pairs to judge next, by quicksort, and no ranking.")
 @output("Manifest to write: its clips with their place on the scale.", kind=FILE, required=True, json=True)
-def rank(manifest: Path, comparisons: Path, scale: str, masters: tuple[str, ...], output: Output) -> None:
+def rank(
+    manifest: Path,
+    comparisons: tuple[Path, ...],
+    scale: str,
+    masters: tuple[str, ...],
+    ask: bool,
+    output: Output,
+) -> None:
     """Rank clips by COMPARISONS of two, which workers chose between (Bradley-Terry).
 
-    COMPARISONS is a table with the columns worker, left, right (clips), and chosen: the one of these two with
+    COMPARISONS are tables with the columns worker, left, right (clips), and chosen: the one of these two with
     more of it. Of each worker the share of judgements that are no coin's is estimated with the ranking; who
     answers at random is named and hardly counts, and a --master is taken at their word. The column NAME gets
     each clip's place from -1 to 1, the strongest at an end, NAME_low and NAME_high its 95 % interval: the
     codebook's cuts make levels of it, for --task scale:NAME.
 
+    With --ask --out is a table of pairs to judge, in which worker and chosen are to be filled in. The first
+    pairs need no COMPARISONS, the next ones all tables of rounds that were judged.
+
     \b
     Examples:
-      obygaze manifest rank clips.csv pairs.csv --scale valence --out ranked.csv
+      obygaze manifest rank clips.csv --scale valence --ask --out round1.csv
+      obygaze manifest rank clips.csv round1.csv --scale valence --ask \\
+          --out round2.csv
+      obygaze manifest rank clips.csv round1.csv round2.csv --scale valence \\
+          --out ranked.csv
       obygaze evaluate ranked.csv stores/clips --task scale:valence
     """
-    from obygaze_models.evaluation.ranking import rank_items
+    from obygaze_models.evaluation.ranking import next_pairs, rank_items
 
     output.refuse_existing()
     read = manifests.read_manifest(manifest)
@@ -44,7 +61,20 @@ def rank(manifest: Path, comparisons: Path, scale: str, masters: tuple[str, ...]
         raise ProtocolError(
             f"scale {scale!r} of codebook {read.codebook.name!r} has no cuts, which make levels"
         )
-    found = rank_items(_comparisons(comparisons, {clip.clip_id for clip in read}), masters=masters)
+    known = {clip.clip_id for clip in read}
+    judged = [each for path in comparisons for each in _comparisons(path, known)]
+    if ask:
+        pairs = next_pairs(sorted(known), judged)
+        rows = [COLUMNS, *(("", *pair, "") for pair in pairs)]
+        write_whole(output.path, "".join(map(csv_line, rows)))
+        output.show(
+            {"pairs": str(output.path), "asked": len(pairs)},
+            lambda: f"{output.path}: {len(pairs):,} pairs to judge",
+        )
+        return
+    if not judged:
+        raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
+    found = rank_items(judged, masters=masters)
     unit = max(abs(found.strength).max(), 1e-9)
     columns = (scale, f"{scale}_low", f"{scale}_high")
     rows = (np.stack([found.strength, found.low, found.high], axis=1) / unit).tolist()
@@ -95,6 +125,4 @@ def _comparisons(path: Path, known: set[str]) -> list[tuple[str, str, str]]:
             problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
         found.append((worker, chosen, left if chosen == right else right))
     problems.refuse()
-    if not found:
-        raise ProtocolError(f"{path}: it has no comparison")
     return found

@@ -8,6 +8,7 @@ with Polya-Gamma variables (Polson, Scott and Windle, JASA 2013): the mode and i
 too short, since strengths of items that nearly always win or lose are skewed.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -114,8 +115,7 @@ def rank_items(
     pairs = places.reshape(-1, 2)
     if (pairs[:, 0] == pairs[:, 1]).any():
         raise ProtocolError(f"{items[pairs[pairs[:, 0] == pairs[:, 1]][0, 0]]} is compared with itself")
-    if len(items) > MOST:
-        raise ProtocolError(f"{len(items):,} items: at most {MOST:,} are ranked at once; rank parts of them")
+    _refuse_many(items)
     if unknown := [name for name in masters if name not in workers]:
         raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
     _refuse_parts(items, pairs)
@@ -130,6 +130,57 @@ def rank_items(
     each = zip(workers.tolist(), *(column.tolist() for column in columns), strict=True)
     people = tuple(Worker(*values) for values in each)
     return Ranking(tuple(items.tolist()), strengths.mean(axis=0), low, high, people)
+
+
+def next_pairs(
+    items: Sequence[str], comparisons: Sequence[tuple[str, str, str]] = ()
+) -> list[tuple[str, str]]:
+    """Choose the pairs that workers judge next, by quicksort.
+
+    An item of a part is drawn at random; others are compared with it, and make the parts below and above it
+    once all are. Where as many workers said one thing as the other the pair is asked again. Sorted items are
+    sorted anew by other draws, in which what was judged counts (Maystre and Grossglauser, ICML 2017: a sort
+    alone is as wrong as its workers).
+
+    Parameters
+    ----------
+    items : sequence of str
+    comparisons : sequence of (worker, chosen, other)
+        What was judged so far.
+
+    Returns
+    -------
+    list of (left, right)
+        All that can be judged at the same time; none once every pair was.
+
+    Raises
+    ------
+    ProtocolError
+        There are too many items to rank.
+
+    Examples
+    --------
+    >>> next_pairs("abc")
+    [('c', 'a'), ('c', 'b')]
+    >>> next_pairs("abc", [("w", "c", "a"), ("w", "c", "b")])
+    [('b', 'a')]
+    """
+    _refuse_many(items)
+    above = Counter((chosen, other) for _, chosen, other in comparisons)
+    above.subtract((other, chosen) for _, chosen, other in comparisons)
+    for seed in range(len(items)):
+        rng, asked = np.random.default_rng(seed), list[tuple[str, str]]()
+        parts = [rng.permutation(sorted(items)).tolist()]
+        while parts:
+            pivot, *others = parts.pop()
+            if unknown := [item for item in others if not above[item, pivot]]:
+                asked += [(item, pivot) for item in unknown]
+            else:
+                halves = ([item for item in others if sign * above[item, pivot] > 0] for sign in (-1, 1))
+                parts += filter(None, halves)
+        if asked:
+            return [pair[::turn] for pair, turn in zip(asked, rng.choice([-1, 1], len(asked)), strict=True)]
+    return []
 
 
 def _draws(
@@ -179,6 +230,12 @@ def _polya_gamma(apart: Floats, rng: np.random.Generator) -> Floats:
     c = np.maximum(np.abs(apart), 1e-6)
     drawn += np.tanh(c / 2) / (2 * c) - (1 / terms).sum(axis=0) / (2 * np.pi**2)
     return drawn
+
+
+def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:
+    """Refuse items that are too many to rank."""
+    if len(items) > MOST:
+        raise ProtocolError(f"{len(items):,} items: at most {MOST:,} are ranked at once; rank parts of them")
 
 
 def _refuse_parts(items: NDArray[np.str_], pairs: Ints) -> None:

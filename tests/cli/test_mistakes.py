@@ -36,6 +36,8 @@ MISTAKES = f"""
     expected NAME=levels or NAME=concepts
 1 manifest rank in/scaled.csv in/one-pair.csv --scale valence --out out/r.csv
     line 2, column chosen: 'm0-02' is neither left nor right
+1 manifest rank in/scaled.csv --scale valence --out out/r.csv
+    there is no comparison to rank by
 1 manifest rank in/scaled.csv in/pairs.csv --scale fear --out out/r.csv
     fear
 1 manifest assign in/marked.csv --annotator AB --each 2 --out out/round.csv

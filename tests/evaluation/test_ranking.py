@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.ranking import _polya_gamma, rank_items
+from obygaze_models.evaluation.ranking import _polya_gamma, next_pairs, rank_items
 
 
 def comparisons(seed, n=40, per_item=20, workers=9, tosses=3):
@@ -61,3 +61,26 @@ def test_what_cannot_be_ranked_is_refused():
         rank_items([("w", "a", "a")])
     with pytest.raises(ProtocolError, match="a and c are in parts"):
         rank_items([("w", "a", "b"), ("w", "c", "d")])
+
+
+def test_quicksort_sorts_in_rounds_and_then_asks_for_what_was_never_compared():
+    items = [f"i{k:02}" for k in range(60)]
+    said, rounds = [], 0
+    while pairs := next_pairs(items, said):
+        assert not {frozenset(pair) for pair in pairs} & {frozenset((a, b)) for _, a, b in said}
+        said += [("w", max(pair), min(pair)) for pair in pairs]
+        rounds += 1
+        if rounds == 9:
+            first_sort = len(said)
+    assert first_sort < 60 * 59 / 4
+    found = rank_items(said, draws=100)
+    assert [found.items[place] for place in found.strength.argsort()] == items
+    assert len(said) <= 60 * 59 / 2
+
+
+def test_a_pair_that_as_many_say_one_as_the_other_is_asked_again():
+    assert next_pairs("ab", [("v", "a", "b")]) == []
+    ((left, right),) = next_pairs("ab", [("v", "a", "b"), ("w", "b", "a")])
+    assert {left, right} == {"a", "b"}
+    with pytest.raises(ProtocolError, match="2,001"):
+        next_pairs([f"{k}" for k in range(2001)])
