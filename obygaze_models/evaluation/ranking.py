@@ -179,7 +179,8 @@ def next_pairs(
                 halves = ([item for item in others if sign * above[item, pivot] > 0] for sign in (-1, 1))
                 parts += filter(None, halves)
         if asked:
-            return [pair[::turn] for pair, turn in zip(asked, rng.choice([-1, 1], len(asked)), strict=True)]
+            kept = rng.choice([False, True], len(asked)).tolist()
+            return [(a, b) if keep else (b, a) for (a, b), keep in zip(asked, kept, strict=True)]
     return []
 
 

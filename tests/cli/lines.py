@@ -71,8 +71,8 @@ manifest alttest in/answered.csv --json
     0 | "winning_rate"
 =manifest rank in/scaled.csv in/pairs.csv --scale valence --out out/ranked.csv
     0 | reliability | out/ranked.csv: 6 of 6 clips ranked
-manifest rank in/scaled.csv in/pairs.csv --scale valence --ask --out out/round.csv
-    0 out/round.csv | pairs to judge
+manifest rank in/scaled.csv --scale valence --ask --out out/asked.csv
+    0 out/asked.csv | 5 pairs to judge
 =manifest assign in/marked.csv --annotator AB --annotator CD --each 1 --calibration 1 --out out/round.csv
     0 | in this order | out/round.csv: the round
 manifest progress out/round.csv in/same.csv --json
