@@ -40,9 +40,7 @@ from obygaze_film.schema import (
     Spans,
 )
 from obygaze_models.concepts import ConceptBottleneck
-from obygaze_models.prediction import OUT_OF_DISTRIBUTION as WINDOW_UNLIKE
-from obygaze_models.prediction import PARTIAL as WINDOW_PARTIAL
-from obygaze_models.prediction import Model, Predicted
+from obygaze_models.prediction import Model
 
 Floats = NDArray[np.float64]
 
@@ -146,7 +144,7 @@ def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
     return RowGrid(movie, windows, kind, spans, overlaps(spans, windows.spans), flags)
 
 
-def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -> pd.DataFrame:
+def rows_of_model(model: Model, key: str, table: pd.DataFrame, grid: RowGrid) -> pd.DataFrame:
     """Compute the rows of one model.
 
     The logits of the windows that cover a row are averaged with their overlap as weights; so are concepts'
@@ -159,8 +157,9 @@ def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -
     model : Model
     key : str
         Its name in the column `model`.
-    predicted : Predicted
-        Its predictions for the windows.
+    table : DataFrame
+        Its predictions for windows (`Predicted.table`) by clip, with those that are unlike any training clip
+        marked `far`, and those that were read in part `cut`.
     grid : Grid
 
     Returns
@@ -168,10 +167,9 @@ def rows_of_model(model: Model, key: str, predicted: Predicted, grid: RowGrid) -
     DataFrame
         The columns of `timeline.csv` that this model has.
     """
-    table = predicted.table.assign(far=predicted.has(WINDOW_UNLIKE), cut=predicted.has(WINDOW_PARTIAL))
-    table = table.set_index("clip_id").reindex(list(grid.windows.clip_ids))
+    table = table.reindex(list(grid.windows.clip_ids))
     has = table["movie"].notna().to_numpy()
-    far, cut = (has & np.array(table[name] == True) for name in ("far", "cut"))  # noqa: E712 - or missing
+    far, cut = (table[name].eq(True).to_numpy() for name in ("far", "cut"))
     every, near = _kept(grid.covered, has[None]), _kept(grid.covered, (has & ~far)[None])
     total = every.sum(axis=1)
     missing = total <= 0

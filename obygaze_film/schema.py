@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import Clip
 from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
@@ -335,11 +334,11 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
     human : HumanRecord or None
     versions : dict of str to str
     tables : dict of str to str
-        File -> SHA-256 of the tables beside it; empty in folders of earlier versions.
+        File -> SHA-256 of the tables beside it; empty unless it lies in a folder.
     """
 
-    format: str
-    number: int
+    format: Literal["obygaze film"]
+    number: Literal[2]
     movie: str
     title: str
     year: Annotated[int, Meta(ge=1, le=9999)] | None
@@ -353,10 +352,6 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
     human: HumanRecord | None
     versions: dict[str, str]
     tables: dict[str, str] = {}
-
-    def to_bytes(self) -> bytes:
-        """Write the record as JSON."""
-        return json_bytes(msgspec.to_builtins(self))
 
 
 def refuse_texts(record: Struct) -> None:
@@ -378,33 +373,20 @@ def refuse_texts(record: Struct) -> None:
             raise FilmError(f"{value!r:.80} {wrong}")
 
 
-class _FormatHeader(Struct):
-    format: Literal["obygaze film"]
-    number: int
-
-
 def read_record(data: bytes, name: str) -> FilmRecord:
     """Read and check a record.
 
     Raises
     ------
     FilmError
-        It is not a record, has another format number, or a field is invalid; names the field.
+        It is not a record of this format, or a field is invalid; names the field.
     """
-    try:
-        number = msgspec.json.decode(data, type=_FormatHeader).number
-    except UNREADABLE as error:
-        raise FilmError(f"{name}: not a scored film's record ({error})") from error
-    if number != NUMBER:
-        raise FilmError(
-            f"{name}: film format {number}; this obygaze reads {NUMBER}: update it, or score the film again"
-        )
     try:
         record = msgspec.json.decode(data, type=FilmRecord)
         refuse_texts(record)
         Clip("film", record.movie)  # a movie's name is one that manifests may have
     except (*UNREADABLE, FilmError, ManifestError) as error:
-        raise FilmError(f"{name}: {error}: score the film again") from error
+        raise FilmError(f"{name}: {error}: score the film again (format {NUMBER})") from error
     return record
 
 

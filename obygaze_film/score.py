@@ -1,7 +1,7 @@
 """Score films: from a store's windows to rows in time with probabilities, rates, and the film's record."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -47,14 +47,9 @@ from obygaze_film.schema import (
 from obygaze_film.timeline import Timeline
 from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.dataset import perceived
-from obygaze_models.prediction import (
-    Model,
-    Predicted,
-    frames_of,
-    load_model,
-    predict,
-    reads_frames,
-)
+from obygaze_models.prediction import OUT_OF_DISTRIBUTION as WINDOW_UNLIKE
+from obygaze_models.prediction import PARTIAL as WINDOW_PARTIAL
+from obygaze_models.prediction import Model, frames_of, load_model, predict, reads_frames
 
 LONGEST_S = 60.0
 """A step of a trace is as long as the time between frames, at most this long."""
@@ -83,12 +78,12 @@ class FilmFacts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Loaded:
-    """A model with its key in the tables, and the digest of its file."""
+    """A model with its key in the tables, the digest of its file, and what it says of windows, by clip."""
 
     key: str
     model: Model
     sha256: str
-    predicted: Predicted = field(repr=False)
+    windows: pd.DataFrame
 
 
 def score_film(
@@ -137,22 +132,24 @@ def score_film(
     if movie is None or movie not in movies:
         unknown = "" if movie is None else f"{movie!r} is not among them: "
         raise FilmError(f"store {store.name} has the films {', '.join(movies)}: {unknown}name one")
-    own = NO_SHOTS if shots is None else shots
-    grid = make_grid(movie, movies[movie], own)
-    film = _score(store, _load(store, models, movie), grid, own, facts or FilmFacts())
-    return film if subtitles is None else replace(film, subtitles=subtitles)
+    given: dict[str, Any] = {"shots": shots, "subtitles": subtitles, "facts": facts}
+    of_film = {name: {movie: value} for name, value in given.items() if value is not None}
+    return score_films(store, models, movies={movie}, **of_film)[0]
 
 
 def score_films(
     store: Store,
     models: Sequence[Model | Path | str],
     *,
+    movies: Set[str] | None = None,
     shots: Mapping[str, pd.DataFrame] | None = None,
     subtitles: Mapping[str, pd.DataFrame] | None = None,
     facts: Mapping[str, FilmFacts] | None = None,
     variables: Mapping[str, pd.DataFrame] | None = None,
 ) -> list[Timeline]:
-    """Score every film of a store; parameters as in `score_film`, by movie; `variables` are kept beside.
+    """Score every film of a store, or `movies`; parameters as in `score_film`, by movie.
+
+    `variables`, how films are staged, are kept beside the scores.
 
     Raises
     ------
@@ -169,35 +166,28 @@ def score_films(
     >>> [film.movie for film in films][:2]
     ['film10', 'film11']
     """
-    movies = windows_of(store)
+    windows = windows_of(store)
     for what, by_movie in (("shots", shots), ("title or year", facts)):
         # A list of more films is valid; a list without any of these films is an error.
-        if by_movie and not movies.keys() & by_movie.keys():
+        if by_movie and not windows.keys() & by_movie.keys():
             raise FilmError(
-                f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(movies)}"
+                f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(windows)}"
             )
-    loaded = _load(store, models)
-    rows = [dict(iter(each.predicted.table.groupby("movie", sort=False))) for each in loaded]
-    films = []
-    for movie, windows in movies.items():
+    loaded, films = _load(store, models, movies), []
+    for movie in windows if movies is None else movies:
         own = (shots or {}).get(movie, NO_SHOTS)
-        known = (facts or {}).get(movie, FilmFacts())
-        mine = [
-            replace(each, predicted=replace(each.predicted, table=of[movie])) if movie in of else each
-            for each, of in zip(loaded, rows, strict=True)
-        ]
-        film = _score(store, mine, make_grid(movie, windows, own), own, known)
+        grid = make_grid(movie, windows[movie], own)
+        film = _score(store, loaded, grid, own, (facts or {}).get(movie, FilmFacts()))
         texts, staged = (subtitles or {}).get(movie, NO_TEXTS), (variables or {}).get(movie, NO_VARIABLES)
         films.append(replace(film, subtitles=texts, variables=staged))
     return films
 
 
-def _load(store: Store, models: Sequence[Model | Path | str], movie: str | None = None) -> list[_Loaded]:
-    """Load the models, score the windows of a film or of all, and give each model a unique key."""
+def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] | None) -> list[_Loaded]:
+    """Load the models, score the windows of some films or of all, and give each model a unique key."""
     if not models:
         raise FilmError("no model given: name at least one model file")
     loaded: list[_Loaded] = []
-    movies = None if movie is None else {movie}
     for source in models:
         model = source if isinstance(source, Model) else load_model(source)
         local = None if isinstance(source, Model) else local_path(source)
@@ -205,7 +195,9 @@ def _load(store: Store, models: Sequence[Model | Path | str], movie: str | None 
         while name in {earlier.key for earlier in loaded}:
             name, number = f"{model.card.model}-{number}", number + 1
         sha256 = file_sha256(local) if local and local.is_file() else ""
-        loaded.append(_Loaded(name, model, sha256, predict(model, [store], movies=movies)))
+        found = predict(model, [store], movies=movies)
+        table = found.table.assign(far=found.has(WINDOW_UNLIKE), cut=found.has(WINDOW_PARTIAL))
+        loaded.append(_Loaded(name, model, sha256, table.set_index("clip_id")))
     return loaded
 
 
@@ -214,14 +206,13 @@ def _score(
 ) -> Timeline:
     """Score one film by loaded models."""
     movie, windows = grid.movie, grid.windows
-    parts = [rows_of_model(each.model, each.key, each.predicted, grid) for each in loaded]
+    parts = [rows_of_model(each.model, each.key, each.windows, grid) for each in loaded]
     models = [_describe(each, rows, grid) for each, rows in zip(loaded, parts, strict=True)]
-    concepts = dict.fromkeys(concept for each in loaded for concept in each.model.likely_concepts)
-    every = [f"{concept}_{what}" for concept in concepts for what in ("value", "p", "contribution")]
-    kept = {column for part in parts for column in part.columns}
-    columns = [*COLUMNS, *(name for name in every if name in kept), *LAST]
-    table = pd.concat([part.reindex(columns=columns) for part in parts], ignore_index=True)
-    there = {clip_id for each in loaded for clip_id in each.predicted.table["clip_id"]}
+    named = dict.fromkeys(
+        name for part in parts for name in part.columns.difference([*COLUMNS, *LAST], sort=False)
+    )
+    table = pd.concat(parts, ignore_index=True).reindex(columns=[*COLUMNS, *named, *LAST])
+    missing = [name for name in windows.clip_ids if not any(name in each.windows.index for each in loaded)]
     detector = "+".join(dict.fromkeys(shots["detector"].tolist()))
     record = FilmRecord(
         format=FORMAT,
@@ -236,7 +227,7 @@ def _score(
             window_s=windows.window_s,
             hop_s=windows.hop_s,
             n=len(windows.spans),
-            n_missing=len(set(windows.clip_ids) - there),
+            n_missing=len(missing),
         ),
         rows=RowsRecord(kind=grid.kind, n=len(grid.spans)),
         shots=ShotsRecord(detector=detector, n=len(shots)) if len(shots) else None,
@@ -310,7 +301,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
             for name, threshold in zip(model.likely_concepts, model.concept_thresholds, strict=False)
         ],
         decides=model.decides,
-        by_concepts=isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts),
+        by_concepts="base_contribution" in rows,
         threshold=card.threshold,
         threshold_p=threshold_p,
         calibration=calibration,
@@ -374,25 +365,19 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
     whole = float(seconds[content].sum())
     share = float(seconds[content & unreliable].sum()) / whole if whole else 1.0
     counted_s = float(seconds[counted].sum())
-    reason = ""
-    if not model.decides:
-        reason = "the model finds concepts and decides nothing"
-    elif is_trained_on:
-        reason = "the model was trained on this film"
-    elif share > MOST_UNRELIABLE:
-        reason = f"{share:.0%} of the film is unlike any clip that the model was trained on, or missing"
-    elif model.calibration is None:
-        reason = "the model has no calibration"
-    elif model.card.levels_left_out is None:
-        reason = "the model's file does not say which levels it was calibrated on: save it again"
-    elif model.card.levels_left_out:
-        left_out = ", ".join(model.card.levels_left_out)
-        reason = (
-            f"the model was calibrated without clips of {left_out}, which films have: save it again by "
-            "evaluate with a --test of all levels"
-        )
-    elif not counted_s:
-        reason = "no part of the film is counted"
+    left_out, again = model.card.levels_left_out, "save it again by evaluate with a --test of all levels"
+    why = (
+        (not model.decides, "the model finds concepts and decides nothing"),
+        (is_trained_on, "the model was trained on this film"),
+        (share > MOST_UNRELIABLE,
+         f"{share:.0%} of the film is unlike any clip that the model was trained on, or missing"),
+        (model.calibration is None, "the model has no calibration"),
+        (left_out is None, "the model's file does not say which levels it was calibrated on: save it again"),
+        (left_out,
+         f"the model was calibrated without clips of {', '.join(left_out or ())}, which films have: {again}"),
+        (not counted_s, "no part of the film is counted"),
+    )  # fmt: skip
+    reason = next((text for is_so, text in why if is_so), "")
     value = low = high = None
     bracket: tuple[float | None, float | None] = (None, None)
     if not reason and model.calibration is not None:

@@ -25,8 +25,6 @@ from obygaze_film.schema import (
     NO_TRACES,
     NO_VARIABLES,
     SHOT_COLUMNS,
-    TEXT_COLUMNS,
-    TRACE_COLUMNS,
     FilmRecord,
     read_record,
 )
@@ -47,7 +45,10 @@ RATES = "rate.json"
 JUDGEMENTS, PASSAGES = "judgements.csv", "passages.csv"
 """What people judged: windows and segments, and passages of their own."""
 
-FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, FRAMES, SUBTITLES, VARIABLES, RATES)
+OPTIONAL = {FRAMES: NO_TRACES, SUBTITLES: NO_TEXTS, VARIABLES: NO_VARIABLES}
+"""Tables that a film may lack, as they are then."""
+
+FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, RATES, *OPTIONAL)
 
 MOST_BYTES = 1 << 26
 """Of a file of a scored film; three hours with ten models have half of that."""
@@ -96,14 +97,11 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
     table = _read_table(folder / TIMELINE, (*COLUMNS, *of_concepts, *LAST), record, record.duration_s)
     _check_rows(table, record, folder / TIMELINE)
     shots = _read_table(folder / SHOTS, SHOT_COLUMNS, record)
-    traced = FRAMES in record.tables if record.tables else (folder / FRAMES).is_file()
-    frames = _read_table(folder / FRAMES, TRACE_COLUMNS, record) if traced else NO_TRACES
-    said = _read_table(folder / SUBTITLES, TEXT_COLUMNS, record) if SUBTITLES in record.tables else NO_TEXTS
-    staged = NO_VARIABLES
-    if VARIABLES in record.tables:
-        staged = _read_table(folder / VARIABLES, tuple(NO_VARIABLES.columns), record)
-    record = msgspec.structs.replace(record, tables={})  # of these files, not of the film
-    return record, [table, shots, frames, said, staged]
+    more = [
+        _read_table(folder / name, [*absent], record) if name in record.tables else absent
+        for name, absent in OPTIONAL.items()
+    ]
+    return msgspec.structs.replace(record, tables={}), [table, shots, *more]  # digests are of these files
 
 
 def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:
@@ -118,7 +116,7 @@ def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:
 def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: float = MOST_S) -> pd.DataFrame:
     """Read one of the tables; check its digest, its columns, their numbers and texts."""
     data = bytes_of(path, is_listed=path.name in record.tables)
-    if record.tables and record.tables.get(path.name) != sha256_of(data):
+    if record.tables.get(path.name) != sha256_of(data):
         raise FilmError(f"{path}: not the table that {RECORD} was written with: score the film again")
     try:
         table = pd.read_csv(io.BytesIO(data), dtype=str, keep_default_na=False)

@@ -7,10 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pandas as pd
+from msgspec import structs, to_builtins
 
 from obygaze_features.io import local_path, sha256_of, whole_folder, write_new
+from obygaze_features.lines import json_bytes
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     NO_TEXTS,
@@ -24,13 +25,11 @@ from obygaze_film.schema import (
 )
 from obygaze_film.scored_files import (
     FILES,
-    FRAMES,
+    OPTIONAL,
     RECORD,
     SEGMENTS,
     SHOTS,
-    SUBTITLES,
     TIMELINE,
-    VARIABLES,
     folders_of,
     link,
     read_scored,
@@ -146,18 +145,17 @@ class Timeline:
 
     def files(self) -> dict[str, bytes]:
         """Return the bytes of each file of the folder; the record has the digests of the others."""
-        segments = [self.segments(model.key) for model in self.record.models]
-        segments = [table for table in segments if len(table)] or segments[
-            :1
-        ]  # empty tables would decide types
-        tables = {TIMELINE: self.table, SEGMENTS: pd.concat(segments), SHOTS: self.shots}
-        optional = {FRAMES: self.frames, SUBTITLES: self.subtitles, VARIABLES: self.variables}
-        tables |= {name: table for name, table in optional.items() if len(table)}
+        each = [self.segments(model.key) for model in self.record.models]
+        segments = pd.concat([table for table in each if len(table)] or each[:1])  # empty ones decide types
+        tables = {TIMELINE: self.table, SEGMENTS: segments, SHOTS: self.shots}
+        more = zip(OPTIONAL, (self.frames, self.subtitles, self.variables), strict=True)
+        tables |= {name: table for name, table in more if len(table)}
         written = {name: csv_bytes(table) for name, table in tables.items()}
-        tables_of = {name: sha256_of(data) for name, data in written.items()}
-        record = msgspec.structs.replace(self.record, tables=tables_of)
+        record = structs.replace(
+            self.record, tables={name: sha256_of(data) for name, data in written.items()}
+        )
         refuse_texts(record)
-        return {**written, RECORD: record.to_bytes()}
+        return {**written, RECORD: json_bytes(to_builtins(record))}
 
     def to_html(self, path: Path | str, *, force: bool = False, **options: Any) -> None:
         """Write the film's page; options as of `obygaze_film.page.film_page`."""

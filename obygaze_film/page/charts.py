@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from obygaze_film.schema import runs
 
@@ -80,11 +80,12 @@ def _defined(rows: pd.DataFrame) -> list[pd.DataFrame]:
     return [rows.iloc[slice(*run)] for run in runs(rows["p"].notna().to_numpy())]
 
 
-def strip(starts: NDArray[np.float64], ends: NDArray[np.float64], p: NDArray[np.float64]) -> dict[int, str]:
+def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
     """Draw probabilities as strokes at height 5, one path for each step of colour from 1 to `STEPS`.
 
     Adjacent rows of the same step are one stroke; rows without a probability, and gaps, are not drawn.
     """
+    starts, ends, p = (np.asarray(each, dtype=np.float64) for each in (starts, ends, p))
     paths: dict[int, list[str]] = {}
     reached: dict[int, int] = {}
     step_of = np.where(np.isnan(p), 0, np.minimum(np.floor(np.nan_to_num(p) * STEPS), STEPS - 1) + 1)
