@@ -1,7 +1,7 @@
 """Build the cards of a film's page: three key figures with intervals, and its segments."""
 
-from collections.abc import Container, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,9 @@ from obygaze_film.page import charts
 from obygaze_film.page.phrases import Words, clock
 from obygaze_film.schema import MOST_UNRELIABLE, CorrectedRate, ModelRecord
 from obygaze_film.segments import Reason, reasons
+
+if TYPE_CHECKING:
+    from obygaze_film.page.view import FilmView
 
 NONE = "–"
 """Shown if there is no figure."""
@@ -135,74 +138,24 @@ def _nothing(what: str, note: str) -> dict[str, Any]:
     return _shown(NONE, "", None, what, note)
 
 
-def cards(
-    segments: pd.DataFrame,
-    rows: pd.DataFrame,
-    frames: pd.DataFrame,
-    whole_s: float,
-    words: Words,
-    *,
-    unfound: Container[str],
-) -> list[dict[str, Any]]:
-    """Return the template values of each segment.
-
-    Parameters
-    ----------
-    segments : DataFrame
-        As `Timeline.segments` gives them.
-    rows : DataFrame
-        The rows of their model.
-    frames : DataFrame
-        Its values for frames (`Timeline.frames`).
-    whole_s : float
-        Length of the film in seconds.
-    words : Words
-    unfound : container of str
-        Concepts that the model finds no better than chance; they are marked as such.
-    """
-    records = segments.to_dict(orient="records")
+def cards(view: "FilmView") -> list[dict[str, Any]]:
+    """Return each segment's row with its sentences, the bars of its concepts, and what frames tell of it."""
+    records: Any = view.segments.to_dict(orient="records")
+    words = view.words
     parts = [reasons(row) for row in records]
     largest = max((abs(part.contribution) for of_row in parts for part in of_row), default=1.0) or 1.0
-    shown = []
-    for row, of_row in zip(records, parts, strict=True):
-        start, end, rank = float(row["start_s"]), float(row["end_s"]), int(row["rank"])
-        p, low, high = (float(row[name]) for name in ("p", "p_low", "p_high"))
-        shown.append(
-            {
-                "rank": rank,
-                **timeline_position(start, end, whole_s),
-                "from": clock(start),
-                "to": clock(end),
-                "seconds": words["seconds"].format(round(end - start)),
-                "jump": f"{words.say('jump', n=rank, start=clock(start))}; {words.spoken(p, low, high)}",
-                "p": words.probability(p),
-                "band": words.interval(low, high, ", "),
-                "reaches": bool(row["reaches"]),
-                "spark": _spark(rows, start, end, whole_s),
-                "sentence": sentence(of_row, words),
-                "absent": absent(of_row, words),
-                "traces": _traces(
-                    frames, [part.concept for part in of_row if part.is_present], start, end, words
-                ),
-                "parts": [
-                    {**concept_bar(part, largest, words), "doubt": part.concept in unfound} for part in of_row
-                ],
-                "flags": words.flags(str(row["flags"])),
-            }
-        )
-    _number(shown, whole_s)
+    shown = [
+        {
+            **row,
+            "sentence": sentence(of_row, words),
+            "absent": absent(of_row, words),
+            "parts": [concept_bar(part, largest, view) for part in of_row],
+            "traces": _traces(view, [part.concept for part in of_row if part.is_present], row),
+        }
+        for row, of_row in zip(records, parts, strict=True)
+    ]
+    _number(shown, view.whole_s)
     return shown
-
-
-def timeline_position(start: float, end: float, whole_s: float) -> dict[str, Any]:
-    """Place a span on the timeline, in seconds for the script and in percent for the page."""
-    return {
-        "start": start,
-        "end": end,
-        "x": charts.percent(start, whole_s),
-        "w": charts.percent(end - start, whole_s),
-        "middle": charts.percent((start + end) / 2, whole_s),
-    }
 
 
 def sentence(parts: Sequence[Reason], words: Words) -> str:
@@ -240,27 +193,13 @@ def absent(parts: Sequence[Reason], words: Words) -> str:
     return " ".join(words.say(key, names=words.listed(named)) for key, named in names.items() if named)
 
 
-def _spark(rows: pd.DataFrame, start: float, end: float, whole_s: float) -> dict[str, Any]:
-    """Draw the curve of a segment with half its length around it."""
-    around = max((end - start) / 2, 15.0)
-    left, right = max(start - around, 0.0), min(end + around, whole_s)
-    shown = rows[(rows["end_s"] > left) & (rows["start_s"] < right)]
-    return {
-        "width": charts.tenths(right - left),
-        "x": charts.tenths(start - left),
-        "w": charts.tenths(end - start),
-        "path": charts.line(shown, left),
-    }
-
-
-def _traces(
-    frames: pd.DataFrame, concepts: Sequence[str], start: float, end: float, words: Words
-) -> list[dict[str, Any]]:
+def _traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Draw attention's weight and the concepts inside a segment, with the time at which each is highest."""
+    frames, start, end = view.frames, row["start_s"], row["end_s"]
     shown = frames[(frames["end_s"] > start) & (frames["start_s"] < end)]
     columns = {name: f"{name}_p" for name in concepts}
     if frames["weight"].notna().any():
-        columns = {words["weight"]: "weight", **columns}
+        columns = {view.words["weight"]: "weight", **columns}
     rows = []
     for name, column in columns.items():
         if column not in shown or not shown[column].notna().any():
@@ -269,21 +208,14 @@ def _traces(
         # Weights add up to 1 over a clip: the largest of the film has the darkest colour.
         height = values / float(frames[column].max()) if column == "weight" else values
         edges = shown[["start_s", "end_s"]].to_numpy(dtype=np.float64).clip(start, end) - start
-        best = float(np.clip(shown["start_s"].to_numpy()[np.nanargmax(values)], start, end))
-        rows.append(
-            {
-                "name": name,
-                "width": charts.tenths(end - start),
-                "paths": charts.strip(edges[:, 0], edges[:, 1], height),
-                "best": clock(best),
-            }
-        )
+        best = clock(edges[np.nanargmax(values), 0] + start)
+        rows.append({"name": name, "paths": charts.strip(edges[:, 0], edges[:, 1], height), "best": best})
     return rows
 
 
-def concept_bar(part: Reason, largest: float, words: Words) -> dict[str, Any]:
+def concept_bar(part: Reason, largest: float, view: "FilmView") -> dict[str, Any]:
     """Place a positive contribution to the right of the middle, a negative one to the left."""
-    value, p = part.contribution, words.probability(part.p)
+    words, value, p = view.words, part.contribution, view.words.probability(part.p)
     width = HALF * abs(value) / largest
     return {
         "name": part.concept,
@@ -292,6 +224,7 @@ def concept_bar(part: Reason, largest: float, words: Words) -> dict[str, Any]:
         "side": "for" if value >= 0 else "against",
         "x": f"{50.0 if value >= 0 else 50 - width:.1f}%",
         "w": f"{width:.1f}%",
+        "doubt": part.concept in view.doubtful,
     }
 
 
@@ -299,7 +232,7 @@ def _number(segments: Sequence[dict[str, Any]], whole_s: float) -> None:
     """Choose the numbers shown above the timeline: best segments first, without overlap."""
     used: dict[float, list[float]] = {NEAR: [], NEAR_NARROW: []}
     for card in sorted(segments, key=lambda card: int(card["rank"])):
-        at = (card["start"] + card["end"]) / 2 / whole_s
+        at = (card["start_s"] + card["end_s"]) / 2 / whole_s
         fits = {near: all(abs(at - x) >= near for x in places) for near, places in used.items()}
         for near, places in used.items():
             if fits[near]:

@@ -35,21 +35,13 @@ def percent(seconds: float, whole_s: float) -> str:
     return f"{100 * seconds / whole_s:.3f}".rstrip("0").rstrip(".") + "%"
 
 
-def line(rows: pd.DataFrame, origin_s: float = 0.0) -> str:
-    """Draw the probability as a step line, with gaps where it is missing.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of one model in time order: `start_s`, `end_s`, `p`.
-    origin_s : float
-        Time drawn at position 0.
-    """
+def line(rows: pd.DataFrame) -> str:
+    """Draw the probability of rows of one model, in time order, as a step line with gaps where it lacks."""
     parts = []
     for run in _defined(rows):
         first = run.iloc[0]
-        parts.append(f"M{tenths(first['start_s'] - origin_s)} {level(first['p'])}")
-        parts.append(_steps(run["end_s"].to_numpy() - origin_s, run["p"].to_numpy()))
+        parts.append(f"M{tenths(first['start_s'])} {level(first['p'])}")
+        parts.append(_steps(run["end_s"].to_numpy(), run["p"].to_numpy()))
     return "".join(parts)
 
 

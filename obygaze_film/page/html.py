@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from obygaze_features.io import NO_LICENCE, local_path, refuse_existing, write_whole
+from obygaze_features.io import local_path, refuse_existing, write_whole
 from obygaze_film.page import charts
 from obygaze_film.page.phrases import SCRIPT, Words, clock
 from obygaze_film.page.view import FilmView
-from obygaze_film.schema import CorrectedRate, FilmRecord
+from obygaze_film.schema import CorrectedRate
 from obygaze_models.report import asset, json_data, page
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def film_page(
         )
         for number, film in enumerate(ordered, start=1)
     ]
+    models = {model.sha256 or model.key: model for film in ordered for model in film.record.models}
     alone = len(views) == 1
     return page(
         "film.html.j2",
@@ -69,8 +70,11 @@ def film_page(
         films=views,
         charts=charts,
         clock=clock,
-        about=_about(ordered, words),
-        footer=_footer(ordered, words),
+        models=models.values(),
+        digests=[
+            *(f"{model.key} {model.sha256[:12]}" for model in models.values() if model.sha256),
+            *(f"{film.record.store.name} {film.record.store.fingerprint[:12]}" for film in ordered),
+        ],
         texts=json_data({name: words[name] for name in SCRIPT}),
     )
 
@@ -96,30 +100,3 @@ def write_film_page(
     text = film_page(films, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text)
-
-
-def _about(films: "Sequence[Timeline]", words: Words) -> list[str]:
-    human = next((film.record.human for film in films if film.record.human), None)
-    boundaries = words["about_4_unknown"]
-    if human is not None:
-        boundaries = words.say("about_4", boundary=words.number(human.boundary_f1))
-    return [words["about_1"], words["about_2"], words["about_3"], boundaries, words["about_5"]]
-
-
-def _footer(films: "Sequence[Timeline]", words: Words) -> list[str]:
-    """List the page's software, licence, citation, and the digests of its sources."""
-    record: FilmRecord = films[0].record
-    lines = [words["no_frames"]]
-    lines.append(words.say("made", version=record.versions.get("obygaze", "?"), number=record.number))
-    models = {model.sha256 or model.key: model for film in films for model in film.record.models}
-    for model in models.values():
-        parts = [f"{model.title} ({model.key}), {model.task_title}."]
-        if model.licence not in {"", NO_LICENCE}:
-            parts.append(words.say("licence", licence=model.licence))
-        if model.citation:
-            parts.append(words.say("cite", citation=model.citation))
-        lines.append(" ".join(parts))
-    digests = [f"{model.key} {model.sha256[:12]}" for model in models.values() if model.sha256]
-    digests += [f"{film.record.store.name} {film.record.store.fingerprint[:12]}" for film in films]
-    lines.append(f"{words['digests']}: {', '.join(digests)}.")
-    return lines

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from obygaze_features.manifest import BUILTIN, Codebook, builtin_codebook
+from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.page import charts
-from obygaze_film.page.cards import cards, figures, timeline_position
+from obygaze_film.page.cards import cards, figures
 from obygaze_film.page.phrases import Words, clock, first_sentence, heading, how_sure
 from obygaze_film.schema import (
     FLAGS,
@@ -19,6 +19,7 @@ from obygaze_film.schema import (
     UNRELIABLE,
     ConceptRecord,
     CorrectedRate,
+    flags_in,
     has_flag,
     runs,
 )
@@ -72,31 +73,22 @@ class FilmView:
         self.rows = film.rows(self.model.key)
         best_first = film.segments(self.model.key, top=top)
         self.segments = best_first.sort_values(["reaches", "start_s"], ascending=[False, True])
-        self.codebook = builtin_codebook(self.model.codebook) if self.model.codebook in BUILTIN else None
+        self.positive = " / ".join(map(self._level_text, self.model.positive)) or self.model.task_title
+        self.heading = heading(film.record, words)
+        self.sentence = first_sentence(self.model, self.segments, self.whole_s, words)
+        self.sure = how_sure(self.model, film.record, words)
         self.concepts = self._concepts()
+        self.doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
+        self.frames = film.frames[film.frames["model"] == self.model.key]
 
     # --- texts
     # -----------------------------------------------------------------------
-    @property
-    def heading(self) -> str:
-        """The film's title with its most important warning, as `Timeline.heading`, in the page's language."""
-        return heading(self.film.record, self.words)
-
-    @property
-    def positive(self) -> str:
-        """Title of what the model finds, from the codebook."""
-        names = [_level_text(self.codebook, name) for name in self.model.positive]
-        return " / ".join(names) or self.model.task_title
-
-    @property
-    def sentence(self) -> str:
-        """What the model marks in the film."""
-        return first_sentence(self.model, self.segments, self.whole_s, self.words)
-
-    @property
-    def sure(self) -> str:
-        """How sure that is."""
-        return how_sure(self.model, self.film.record, self.words)
+    def _level_text(self, name: str) -> str:
+        """Write a level with its title, if they differ."""
+        book = self.model.codebook
+        levels = builtin_codebook(book).levels if book in BUILTIN else ()
+        title = next((level.title for level in levels if level.name == name), "")
+        return f"{name} ({title})" if title and title != name else name
 
     @property
     def figures(self) -> list[dict[str, Any]]:
@@ -106,15 +98,11 @@ class FilmView:
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
         """The cards of the segments."""
-        frames = self.film.frames[self.film.frames["model"] == self.model.key]
-        doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
-        return cards(self.segments, self.rows, frames, self.whole_s, self.words, unfound=doubtful)
+        return cards(self)
 
-    @property
-    def said(self) -> list[dict[str, Any]]:
-        """The subtitles, with where they begin."""
-        lines = self.film.subtitles[["start_s", "text"]].itertuples(index=False, name=None)
-        return [{"start": round(start, 3), "clock": clock(start), "text": text} for start, text in lines]
+    def between(self, start_s: float, end_s: float) -> pd.DataFrame:
+        """Return the rows shown that lie in a span, or in part."""
+        return self.rows[(self.rows["end_s"] > start_s) & (self.rows["start_s"] < end_s)]
 
     @property
     def staging(self) -> list[dict[str, Any]]:
@@ -125,35 +113,10 @@ class FilmView:
         ends = np.minimum(table["end_s"], np.append(starts[1:], np.inf)).to_numpy(dtype=np.float64)
         for name, (low, high, digits) in SCALES.items():
             if name in table and table[name].notna().any():
-                values = table[name].to_numpy(dtype=np.float64)
-                note = self.words.say(
-                    f"{name}_mean", value=self.words.number(float(np.nanmean(values)), digits)
-                )
-                p = np.clip((values - low) / (high - low), 0, 1)
-                strips.append(
-                    {"name": self.words[name], "note": note, "paths": charts.strip(starts, ends, p)}
-                )
+                note = self.words.say(f"{name}_mean", value=self.words.number(table[name].mean(), digits))
+                paths = charts.strip(starts, ends, ((table[name] - low) / (high - low)).clip(0, 1))
+                strips.append({"name": self.words[name], "note": note, "paths": paths})
         return strips
-
-    @property
-    def facts(self) -> list[str]:
-        """What was scored, how and by which model."""
-        words, record, model = self.words, self.film.record, self.model
-        facts = [str(record.year)] if record.year else []
-        facts.append(clock(self.whole_s))
-        if model.construct:
-            facts.append(words.say("construct", construct=model.construct, codebook=model.codebook))
-        kind = record.rows.kind
-        if kind != "windows":
-            # Long shots are several rows.
-            n_rows = record.shots.n if kind == "shots" and record.shots is not None else len(self.rows)
-            facts.append(words.say("facts_rows", n=n_rows, kind=words[kind]))
-        hop = {} if record.windows.hop_s is None else {"hop": words.seconds(record.windows.hop_s)}
-        window = words.seconds(record.windows.window_s)
-        facts.append(words.say("windows_hop" if hop else "windows", window=window, **hop))
-        trained = "model_trained" if model.is_trained_on else "model"
-        facts.append(words.say(trained, title=model.title, films=model.n_movies, clips=model.n_clips))
-        return [*facts, f"{words['store']} {record.store.name} {record.store.fingerprint[:12]}"]
 
     @property
     def warnings(self) -> list[str]:
@@ -172,44 +135,19 @@ class FilmView:
             )
         return warnings
 
-    @property
-    def caveat(self) -> str:
-        """How far the scores, and people, can be trusted."""
-        words, human = self.words, self.film.record.human
-        first = words.say("caveat", positive=self.positive)
-        if human is None:
-            return f"{first} {words['no_human']}"
-        second = words.say(
-            "human",
-            corpus=human.corpus,
-            kappa=words.number(human.kappa),
-            rank=words.number(human.rank_correlation),
-        )
-        return f"{first} {second}"
-
     # --- the timeline
     # -----------------------------------------------------------------------
-    @property
-    def threshold(self) -> dict[str, str] | None:
-        """Height and text of the threshold's line."""
-        p = self.model.threshold_p
-        if p is None or not self.rows["p"].notna().any():
-            return None
-        return {"y": f"{charts.level(p)}%", "text": self.words.say("threshold", value=self.words.number(p))}
-
     @cached_property
     def hatched(self) -> list[dict[str, Any]]:
         """Find spans without a probability or without content; adjacent spans are joined."""
         unreliable, without = has_flag(self.rows, *UNRELIABLE), has_flag(self.rows, *NO_CONTENT)
         unlike = unreliable | (self.rows["p"].isna().to_numpy() & ~without)
-        nothing = without & ~unlike
-        spans = []
-        for kind, marked in (("unlike", unlike), ("nothing", nothing)):
-            for first, after in runs(marked):
-                start = float(self.rows["start_s"].iloc[first])
-                end = float(self.rows["end_s"].iloc[after - 1])
-                spans.append({"kind": kind, **timeline_position(start, end, self.whole_s)})
-        return spans
+        spans = self.rows[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist()
+        return [
+            {"kind": kind, "start": spans[first][0], "end": spans[after - 1][1]}
+            for kind, marked in (("unlike", unlike), ("nothing", without & ~unlike))
+            for first, after in runs(marked)
+        ]
 
     def _concepts(self) -> list[tuple[ConceptRecord, NDArray[np.float64]]]:
         """Return the concepts of the first model that has probabilities for them, best found first.
@@ -229,11 +167,7 @@ class FilmView:
     def strips(self, *, found: bool) -> list[dict[str, Any]]:
         """Draw the concepts that are found better than chance, or the others."""
         return [
-            {
-                "name": concept.name,
-                "note": self._ap(concept),
-                "paths": self._paths(p),
-            }
+            self._strip(concept.name, self._ap(concept), p)
             for concept, p in self.concepts
             if concept.is_found == found
         ]
@@ -244,8 +178,12 @@ class FilmView:
             return words["unknown_ap"]
         return words.say("ap", ap=words.number(concept.ap), chance=words.number(concept.chance))
 
-    def _paths(self, p: NDArray[np.float64]) -> dict[int, str]:
-        return charts.strip(self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy(), p)
+    def _strip(self, name: str, note: str, p: ArrayLike) -> dict[str, Any]:
+        return {
+            "name": name,
+            "note": note,
+            "paths": charts.strip(self.rows["start_s"], self.rows["end_s"], p),
+        }
 
     @property
     def others(self) -> list[dict[str, Any]]:
@@ -255,10 +193,8 @@ class FilmView:
             if model.key != self.model.key and model.decides:
                 rate = model.rate.value
                 note = self.words["withheld"] if rate is None else self.words.share(rate)
-                p = self.film.rows(model.key)["p"].to_numpy(dtype=np.float64)
-                strips.append(
-                    {"name": f"{model.title}, {model.task_title}", "note": note, "paths": self._paths(p)}
-                )
+                p = self.film.rows(model.key)["p"]
+                strips.append(self._strip(f"{model.title}, {model.task_title}", note, p))
         return strips
 
     @cached_property
@@ -276,7 +212,7 @@ class FilmView:
         spans = either.loc[either["reaches"] == 1, ["start_s", "end_s"]].drop_duplicates()
         found = []
         for start, end in spans.to_numpy(dtype=np.float64).tolist():
-            inside = (self.rows["start_s"] < end) & (self.rows["end_s"] > start)
+            inside = self.between(start, end).index
             before, after = (float(rows.loc[inside, "p"].mean()) for rows in (self.former, self.rows))
             if abs(after - before) >= LEAST_MOVED:
                 said = f"{self.words.probability(before)} → {self.words.probability(after)}"
@@ -287,8 +223,8 @@ class FilmView:
     # --- minutes, and the numbers of the script
     # -----------------------------------------------------------------------
     @property
-    def minutes(self) -> list[dict[str, Any]]:
-        """Average by minute, weighted by duration; rows without a probability are left out."""
+    def minutes(self) -> list[tuple[float, list[float], str]]:
+        """Average by minute, weighted by duration: p, band, concepts; of rows that have them. And flags."""
         starts, ends = self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy()
         begins = np.arange(0.0, self.whole_s, MINUTE)
         overlap = np.minimum(ends, begins[:, None] + MINUTE) - np.maximum(starts, begins[:, None])
@@ -297,19 +233,9 @@ class FilmView:
         columns = np.column_stack([*shown, *(p for _, p in self.concepts)])
         with np.errstate(invalid="ignore"):
             means = (overlap @ np.nan_to_num(columns)) / (overlap @ ~np.isnan(columns))
-        flags = [{flag for flag in cell.split(";") if flag} for cell in self.rows["flags"]]
-        rows = []
-        for minute, begin in enumerate(begins):
-            p, low, high, *concepts = means[minute]
-            cells = [self._cell(p), "" if np.isnan(p) else self.words.interval(low, high, "–")]
-            cells += [self._cell(value) for value in concepts]
-            present = set().union(*(flags[row] for row in np.flatnonzero(overlap[minute] > 0)))
-            noted = self.words.flags(";".join(flag for flag in FLAGS if flag in present))
-            rows.append({"time": clock(begin), "cells": cells, "flags": noted})
-        return rows
-
-    def _cell(self, value: float) -> str:
-        return "" if np.isnan(value) else self.words.probability(value)
+        present = [flags_in(self.rows[inside > 0]) for inside in overlap]
+        flags = [";".join(flag for flag in FLAGS if flag in each) for each in present]
+        return [*zip(begins.tolist(), means.tolist(), flags, strict=True)]
 
     @property
     def data(self) -> Markup:
@@ -333,12 +259,6 @@ class FilmView:
             "k": charts.TICKS_S,
         }
         return json_data(numbers)
-
-
-def _level_text(codebook: Codebook | None, name: str) -> str:
-    """Write a level with its title, if they differ."""
-    title = next((level.title for level in codebook.levels if level.name == name), "") if codebook else ""
-    return f"{name} ({title})" if title and title != name else name
 
 
 def _order(concept: ConceptRecord) -> tuple[bool, float]:

@@ -62,7 +62,6 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Any, words: Words) -> dic
     """Describe what the model sees in rows."""
     means: dict[str, Any] = means_of(rows, weights, view.model)
     parts = reasons(means)
-    doubtful = {concept.name for concept, _ in view.concepts if not concept.is_found}
     largest = max((abs(part.contribution) for part in parts), default=1.0) or 1.0
     p = means["p"]
     said = [absent(parts, words)]
@@ -75,12 +74,8 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Any, words: Words) -> dic
         "sentence": sentence(parts, words),
         "absent": " ".join(filter(None, said)),
         "parts": [
-            concept_bar(part, largest, words)
-            | {
-                "p": words.probability(part.p, "desk_hundredth"),
-                "seen": part.is_present,
-                "doubt": part.concept in doubtful,
-            }
+            concept_bar(part, largest, view)
+            | {"p": words.probability(part.p, "desk_hundredth"), "seen": part.is_present}
             | {"without": _without(view.model, part.concept, rows, weights, words)}
             for part in parts
         ],

@@ -107,16 +107,6 @@ def test_a_table_of_another_scoring_is_refused(copy, name):
         Timeline.read(copy(name, "0", "1", digests=False))
 
 
-def test_a_film_written_before_its_record_had_digests_is_read(scored, copy):
-    folder = copy("film.json")
-    record = json.loads((folder / "film.json").read_bytes())
-    assert record.pop("tables").keys() == {"timeline.csv", "segments.csv", "shots.csv", "frames.csv"} & {
-        path.name for path in folder.iterdir()
-    }
-    (folder / "film.json").write_text(json.dumps(record), encoding="utf-8")
-    assert Timeline.read(folder).table.equals(Timeline.read(scored[0]).table)
-
-
 @pytest.fixture
 def longest(copy):
     return Timeline.read(copy("film.json", '"duration_s": 600.0', '"duration_s": 1000000.0'))

@@ -102,9 +102,10 @@ def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left
 def test_frames_that_only_touch_a_segment_are_not_in_it(traced):
     frames = traced.frames.assign(Body_p=np.where(traced.frames["start_s"] == 99, 0.95, 0.2))
     frames.loc[frames["start_s"] == 102, "Body_p"] = 0.9
-    (row,) = cards._traces(frames, ["Body"], 100.0, 105.0, Words("en"))
+    view = SimpleNamespace(frames=frames, words=Words("en"))
+    (row,) = cards._traces(view, ["Body"], {"start_s": 100.0, "end_s": 105.0})
     assert row["best"] == clock(102)
-    (row,) = cards._traces(frames, ["Body"], 95.0, 99.0, Words("en"))
+    (row,) = cards._traces(view, ["Body"], {"start_s": 95.0, "end_s": 99.0})
     assert row["best"] == clock(95)
 
 

@@ -263,7 +263,7 @@ def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reaso
 
 def test_numbers_above_the_timeline_keep_their_distance():
     places = (0.0, cards.NEAR, cards.NEAR + cards.NEAR_NARROW)
-    shown = [{"rank": rank, "start": at, "end": at} for rank, at in enumerate(places)]
+    shown = [{"rank": rank, "start_s": at, "end_s": at} for rank, at in enumerate(places)]
     cards._number(shown, 1.0)
     assert [card["number"] for card in shown] == ["on", "odd", "on"]
 
