@@ -39,7 +39,7 @@ from scipy.special import stdtrit
 
 from obygaze_film.cells import Cells, inclusion_chances
 from obygaze_film.judged_rate import MIN_VARIANCE
-from obygaze_film.page.phrases import said
+from obygaze_film.notes import said
 
 Floats = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from obygaze_film.comparison import (
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
-from obygaze_film.page.phrases import LATER, said
+from obygaze_film.notes import LATER, said
 from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline
 from obygaze_models.report import Column, Report, block, interval, number, signed
@@ -236,7 +236,9 @@ def compare_films(
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
     """Make a table whose notes stay what can be said in other languages."""
-    notes = {name: [row[name] for row in rows] for name in ("reason", "note") if rows and name in rows[0]}
+    notes = {
+        name: [row[name] for row in rows] for name in ("change", "reason", "note") if rows and name in rows[0]
+    }
     said_so = {name: pd.Series(column, dtype=object) for name, column in notes.items()}
     return pd.DataFrame(rows).assign(**said_so)
 

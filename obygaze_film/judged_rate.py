@@ -19,7 +19,7 @@ from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest
 from obygaze_film.agreement import kappa
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
-from obygaze_film.page.phrases import said
+from obygaze_film.notes import said
 from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,

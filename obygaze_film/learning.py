@@ -5,7 +5,7 @@ score are trained on and never tested; a film that is tested is left out whole, 
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import escape
@@ -21,19 +21,23 @@ from scipy.sparse import csr_array
 
 import obygaze_models as om
 from obygaze_features.errors import StoreError
-from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest, counted, write_manifest
+from obygaze_features.io import NO_LICENCE
+from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest, counted, import_spans, write_manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store, same_numerics
 from obygaze_film.errors import FilmError
+from obygaze_film.notes import said
 from obygaze_film.rows import SLACK_S, overlaps, windows_of
 from obygaze_film.schema import FORMER
 from obygaze_film.score import FilmFacts, score_film
+from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
 from obygaze_film.timeline import Timeline, write_films
+from obygaze_film.workspace.decisions import judged_files
 from obygaze_models.dataset import Dataset, find_group, read_features
 from obygaze_models.evaluation import Interval, Run, auc, t_interval
 from obygaze_models.models import BUILTIN_MODELS, find_models
 from obygaze_models.protocol import labels_of
-from obygaze_models.report import Column, Report, block, interval, number
+from obygaze_models.report import Column, Report, block, interval, new_folder, number, write_report
 
 Floats = NDArray[np.float64]
 
@@ -74,13 +78,13 @@ class Learnt:
     def sentence(self, *, judged: bool = False) -> str:
         """Say how the AUC changed on the films of the corpus, or on the judged ones, each left out whole."""
         change = change_of(self.films, judged=judged)
-        verdict = "better" if change.low > 0 else "worse" if change.high < 0 else "no change can be told"
-        difference = interval(change.mean, change.low, change.high, signed=True)
-        which = "judged, each left out" if judged else "of the corpus"
-        n = f"{change.n_movies} films" + "; an interval needs 3" * (change.n_movies < 3)
-        return (
-            f"Films {which}: {verdict} (a model trained with the judgements less one trained without, by "
-            f"film: AUC {difference}, 95 % if both are trained anew, {n})"
+        return said(
+            "learn_change",
+            which=said("learn_judged" if judged else "learn_corpus"),
+            verdict=said(f"learn_{'better' if change.low > 0 else 'worse' if change.high < 0 else 'same'}"),
+            difference=interval(change.mean, change.low, change.high, signed=True),
+            n=change.n_movies,
+            few=said("learn_few") if change.n_movies < 3 else "",
         )
 
     def write(self, folder: Path, films: Sequence[Timeline], windows: Sequence[Store], licence: str) -> str:
@@ -215,7 +219,7 @@ def learn_from_judgements(
             X.append(rows[has].astype(np.float32))
     if not judged:
         movies = ", ".join(film.movie for film in films)
-        raise FilmError(f"none of {counted(len(judgements), 'judgement')} is of windows of {movies}")
+        raise FilmError(said("learn_none", judgements=counted(len(judgements), "judgement"), movies=movies))
     joined = _joined(manifest, judged)
     row_of = {clip.clip_id: row for row, clip in enumerate(joined)}
     names = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged)]
@@ -235,6 +239,35 @@ def learn_from_judgements(
     note = f"{left} left out: of other films, levels that do not count, no features, concepts not asked for"
     by_film = _by_film(spec.name, data, both, before, after)
     return Learnt(spec.name, joined, both, before, after, by_film, (note,) * (len(judged) < len(judgements)))
+
+
+def learn_films(
+    films: Mapping[Path, Timeline],
+    corpus: tuple[Manifest, Sequence[Store]],
+    out: Path,
+    *,
+    windows: Sequence[Path] = (),
+    judged: Sequence[Path] = (),
+    notes: Sequence[str] = (),
+    licence: str = NO_LICENCE,
+    force: bool = False,
+    **how: Any,
+) -> tuple[Report, str]:
+    """Learn from what was judged in films' folders, into a folder; return the report and the model's file.
+
+    Given too are files `judged` elsewhere, stores of `windows` that are not near the folders, and `notes` for
+    the report; `how` as in `learn_from_judgements`.
+    """
+    clips, (store,) = corpus
+    files, told = judged_files(films, clips.codebook, JUDGEMENTS, PASSAGES)
+    imported = import_spans([*files, *judged], clips.root, "judgements", codebook=clips.codebook)
+    stores = [open_store(path) for path in windows]
+    stores += [found for folder, film in films.items() for found in stores_near(folder, film)]
+    with new_folder(out, force=force) as folder:
+        learnt = learn_from_judgements([*films.values()], imported.manifest, stores, clips, store, **how)
+        report = learning_report(replace(learnt, notes=(*told, *imported.notices, *notes, *learnt.notes)))
+        write_report(report, folder)
+        return report, learnt.write(folder, [*films.values()], stores, licence)
 
 
 def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:

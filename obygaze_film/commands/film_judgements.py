@@ -6,22 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import obygaze_features as of
 import obygaze_film
 from obygaze_features.commands import codebook_option
 from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
 from obygaze_features.options import PATH, Output, Result, json_option, output, prints_result
 from obygaze_film.commands.film_score import folders, model_option
-from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish, read_inputs, under_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from obygaze_features.manifest import Codebook, Manifest
     from obygaze_film.schema import CorrectedRate, JudgesAgreement
-    from obygaze_film.timeline import Timeline
-    from obygaze_models.report import Report
 
 judged_option = click.option(
     "--judged", type=PATH, multiple=True, help="Judgements outside of the folders; repeatable."
@@ -70,6 +63,7 @@ def next_(
     """
     from obygaze_features.manifest import Manifest, read_manifest, write_manifest
     from obygaze_film.windows_to_judge import choose_next
+    from obygaze_film.workspace.decisions import codebook_of
 
     output.refuse_existing()
     out = output.path
@@ -87,30 +81,6 @@ def next_(
         )
     films_in_words = f"{movies} film{'' if movies == 1 else 's'}"
     return document, f"{out}: {len(clips)} windows of {films_in_words}, {random} drawn at random"
-
-
-def judged_files(
-    films: "Mapping[Path, Timeline]", book: "Codebook | None", *names: str
-) -> tuple[list[Path], list[str]]:
-    """Find the tables of these names in scored films' folders, as their ledgers are now; also what to say."""
-    from obygaze_film.workspace.decisions import Decisions
-    from obygaze_film.workspace.ledger import LEDGER
-
-    notices = []
-    for folder, film in films.items():
-        if (folder / LEDGER).is_dir():
-            of_film = book or codebook_of(film.model().codebook, None)
-            notices += Decisions(folder, film, of_film).notices
-    return [path for folder in films for name in names if (path := folder / name).is_file()], notices
-
-
-def codebook_of(name: str, path: Path | None) -> "Codebook":
-    """Find the codebook of the judgements."""
-    from obygaze_features.manifest import BUILTIN, find_codebook
-
-    if path is None and name not in BUILTIN:
-        raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
-    return find_codebook(str(path or name))
 
 
 @click.command()
@@ -232,6 +202,7 @@ def compare(
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.scored_files import JUDGEMENTS
     from obygaze_film.timeline import found_films
+    from obygaze_film.workspace.decisions import judged_files
     from obygaze_models.report import check_folder
 
     if output.out is not None:
@@ -296,45 +267,15 @@ def learn(
           --judged blind.csv --save pcbm_lr --out learnt
     """
     from obygaze_features.screen import progress_bar
+    from obygaze_film.learning import learn_films
     from obygaze_film.timeline import found_films
 
     refuse_existing(output.html, force=output.force)
-    films, corpus = found_films(folders), read_inputs(manifest, [store])
+    films, (clips, stores) = found_films(folders), read_inputs(manifest, [store])
+    labelled, notes = under_policy(clips, how["policy"])
+    how |= {"notes": notes, "force": output.force}
     with progress_bar("training", "model") as progress:
-        report, name = learn_films(films, corpus, output.path, force=output.force, progress=progress, **how)
+        report, name = learn_films(films, (labelled, stores), output.path, progress=progress, **how)
     finish(report, replace(output, out=None))
     kept = f"model kept in {output.path / name}; the films as it scores them: {output.path / 'scored'}"
     click.echo(kept, err=True)
-
-
-def learn_films(
-    films: "Mapping[Path, Timeline]",
-    corpus: "tuple[Manifest, list[of.Store]]",
-    out: Path,
-    *,
-    windows: "Sequence[Path]" = (),
-    judged: "Sequence[Path]" = (),
-    licence: str = NO_LICENCE,
-    policy: str = "raw",
-    force: bool = False,
-    **how: Any,
-) -> "tuple[Report, str]":
-    """Train the model of films anew on what was judged in their folders; return report and model's file."""
-    from obygaze_features.manifest import import_spans
-    from obygaze_film.learning import learning_report, stores_near
-    from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
-    from obygaze_models.report import new_folder, write_report
-
-    clips, (store,) = corpus
-    files, said = judged_files(films, clips.codebook, JUDGEMENTS, PASSAGES)
-    imported = import_spans([*files, *judged], clips.root, "judgements", codebook=clips.codebook)
-    labelled, notices = under_policy(clips, policy)
-    stores = [of.open_store(path) for path in windows]
-    stores += [found for folder, film in films.items() for found in stores_near(folder, film)]
-    with new_folder(out, force=force) as folder:
-        learnt = obygaze_film.learn_from_judgements(
-            [*films.values()], imported.manifest, stores, labelled, store, policy=policy, **how
-        )
-        report = learning_report(replace(learnt, notes=(*said, *imported.notices, *notices, *learnt.notes)))
-        write_report(report, folder)
-        return report, learnt.write(folder, [*films.values()], stores, licence)

@@ -8,7 +8,6 @@ import click
 
 import obygaze_film
 from obygaze_features.options import PATH
-from obygaze_film.commands.film_judgements import codebook_of, learn_films
 from obygaze_film.commands.film_score import folders
 from obygaze_film.errors import FilmError
 from obygaze_models.commands import read_inputs
@@ -64,9 +63,10 @@ def open_(
 
     from obygaze_features.manifest import Manifest, counted
     from obygaze_film.film_groups import read_facts
+    from obygaze_film.learning import learn_films
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.timeline import found_films, read_films
-    from obygaze_film.workspace.decisions import Decisions
+    from obygaze_film.workspace.decisions import Decisions, codebook_of
     from obygaze_film.workspace.pages import OpenFilm
     from obygaze_film.workspace.proxy import cache_folder, private_cache
     from obygaze_film.workspace.server import serve

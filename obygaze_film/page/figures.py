@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from markupsafe import Markup
 
+from obygaze_film.notes import LATER
 from obygaze_film.page import charts
-from obygaze_film.page.phrases import LATER, Words, clock
+from obygaze_film.page.phrases import Words, clock
 from obygaze_models.report import asset, page
 
 if TYPE_CHECKING:

@@ -3,20 +3,17 @@
 import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
+from obygaze_film.notes import LATER, Said, texts
 from obygaze_film.schema import FLAGS, FilmRecord, ModelRecord
 from obygaze_film.segments import reasons
 from obygaze_models.report import asset
 
 if TYPE_CHECKING:
     from obygaze_film.film_groups import FilmComparison
-
-LATER: Final = "10 years later"
-"""Name of the trend of years."""
 
 LANGUAGES: Final = ("en", "fr")
 
@@ -37,7 +34,9 @@ class Words:
 
     def __init__(self, language: str) -> None:
         self.language = language
-        self._texts: dict[str, str] = tomllib.loads(asset(f"film.{language}.toml", "obygaze_film.page"))
+        self._texts: dict[str, str] = texts(language) | tomllib.loads(
+            asset(f"film.{language}.toml", "obygaze_film.page")
+        )
 
     def __getitem__(self, key: str) -> str:
         return self._texts[key]
@@ -46,7 +45,7 @@ class Words:
         """Fill a text."""
         return self._texts[key].format(**values)
 
-    def again(self, note: object) -> object:
+    def again(self, note: Any) -> Any:
         """Say a note in this language; what is none stays as it is."""
         if not isinstance(note, Said):
             return note
@@ -113,26 +112,6 @@ class Words:
     def seconds(self, value: float) -> str:
         """Write seconds, with decimals only if needed."""
         return self.number(value, 0 if float(value).is_integer() else 2)
-
-
-class Said(str):
-    """A note in English that can be said in another language (`Words.again`)."""
-
-    __slots__ = ("key", "values")
-    key: str
-    values: Mapping[str, object]
-
-
-def said(key: str, **values: object) -> Said:
-    """Write a note."""
-    made = Said(_english().say(key, **values))
-    made.key, made.values = key, values
-    return made
-
-
-@cache
-def _english() -> Words:
-    return Words("en")
 
 
 def clock(seconds: float) -> str:

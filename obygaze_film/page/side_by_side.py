@@ -10,7 +10,7 @@ from obygaze_film.film_groups import ALL, FilmComparison
 from obygaze_film.page import charts
 from obygaze_film.page.cards import bar
 from obygaze_film.page.figures import scale_of, years_figure
-from obygaze_film.page.phrases import LATER, Words, compared_sentence
+from obygaze_film.page.phrases import Words, compared_sentence
 from obygaze_models.report import asset, page
 
 
@@ -34,7 +34,6 @@ def comparison_page(
         compared=compared,
         groups=compared.groups.to_dict("records"),
         changes=compared.changes.to_dict("records"),
-        later=LATER,
         scale=scale_of(compared.groups["high"].max() if len(compared.groups) else np.nan),
         figure=years_figure(compared, words),
         file=b64encode(years_figure(compared, words, alone=True).encode()).decode(),

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,12 +25,14 @@ from obygaze_features.manifest import (
     Problems,
     clip_of,
     counted,
+    find_codebook,
     read_table,
     repeated_concepts,
 )
 from obygaze_features.manifest import Row as TableRow
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import PLACE
+from obygaze_film.notes import said
 from obygaze_film.rows import SLACK_S
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
@@ -210,7 +212,7 @@ class Decisions:
         if kind == "passage":
             row |= {"origin": more.get("origin", "own")}
             if not end_s - start_s >= SHORTEST_S:
-                raise FilmError(f"{start_s:g} to {end_s:g} s is shorter than {SHORTEST_S} s")
+                raise FilmError(said("short", start=start_s, end=end_s, least=SHORTEST_S))
         elif kind == "judgement":
             agreed = dict.fromkeys(model.positive, "agree") | dict.fromkeys(model.negative, "disagree")
             fixed = {DRAW: RANDOM, PLACE: f"{place}", FIXED: str(more.get("windows") or "")}
@@ -221,10 +223,10 @@ class Decisions:
         if clip is None:
             raise FilmError(problems.messages[0].partition(", ")[2])
         if place and not self.place_of(clip):
-            raise FilmError(f"{start_s:g} to {end_s:g} s is not the window at place {place} of the draw")
+            raise FilmError(said("no_window", start=start_s, end=end_s, place=place))
         with self._lock:
             if state_of(self.folder / RECORD) != self._record:
-                raise FilmError(f"{self.folder}: removed, or scored again: start 'obygaze film open' again")
+                raise FilmError(said("scored_again", folder=self.folder))
             self.refresh()
             mine = [old for old in self.kept[kind] if old.annotator == clip.annotator]
             same = [old.clip_id for old in mine if kind == "judgement" and _place(old) == _place(clip)]
@@ -280,9 +282,7 @@ class Decisions:
         """Find a decision that somebody may change: one of their own that stands."""
         stands = any(clip.clip_id == name for clips in self.kept.values() for clip in clips)
         if not stands or self.ledger.lines[name].row["annotator"] != who:
-            raise FilmError(
-                "this decision was changed or deleted meanwhile, or is not yours: look at it again"
-            )
+            raise FilmError(said("not_standing"))
         return self.ledger.lines[name]
 
     def _did(self, act: Act) -> None:
@@ -338,7 +338,7 @@ class Decisions:
                     if opening:
                         raise
                     self._tables[name] = (0, 0, 0), HELD  # and tried again
-                    self._say(f"{error}; until that is mended the file is not written")
+                    self._say(said("table_held", error=error))
             self.ledger.read()
             if opening or edited or known != len(self.ledger.lines):
                 self._settle()
@@ -355,18 +355,18 @@ class Decisions:
             return
         problems, noted = Problems(path), (*SPAN, "note")
         rows = [*read_table(path, noted if kind == "note" else (*FIELDS, SEEN_SCORE)).timed(problems)]
-        said = [self._said_by(kind, row, problems) for row in rows]
+        told = [self._said_by(kind, row, problems) for row in rows]
         problems.refuse()
-        if new := self.ledger.add_table(digest, kind, said):
-            self._say(f"{path}: edited elsewhere (SHA-256 {digest[:16]}): {counted(new, 'decision')} came in")
+        if new := self.ledger.add_table(digest, kind, told):
+            self._say(said("table_edited", path=path, digest=digest[:16], decisions=counted(new, "decision")))
             for notice in repeated_concepts((path, row.line, row.cells) for row in rows).values():
                 self._say(f"{path}: {notice}")
-        elif any(said):
-            self._say(f"{path}: came in before as it is here, and is written anew")
+        elif any(told):
+            self._say(said("table_known", path=path))
         there = {row.cells.get("clip_id") for row in rows}
         gone = sum(clip.clip_id not in there for clip in self.kept[kind])
         if gone and path.stat().st_mtime > max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl"))):
-            self._say(f"{path}: lacked {counted(gone, 'decision')} of {LEDGER}/; written anew")
+            self._say(said("table_lacked", path=path, decisions=counted(gone, "decision"), ledger=LEDGER))
 
     def _said_by(self, kind: str, row: TableRow, problems: Problems) -> tuple[Row, str] | None:
         """Return the cells of a row of a table, and what it replaces; None if it says nothing new."""
@@ -426,9 +426,9 @@ class Decisions:
                 taken = self.ledger.lines.get(name, line)
                 if taken.row.get("annotator") != line.row.get("annotator"):
                     path, number = self.ledger.where[line.id]
-                    self._say(f"{path}: line {number}: takes back {name}, of another person")
+                    self._say(said("takes_back", path=path, line=number, name=name))
         if conflicts := self.conflicts():
-            self._say(f"{self.folder}: {len(conflicts)} decisions stand beside each other: decide them again")
+            self._say(said("beside", folder=self.folder, n=len(conflicts)))
         for kind, name in KINDS.items():
             path, (state, before), text = self.folder / name, self._tables[name], self.table(kind)
             if before == HELD or (before == text if state else not self.kept[kind]):
@@ -438,7 +438,7 @@ class Decisions:
                     write_whole(path, text, links=False)  # a stranger's folder
                     self._tables[name] = state_of(path), text
             except OSError as error:
-                self._say(f"{path}: not written ({error.strerror}); {LEDGER}/ has what was decided")
+                self._say(said("table_unwritten", path=path, error=error.strerror, ledger=LEDGER))
 
     def table(self, kind: str, only: Container[str] | None = None) -> str:
         """Write the decisions of a kind as a table; `only` those of some ids."""
@@ -455,6 +455,24 @@ class Decisions:
         if message not in self._said:
             self._said.add(message)
             self.notices.append(message)
+
+
+def judged_files(
+    films: Mapping[Path, Timeline], book: Codebook | None, *names: str
+) -> tuple[list[Path], list[str]]:
+    """Find the tables of these names in scored films' folders, as their ledgers are now; also what to say."""
+    notices = []
+    for folder, film in films.items():
+        if (folder / LEDGER).is_dir():
+            notices += Decisions(folder, film, book or codebook_of(film.model().codebook, None)).notices
+    return [path for folder in films for name in names if (path := folder / name).is_file()], notices
+
+
+def codebook_of(name: str, path: Path | None) -> Codebook:
+    """Find the codebook of the judgements: a file, or that of the models."""
+    if path is None and name not in BUILTIN:
+        raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
+    return find_codebook(str(path or name))
 
 
 HELD: Final = "\0"

@@ -22,6 +22,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.exchange.tiers import Tier, TierSpan
 from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
 from obygaze_film.learning import stores_near, windows_store
+from obygaze_film.notes import Said, said
 from obygaze_film.page import charts
 from obygaze_film.page.phrases import Words, clock
 from obygaze_film.page.view import FilmView
@@ -51,6 +52,11 @@ Tell = Callable[[float], None]
 """Gets the share of a work that is done."""
 
 
+def message_of(error: Exception) -> str:
+    """Return an error's message as a note, where it is one."""
+    return error.args[0] if error.args and isinstance(error.args[0], Said) else str(error)
+
+
 class Job:
     """Work in a thread of its own, whose page asks how far it is.
 
@@ -78,7 +84,7 @@ class Job:
             try:
                 self.said = work(partial(setattr, self, "share"))
             except (ObygazeError, OSError) as error:
-                self.share, self.error = None, str(error)
+                self.share, self.error = None, message_of(error)
 
         Thread(target=run, daemon=True).start()
 
@@ -111,11 +117,7 @@ class OpenFilm:
     def lost(self) -> str:
         """What became of the user's copy since the workspace was opened; empty if nothing."""
         now = self.path and state_of(self.path)
-        if now == self._state:
-            return ""
-        return (
-            f"{self.path} was {'replaced' if now else 'removed'} meanwhile: start 'obygaze film open' again"
-        )
+        return "" if now == self._state else said(f"copy_{'replaced' if now else 'removed'}", path=self.path)
 
     @cached_property
     def is_playable(self) -> bool:
@@ -287,8 +289,8 @@ def _title(book: Codebook, name: str) -> str:
 def said_of(row: Mapping[str, str], book: Codebook) -> str:
     """Write what a decision says."""
     ends = "–".join(clock(float(row[name])) for name in ("start_s", "end_s"))
-    said = (ends, _title(book, row.get("level", "")), row.get("concepts"), row.get("note"))
-    return " ".join(filter(None, said))
+    told = (ends, _title(book, row.get("level", "")), row.get("concepts"), row.get("note"))
+    return " ".join(filter(None, told))
 
 
 def next_window(
@@ -341,19 +343,19 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
     if not whole:
         return {"sofar": sofar}
     ends = {"share": words.share(rate.value), "low": words.share(rate.low), "high": words.share(rate.high)}
-    said = [words.say("desk_share", positive=positive, n=rate.n, **ends)]
+    told = [words.say("desk_share", positive=positive, n=rate.n, **ends)]
     for pair in rate.agreement[:MOST_NAMED]:
         kappa = words["desk_undefined"] if pair.kappa is None else words.number(pair.kappa)
         if pair.low is not None and pair.high is not None:
             kappa += f" [{words.number(pair.low)}, {words.number(pair.high)}]"
         who = words.listed(pair.annotators)
-        said.append(words.say("desk_pair", who=who, alike=pair.alike, n=pair.n, kappa=kappa))
+        told.append(words.say("desk_pair", who=who, alike=pair.alike, n=pair.n, kappa=kappa))
     kappas = sorted(pair.kappa for pair in rate.agreement if pair.kappa is not None)
     if len(rate.agreement) > MOST_NAMED and kappas:
         numbers = {"low": kappas[0], "high": kappas[-1], "middle": median(kappas)}
         shown = {name: words.number(value) for name, value in numbers.items()}
-        said.append(words.say("desk_pairs", n=len(kappas), **shown))
+        told.append(words.say("desk_pairs", n=len(kappas), **shown))
     return {
         "sofar": sofar,
-        "share": " ".join([*said, *(f"{words.again(line)}." for line in notices if "pairs" in line)]),
+        "share": " ".join([*told, *(f"{words.again(line)}." for line in notices if "pairs" in line)]),
     }

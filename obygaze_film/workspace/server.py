@@ -46,6 +46,7 @@ from obygaze_film.workspace.pages import (
     Tell,
     decided_tiers,
     desk_page,
+    message_of,
     next_window,
     said_of,
     shown_decisions,
@@ -272,7 +273,8 @@ class Workspace:
         film = self.film(request)
         path = film.played
         if path is None:
-            raise HTTPException(404, film.lost or "no film that a browser plays")
+            lost = Words(_language(request)).again(film.lost)
+            raise HTTPException(404, lost or "no film that a browser plays")
         return FileResponse(path)
 
     def following(self, request: Request) -> Response:
@@ -291,8 +293,9 @@ class Workspace:
             if len(body) > MOST_BODY:
                 raise FilmError("this is longer than any decision")
         asked = msgspec.json.decode(body, type=Asked)
-        answer = _decided(film, asked, Words(_language(request)))
-        answer["said"] = "; ".join([answer["said"], *film.decisions.notices])
+        words = Words(_language(request))
+        answer = _decided(film, asked, words)
+        answer["said"] = "; ".join([answer["said"], *map(words.again, film.decisions.notices)])
         film.decisions.notices.clear()
         who = " ".join(asked.who.split())
         return JSONResponse(answer | {"you": shown_decisions(film, who, blind=asked.mode == "blind")})
@@ -302,7 +305,7 @@ class Workspace:
         film = self.film(request)
         if request.method == "POST":
             _begin_copy(film)
-        return JSONResponse(_state(film.copying) | {"done": film.played is not None})
+        return JSONResponse(_state(film.copying, request) | {"done": film.played is not None})
 
     def learn(self, request: Request) -> Response:
         """Begin to learn from what was decided, or say how far that is, and at its end what came of it."""
@@ -312,7 +315,7 @@ class Workspace:
         if request.method == "POST":
             self.learnt.begin(self.learning)
         number = max(film.number for film in self.films if film.timeline.movie == movie)
-        return JSONResponse(_state(self.learnt) | {"film": number})
+        return JSONResponse(_state(self.learnt, request) | {"film": number})
 
     def export(self, request: Request) -> Response:
         """Send decisions as a table, or the film with them for another tool: what a person may see."""
@@ -326,8 +329,8 @@ class Workspace:
         return Response(FORMATS[name].write(replace(made, tiers=(*made.tiers, *decided_tiers(shown)))))
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    return JSONResponse({"said": str(error)}, 400)
+async def _refused(request: Request, error: Exception) -> Response:
+    return JSONResponse({"said": Words(_language(request)).again(message_of(error))}, 400)
 
 
 def _ends(request: Request) -> tuple[float, float]:
@@ -369,8 +372,14 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
     return {"id": decisions.keep(**msgspec.structs.asdict(asked)), "said": words["desk_kept"]}
 
 
-def _state(job: Job) -> dict[str, Any]:
-    return {"share": job.share, "error": job.error, "said": job.said, "done": job.said is not None}
+def _state(job: Job, request: Request) -> dict[str, Any]:
+    again, done = Words(_language(request)).again, job.said is not None
+    return {
+        "share": job.share,
+        "error": again(job.error),
+        "said": [*map(again, job.said or ())],
+        "done": done,
+    }
 
 
 def _begin_copy(film: OpenFilm) -> None:

@@ -37,12 +37,11 @@ def test_the_same_film_gives_the_same_bytes_in_each_language():
 def test_every_text_is_there_in_every_language_with_the_same_places():
     import tomllib
 
-    texts = {
-        language: tomllib.loads(asset(f"film.{language}.toml", "obygaze_film.page")) for language in LANGUAGES
-    }
-    assert texts["en"].keys() == texts["fr"].keys()
-    for key, words in texts["en"].items():
-        assert sorted(re.findall(r"{\w*}", words)) == sorted(re.findall(r"{\w*}", texts["fr"][key])), key
+    for name, package in (("film", "obygaze_film.page"), ("notes", "obygaze_film")):
+        texts = {language: tomllib.loads(asset(f"{name}.{language}.toml", package)) for language in LANGUAGES}
+        assert texts["en"].keys() == texts["fr"].keys()
+        for key, words in texts["en"].items():
+            assert sorted(re.findall(r"{\w*", words)) == sorted(re.findall(r"{\w*", texts["fr"][key])), key
 
 
 def test_what_must_be_known_comes_first():

@@ -12,11 +12,10 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.lines import encode_line
 from obygaze_features.manifest import builtin_codebook, import_spans
 from obygaze_film import Timeline
-from obygaze_film.commands.film_judgements import judged_files
 from obygaze_film.errors import FilmError
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace import pages
-from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions
+from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions, judged_files
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
 from tests.files import rows_of
