@@ -1,6 +1,6 @@
-"""A card's first nine minutes: is it right, how fast is it, and what limits it.
+"""A card's first eleven minutes: is it right, how fast is it, and what limits it.
 
-Eight parts, each with its own seconds; together 530 on an H200 with 16 cores. Every part prints its rows at
+Eight parts, each with its own seconds; together 660 on an H200 with 16 cores. Every part prints its rows at
 once and appends them to a file of JSON lines, so that a time-out loses one part. Part 2 makes the checks of
 first contact and ends the run with exit code 1 if one fails, before any speed is printed. Weights are random
 (`random:0`) and clips are made here: nothing is fetched.
@@ -70,13 +70,13 @@ def _findings(bench: Bench) -> Iterator[checks.Finding]:
 PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
     ("card", 10, card),
     ("networks", 30, networks),
-    ("right?", 70, right),
+    ("right?", 170, right),
     ("model only", 110, model_only),
-    ("compile", 110, compiled),
+    ("compile", 80, compiled),
     ("runner", 50, through_runner),
-    ("end to end", 90, end_to_end),
+    ("end to end", 110, end_to_end),
     ("two on one", 40, two_on_one),
-    ("families", 110, families),
+    ("families", 60, families),
 )
 
 

@@ -220,13 +220,13 @@ def test_on_a_real_card_out_of_memory_halves_and_changes_nothing(real_card, monk
             return super().forward(pixels + room[:, :1, None, None, None])
 
     total = torch.cuda.mem_get_info(real_card)[1]
-    torch.cuda.set_per_process_memory_fraction(min(3.5e9 / total, 1.0), real_card)
+    torch.cuda.set_per_process_memory_fraction(min(3.5e9 / total, 1.0))
     try:
         way = Compute(device="cuda", clips_at_once=8)
         run = Runner("net", Greedy(), Affine.of(*IMAGENET), OUTPUTS, n_frames=F, size=SIZE, compute=way)
         found = run.start(clips(5)).result()
     finally:
-        torch.cuda.set_per_process_memory_fraction(1.0, real_card)
+        torch.cuda.set_per_process_memory_fraction(1.0)
     assert run.clips_at_once == 2
     assert found.at_once.tolist() == [2] * 5
     (there,) = on_a_cpu([clips(5)])
