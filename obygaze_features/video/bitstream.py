@@ -29,6 +29,7 @@ SKIPS_UNREFERENCED = MPEG12 | {"h264", "mpeg4"}
 
 # Enough for sequence, group and picture headers and some user data; most packets are ten times larger.
 MPEG_HEAD_BYTES = 1024
+MPEG_SHAPE_BYTES = 4  # of a sequence header: size, aspect and rate of the pictures
 NAL_SLICE, NAL_IDR, NAL_SEI = 1, 5, 6
 NAL_PARAMETER_SETS = (7, 8, 13)
 HEVC_FIRST_IRAP, HEVC_LAST_IRAP, HEVC_LAST_SLICE = 16, 21, 31
@@ -60,7 +61,7 @@ class PictureHeader(NamedTuple):
     kind
         I, P or B, where only the picture types give the display order; empty where unknown.
     sets
-        The parameter sets sent with a random access point.
+        The parameter sets sent with a random access point, or what decides the shape of its pictures.
     """
 
     start: bool = False
@@ -116,7 +117,10 @@ def _mpeg12(packet: Packet) -> PictureHeader:
     if len(data) == MPEG_HEAD_BYTES and not is_mpeg12_frame(data):
         data = bytes(packet)
     kind = mpeg12_type(data)
-    return picture_header(start=kind == "I" and is_mpeg12_random_access(data), kind=kind)
+    if kind != "I" or not is_mpeg12_random_access(data):
+        return picture_header(kind=kind)
+    size = data.find(SEQUENCE_START) + len(SEQUENCE_START)
+    return picture_header(start=True, kind=kind, sets=data[size : size + MPEG_SHAPE_BYTES])
 
 
 def _vp8(packet: Packet) -> PictureHeader:

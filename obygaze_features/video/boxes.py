@@ -1,6 +1,7 @@
 """Find in a file's bytes what FFmpeg leaves out unsaid: a second file, odd edit lists, scrambled packets."""
 
 import re
+import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -20,6 +21,14 @@ TRANSPORT_BYTES = 1 << 20
 """Bytes of a transport or program stream that are searched for encrypted packets."""
 
 ONCE = (b"ftyp", b"moov")
+
+STATED_WITHIN = 1 << 16
+STATED_BYTES = re.compile(
+    rb"FLV\x01.*?\x00\x08filesize\x00(?P<flv>.{8})"
+    rb"|\x30\x26\xb2\x75.*?\xa1\xdc\xab\x8c\x47\xa9\xcf\x11\x8e\xe4\x00\xc0\x0c\x20\x53\x65.{24}(?P<asf>.{8})"
+    rb"|\x06\x0e\x2b\x34\x02\x05\x01.\x0d\x01\x02\x01\x01\x02.{2}(?:[\x00-\x7f]|\x83.{3}|\x84.{4}|\x88.{8}).{24}(?P<mxf>.{8})",
+    re.DOTALL,
+)
 
 BLOCK_HEAD: Final = 4
 """Bytes of a block of Matroska before its picture: track, time, flags (RFC 9559, 10.1)."""
@@ -63,6 +72,39 @@ def cut_blocks(path: Path, blocks: Iterable[tuple[int, int]]) -> list[bool]:
         ends = [(start, start + BLOCK_HEAD + size) for start, size in blocks]
         found = [SECOND_FILE.search(data, start, end + MOST_HEAD) for start, end in ends]
     return [match is not None and match.start() < end for match, (_, end) in zip(found, ends, strict=True)]
+
+
+def other_settings(path: Path, settings: bytes, between: Sequence[tuple[int, int]]) -> list[bool]:
+    """Return whether files of Matroska that were joined state other settings of their codec than the first.
+
+    FFmpeg decodes them with those of the first: to other pictures, and without an error at times.
+
+    Parameters
+    ----------
+    path
+        The file.
+    settings
+        Those of the first file.
+    between
+        Where the last block before each file, and its first one, begin.
+    """
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        heads = [data[start:end] for start, end in between]
+    return [SECOND_FILE.search(head) is not None and settings not in head for head in heads]
+
+
+def stated_bytes(path: Path) -> float:
+    """Return how many bytes a file of FLV, ASF or MXF says that it has; 0 if it does not say.
+
+    Sources: FLV's onMetaData (a double); ASF's file properties object; where the footer of MXF begins (SMPTE
+    377-1, 7.1; no footer has less than the bytes of its key).
+    """
+    with open_regular(path) as file:
+        head = file.read(STATED_WITHIN)
+    if match := STATED_BYTES.match(head):
+        kind = match.lastgroup
+        return float(struct.unpack({"flv": ">d", "asf": "<Q", "mxf": ">Q"}[kind or ""], match[kind or ""])[0])
+    return 0.0
 
 
 def scrambled(path: Path) -> bool:

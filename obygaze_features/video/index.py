@@ -4,14 +4,12 @@ The packets of a large file take seconds to read, so they are cached across the 
 compared with what its container declares, to detect truncation.
 """
 
-import re
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
@@ -27,13 +25,19 @@ from obygaze_features.video.bitstream import (
     header_reader,
     vop_type,
 )
-from obygaze_features.video.boxes import cut_blocks, odd_edits, second_file
+from obygaze_features.video.boxes import (
+    cut_blocks,
+    odd_edits,
+    other_settings,
+    second_file,
+    stated_bytes,
+)
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
 from obygaze_features.video.stream import describe, side_data_names
-from obygaze_features.video.time_line import USUAL_RATE, TimeLine, evened, time_line
+from obygaze_features.video.time_line import USUAL_RATE, TimeLine, evened, settled, time_line
 
 # Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
@@ -47,6 +51,10 @@ ODD_EDITS = (
     "its edit list holds a picture, changes the rate or leaves a hole, which is not followed: "
     "players may show other pictures at these times"
 )
+# Codecs whose pictures carry all settings that decoding needs.
+SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
+OTHER_SETTINGS = "a joined file has other settings of its codec, which are not read: join films with FFmpeg"
+RESET = "the codec's settings change within the video: the shape of its pixels may, and is not followed"
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 # Such a packet holds no picture: the previous picture is repeated, or nothing is shown.
 EMPTY_VOP_BYTES = 8
@@ -103,7 +111,7 @@ class PacketColumns:
     headers: list[PictureHeader] = field(default_factory=list)
     pos: list[int] = field(default_factory=list)
     side_data: set[str] = field(default_factory=set)
-    corrupt: bool = False
+    corrupt: list[int] = field(default_factory=list)
     changes: bool = False
     declared: int = 0
     read: int = 0
@@ -158,7 +166,7 @@ def _read_index(path: Path, kept: KeptFile | None = None) -> PacketTable:
 
 
 def _gather(source: Source, pictures: Mpeg4Pictures | None, kept: list[Packet] | None) -> PacketColumns:
-    packets = PacketColumns(declared=declared_packets(source))
+    packets = PacketColumns(declared=source.declared)
     read_header = header_reader(source.codec, source.context.extradata)
     try:
         for packet in source.container.demux(source.stream):
@@ -173,7 +181,7 @@ def _gather(source: Source, pictures: Mpeg4Pictures | None, kept: list[Packet] |
             packets.discard.append(packet.is_discard or header.hidden)
             packets.key.append(packet.is_keyframe)
             packets.headers.append(header)
-            packets.corrupt |= packet.is_corrupt
+            packets.corrupt += [len(packets.pts) - 1] * packet.is_corrupt
             for name in side_data_names(packet):
                 packets.side_data.add(name)
                 packets.changes |= name == "new_extradata"
@@ -211,9 +219,13 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
             line, note = replace(line, ticks=line.ticks - line.ticks.min()), _by_rate(source)[1]
     unique = line is not None and not note and len(np.unique(line.ticks)) == count
     rank = display_ranks(kinds) if by_kind else pts if line is None else line.ticks
-    # AVI stores no presentation times, and FFmpeg's estimates are wrong with B-frames.
-    labelled = by_kind or (unique and source.codec != "mpeg4" and source.format != "avi")
-    random_access = _random_access(packets.headers)
+    # Others store no presentation times, and FFmpeg's estimates are wrong with B-frames (AVI, ASF).
+    labelled = by_kind or (unique and source.codec != "mpeg4" and bool(formats & TIMED_FORMATS))
+    carried = {header.sets for header in packets.headers if header.sets}
+    # If they never change, the parameter sets of the container or first packet hold everywhere.
+    random_access = np.array(
+        [header.start and (len(carried) < 2 or bool(header.sets)) for header in packets.headers], np.bool_
+    )
     if vops is not None:
         random_access = np.array([kind == "I" for kind in vops.kinds], np.bool_)
     unsafe = _why_unsafe(source, packets, vops, unique=unique, by_kind=by_kind, access=random_access)
@@ -229,17 +241,20 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         time_s = seconds(line.ticks[shown].tolist(), source)
     if ordered:
         shown = shown[np.argsort(rank[shown], kind="stable")]
-    guessed = (
-        ""
-        if unique or note or line is None
-        else "not every picture has a time of its own: some are estimates"
-    )
+    first, offset = ([0], [0]) if line is None else (line.first.tolist(), line.offset)
     torn = 0 if line is None else _torn(line, rank, np.array(packets.key, np.bool_))
-    borrowed = f"{torn} pictures at the start of parts refer to pictures before the part: they may be wrong"
-    parted = f"where films were joined, {len(cut)} picture{'s'[: len(cut) > 1]} cut through: left out"
-    edits = ODD_EDITS if "mov" in formats and odd_edits(source.path, source.stream.id) else ""
-    first, offset = ([0], [0]) if line is None else (line.first, line.offset)
-    joined = f"times start again or jump: {len(first)} parts are put one after the other"
+    seams = {number + each for number in first if len(first) > 1 for each in (-1, 0)}
+    flawed = len(set(packets.corrupt) - seams)  # whatever they hold, packets are flagged where parts meet
+    remarks = {
+        note: bool(note),
+        f"times start again or jump: {len(first)} parts are put one after the other": len(first) > 1,
+        f"where films were joined, {len(cut)} picture{'s'[: len(cut) > 1]} cut through: left out": bool(cut),
+        RESET: len(carried) > 1,
+        f"{torn} pictures at the start of parts refer to pictures before the part: they may be wrong": torn,
+        f"the container flags {flawed} packet{'s'[: flawed > 1]} as damaged": flawed,
+        "not every picture has a time of its own: some are estimates": not (unique or note or line is None),
+        ODD_EDITS: "mov" in formats and odd_edits(source.path, source.stream.id),
+    }
     # A table of frames has one for each, whatever is lost; and long steps that were meant.
     times = FrameTimes(np.arange(len(shown)), time_s, None)
     holes = np.zeros((0, 2)) if packets.declared else times.holes()
@@ -260,41 +275,18 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         labelled=labelled,
         unpacked=unpacked,
         seekable=labelled and None not in packets.pts and bool(formats & SEEKABLE_FORMATS),
-        truncated=packets.error
-        or truncation(packets.read, packets.declared, float(np.max(time_s)), promised_seconds(source)),
+        truncated=truncation(source, packets, float(np.max(time_s))),
         lost=lost,
         lost_from_s=lost_from_s,
         part_first=np.array(first, np.int64),
         part_offset_s=np.array(offset) * float(source.stream.time_base or 0),
         stream=stream,
-        notes=tuple(
-            filter(
-                None,
-                (
-                    note,
-                    joined if len(first) > 1 else "",
-                    parted if cut else "",
-                    borrowed if torn else "",
-                    guessed,
-                    edits,
-                    *said,
-                ),
-            )
-        ),
+        notes=(*(remark for remark, holds in remarks.items() if holds), *said),
         besides=tuple(
             name
             for name, kind in BESIDES.items()
             if any(each.type == kind for each in source.container.streams)
         ),
-    )
-
-
-def _random_access(headers: list[PictureHeader]) -> NDArray[np.bool_]:
-    """Mark random access points; exclude packets that need parameter sets from earlier packets."""
-    carried = {header.sets for header in headers if header.sets}
-    # If they never change, the parameter sets of the container or first packet hold everywhere.
-    return np.array(
-        [header.start and (len(carried) < 2 or bool(header.sets)) for header in headers], np.bool_
     )
 
 
@@ -320,7 +312,7 @@ def _why_unsafe(
     by_time = codec != "mpeg4" and not by_kind
     checks = (
         (bool(packets.error), packets.error),
-        (packets.corrupt, "the container flags damaged packets"),
+        (bool(packets.corrupt), "the container flags damaged packets"),
         (packets.changes, "the codec's settings change within the stream"),
         (codec in MPEG12 and not by_kind, "packets without exactly one picture"),
         (
@@ -356,6 +348,8 @@ def _line(source: Source, packets: PacketColumns, *, estimated: bool) -> tuple[T
         known = np.array([value for value in stamps if value is not None], np.int64)
         if not tick_s or len(known) < len(stamps) or (len(known) > 1 and (known == known[0]).all()):
             continue
+        if estimated:
+            known = settled(known, _step(source))
         if source.format == "avi":  # it counts pictures, whatever it was joined from
             return TimeLine(known, np.zeros(1, np.int64), np.zeros(1, np.int64)), note
         stored = bool(DECODING_FORMATS & set(source.format.split(","))) and None not in packets.dts
@@ -366,7 +360,7 @@ def _line(source: Source, packets: PacketColumns, *, estimated: bool) -> tuple[T
             step=_step(source),
             key=np.array(packets.key, np.bool_),
             shown=~np.array(packets.discard, np.bool_),
-            decoding=np.array(packets.dts, np.int64) if stored else None,
+            decoding=(known if estimated else np.array(packets.dts, np.int64)) if stored else None,
         )
         return line, note
     return None, ""
@@ -420,8 +414,10 @@ def _cut(source: Source, packets: PacketColumns, line: TimeLine | None) -> list[
 def _lost(
     source: Source, packets: PacketColumns, line: TimeLine | None, time_s: NDArray[np.float64]
 ) -> tuple[str, float]:
-    """Describe a second file behind the first, and from when on its pictures are missing or wrong."""
+    """Describe a file that was joined to the first, and from when on its pictures are missing or wrong."""
     position = np.array(packets.pos, np.int64)
+    if line is not None and (part := _otherwise_coded(source, packets, line)):
+        return OTHER_SETTINGS, seconds([int(line.ticks[part])], source)[0]
     ends = (position + np.array(packets.size, np.int64))[position >= 0]
     at = second_file(files_of(source.path)[-1], source.format.split(","), ends.tolist())
     if not at:
@@ -435,6 +431,18 @@ def _lost(
         f"a second file begins at byte {at:,}, of which pictures are missing: join films with FFmpeg",
         from_s,
     )
+
+
+def _otherwise_coded(source: Source, packets: PacketColumns, line: TimeLine) -> int:
+    """Return the first packet of joined Matroska that is decoded with another file's settings; 0 if none."""
+    settings, formats = source.context.extradata, source.format
+    if not settings or "matroska" not in formats or source.codec in SELF_DESCRIBED:
+        return 0
+    starts = [first for first in line.first[1:].tolist() if not packets.headers[first].sets]
+    wrong = other_settings(
+        source.path, settings, [(packets.pos[first - 1], packets.pos[first]) for first in starts]
+    )
+    return next((first for first, other in zip(starts, wrong, strict=True) if other), 0)
 
 
 def _step(source: Source) -> int:
@@ -460,43 +468,15 @@ def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
     return np.array([(value * scale - shift) / denominator for value in sorted(ticks)], np.float64)
 
 
-def declared_packets(source: Source) -> int:
-    """Return the number of packets that the container declares; 0 if it declares none."""
-    declared = source.stream.frames
-    entries = len(source.stream.index_entries)
-    # An edit list may leave out samples that the MP4 header still counts.
-    return min(declared, entries) if source.format.startswith("mov") and declared and entries else declared
-
-
-def promised_seconds(source: Source) -> float:
-    """Return the time at which the video ends according to the container; 0 if it declares none.
-
-    Matroska declares no packet count. Its overall duration may be that of the sound, so it is used only if
-    the file has one stream.
-    """
-    if not source.format.startswith("matroska"):
-        return 0.0
-    tag = source.stream.metadata.get("DURATION", "")
-    if re.fullmatch(r"\d+:\d\d:\d\d(\.\d+)?", tag):
-        hours, minutes, rest = tag.split(":")
-        return 3600 * int(hours) + 60 * int(minutes) + float(rest) - max(0.0, float(source.origin))
-    if len(source.container.streams) == 1 and source.container.duration:
-        return source.container.duration / av.time_base - max(0.0, float(source.origin))
-    return 0.0
-
-
-def truncation(read: int, declared: int, last_s: float, promised_s: float) -> str:
-    """Describe what a file lacks of what its container declares; empty if it is complete.
-
-    Parameters
-    ----------
-    read, declared
-        Packets present, and packets declared (0: none declared).
-    last_s, promised_s
-        When the last frame is shown, and when the video should end (0: unknown).
-    """
-    if declared and read < TRUNCATED_BELOW * declared:
-        return f"the file is cut off: {read} of {declared} packets are there"
-    if last_s < TRUNCATED_BELOW * promised_s - DURATION_SLACK_S:
+def truncation(source: Source, packets: PacketColumns, last_s: float) -> str:
+    """Describe what a file lacks of what its container declares; empty if it is complete."""
+    size, stated = file_state(source.path)[0], stated_bytes(files_of(source.path)[0])
+    if packets.error:
+        return packets.error
+    if packets.read < TRUNCATED_BELOW * packets.declared:
+        return f"the file is cut off: {packets.read} of {packets.declared} packets are there"
+    if last_s < TRUNCATED_BELOW * (promised_s := source.promised_s) - DURATION_SLACK_S:
         return f"the file is cut off: pictures end at {last_s:.2f} s of {promised_s:.2f} s"
+    if size < TRUNCATED_BELOW * stated:
+        return f"the file is cut off: {size:,} of {stated:,.0f} bytes are there"
     return ""

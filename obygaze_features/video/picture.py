@@ -42,8 +42,8 @@ MATRICES = {
     9: "bt2020",
 }
 UNREAD_MATRICES = {8: "YCgCo", 10: "BT.2020 with constant luminance", 14: "ICtCp"}
-# H.273, table 3 (TransferCharacteristics).
-HDR = {16: "PQ", 18: "HLG"}
+# H.273, table 3 (TransferCharacteristics): those of no ordinary screen.
+TRANSFERS = {8: "linear", 9: "logarithmic", 10: "logarithmic", 16: "PQ", 17: "DCI", 18: "HLG"}
 BLACK = 24
 """Largest 8-bit value that counts as black: limited-range black is 0, and encoders leave some noise in it."""
 
@@ -94,6 +94,11 @@ class RgbPicture:
     bits: int
     facts: tuple[str, ...]
 
+    @property
+    def shown(self) -> tuple[object, ...]:
+        """How the stored picture became this one."""
+        return self.rotation, self.mirrored, self.matrix, self.full_range
+
     @cached_property
     def bars(self) -> tuple[int, int, int, int] | None:
         """Black rows above and below, black columns left and right; None for an entirely black picture."""
@@ -125,7 +130,7 @@ class Converter:
         transfer = int(frame.color_trc)
         key = (frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
         if key not in self._read:
-            self._read[key] = Tags.of(frame, HDR.get(transfer, ""))
+            self._read[key] = Tags.of(frame, TRANSFERS.get(transfer, ""))
         tags = self._read[key]
         stored, transparent = self._rgb(frame, tags)
         if self._crop:
@@ -139,8 +144,9 @@ class Converter:
         facts = {
             "interlaced": frame.interlaced_frame,
             "oblique": oblique,
-            tags.hdr: bool(tags.hdr),
+            tags.transfer: bool(tags.transfer),
             "transparent": transparent,
+            "limited": frame.format.is_rgb and frame.color_range == ColorRange.MPEG,
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
         }
         return RgbPicture(
@@ -175,8 +181,10 @@ class Tags(NamedTuple):
 
     Parameters
     ----------
-    matrix, full_range, hdr, bits
+    matrix, full_range, bits
         As a picture has them.
+    transfer
+        Name of a transfer that is not mapped to an ordinary screen's; empty for others.
     alpha
         Whether pixels may be transparent.
     exact
@@ -187,20 +195,21 @@ class Tags(NamedTuple):
 
     matrix: str
     full_range: bool
-    hdr: str
+    transfer: str
     bits: int
     alpha: bool
     exact: bool
     levels: NDArray[np.uint8] | None
 
     @classmethod
-    def of(cls, frame: VideoFrame, hdr: str) -> "Tags":
+    def of(cls, frame: VideoFrame, transfer: str) -> "Tags":
         """Read the tags of a frame."""
         (matrix, full_range), bits = colours(frame), frame.format.components[0].bits
         levels = None
         if matrix == "grey" and (bits > 8 or not full_range):
             levels = grey_levels(bits, full_range=full_range)
-        return cls(matrix, full_range, hdr, bits, has_alpha(frame.format), is_exact(frame.format), levels)
+        alpha, exact = has_alpha(frame.format), is_exact(frame.format)
+        return cls(matrix, full_range, transfer, bits, alpha, exact, levels)
 
 
 def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
@@ -223,6 +232,8 @@ def colours(frame: VideoFrame) -> tuple[str, bool]:
     name, tag = frame.format.name, int(frame.colorspace)
     if frame.format.is_rgb or name.startswith("pal"):
         return "rgb", True
+    if name.startswith("xyz"):  # of digital cinema
+        return "xyz", True
     if len(frame.format.components) < 3:
         return "grey", frame.color_range != ColorRange.MPEG
     if tag not in MATRICES:
@@ -308,6 +319,8 @@ class CollectedFrames(Generic[T]):
         self.interlaced |= "interlaced" in facts
         if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
             facts = (*facts, "resized")
+        if picture.shown != self.first.shown:
+            facts = (*facts, "changed")
         said = [PICTURES.get(fact, STRANGE).sentence for fact in facts]
         if picture.bits > 8:
             said.append(f"{picture.bits} bits a sample: rounded to 8")

@@ -8,8 +8,8 @@ there is silence, which is counted.
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -45,6 +45,7 @@ BYTES_KEPT = 1 << 26
 HIGHEST_RATE = 384_000
 
 Samples = NDArray[np.float32]
+PlacedPackets = Generator[tuple[float | None, Any, int], None, None]
 Measure = Callable[[Samples], NDArray[np.float32]]
 
 
@@ -63,6 +64,7 @@ class SoundTrack:
         offset_s = index_packets(path).part_offset_s.tolist()
         with opened(path) as source:
             stream = self._open(source)
+            self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
             if len(offset_s) > 1:
                 self._check_parts(source, stream, offset_s)
         self._joined = _JoinedTrack(path, self._open, offset_s) if len(offset_s) > 1 else None
@@ -182,16 +184,10 @@ class SoundTrack:
     def _decode(self, start_s: int, end_s: int) -> tuple[int, Samples]:
         runs: list[_Run] = []
         n, most = 0, 2 * (end_s - start_s + 2 * PREROLL_S)
-        with ExitStack() as stack:
-            if self._joined is not None:
-                source, stream = self._joined.source, self._joined.stream
-                stream.codec_context.flush_buffers()
-                packets = self._joined.packets(float(source.origin) + start_s - PREROLL_S)
-            else:
-                source = stack.enter_context(opened(self.path))
-                stream = self._open(source)
-                packets = self._packets(source, stream, float(source.origin) + start_s - PREROLL_S)
-            origin, rate = float(source.origin), stream.codec_context.sample_rate
+        origin, rate = self._origin, self._rate
+        begin_s = origin + start_s - PREROLL_S
+        packets = self._packets(begin_s) if self._joined is None else self._joined.packets(begin_s)
+        with closing(packets):
             for time_s, packet, part in packets:
                 if time_s is not None and time_s >= origin + end_s:
                     break
@@ -211,34 +207,34 @@ class SoundTrack:
                 first += len(values)
         return rate, samples
 
-    def _packets(
-        self, source: Source, stream: AudioStream, begin_s: float
-    ) -> Iterator[tuple[float | None, Any, int]]:
+    def _packets(self, begin_s: float) -> PlacedPackets:
         """Yield packets, with their times, from a time on; those without a time too; all are of part 0.
 
-        Some containers can be sought in by their pictures alone, and some not at all: then all is read.
+        Some containers can be sought in by their pictures alone, and some not at all: then all is read, by a
+        reader that has sought nothing, for a failed seek may move it.
         """
-        tick_s = float(stream.time_base or 0)
         for way in self._ways if begin_s > 0 else ("all",):
-            try:
-                source.stream.discard = Discard.default if way == "pictures" else Discard.all
-                source.container.seek(0 if way == "all" else int(begin_s * av.time_base), backward=True)
-            except FFmpegError:
+            with opened(self.path) as source:
+                stream = self._open(source)
                 if way != "all":
-                    self._ways = tuple(other for other in self._ways if other != way)
-                    continue
-            source.stream.discard = Discard.all
-            ready = way == "all"
-            for packet in source.container.demux(stream):
-                stamp = packet.dts if packet.pts is None else packet.pts
-                time_s = None if stamp is None else stamp * tick_s
-                if not ready and time_s is not None and time_s > begin_s:
-                    break
-                ready = True
-                if packet.size and (time_s is None or time_s >= begin_s):
-                    yield time_s, packet, 0
-            if ready:
-                return
+                    try:
+                        source.stream.discard = Discard.default if way == "pictures" else Discard.all
+                        source.container.seek(int(begin_s * av.time_base), backward=True)
+                    except FFmpegError:
+                        self._ways = tuple(other for other in self._ways if other != way)
+                        continue
+                source.stream.discard = Discard.all
+                tick_s, ready = float(stream.time_base or 0), way == "all"
+                for packet in source.container.demux(stream):
+                    stamp = packet.dts if packet.pts is None else packet.pts
+                    time_s = None if stamp is None else stamp * tick_s
+                    if not ready and time_s is not None and time_s > begin_s:
+                        break
+                    ready = True
+                    if packet.size and (time_s is None or time_s >= begin_s):
+                        yield time_s, packet, 0
+                if ready:
+                    return
 
     def _open(self, source: Source) -> AudioStream:
         stream = self._stream(source.container)
@@ -272,20 +268,21 @@ class _JoinedTrack:
     """
 
     def __init__(self, path: Path, choose: Callable[[Source], AudioStream], offset_s: list[float]) -> None:
-        self._open = ExitStack()  # closed with this object
-        self.source = self._open.enter_context(opened(path))
-        self.stream = choose(self.source)
-        self._offset_s = offset_s
+        self._opened = ExitStack()  # closed with this object
+        self._path, self._choose, self._offset_s = path, choose, offset_s
         self._kept: deque[tuple[float, Any, int]] = deque()
         self._new: Iterator[tuple[float, Any, int]] = iter(())
         self._dropped_s = math.inf
 
-    def packets(self, begin_s: float) -> Iterator[tuple[float | None, Any, int]]:
+    def packets(self, begin_s: float) -> PlacedPackets:
         """Yield packets from a time on, on the line of the pictures, with the number of their part."""
         if begin_s < self._dropped_s:
-            self.source.container.seek(0)
             self._kept.clear()
-            self._new, self._dropped_s = placed(self.source, self.stream, self._offset_s), -math.inf
+            self._opened.close()
+            source = self._opened.enter_context(opened(self._path))
+            self._stream = self._choose(source)
+            self._new, self._dropped_s = placed(source, self._stream, self._offset_s), -math.inf
+        self._stream.codec_context.flush_buffers()
         yield from [each for each in self._kept if each[0] >= begin_s]
         for each in self._new:
             self._kept.append(each)

@@ -1,7 +1,9 @@
 """Read a still image with Pillow, as a video of one frame at time 0."""
 
+import math
+import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -10,11 +12,13 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.ExifTags import Base
 
+from obygaze_features.door import open_regular
 from obygaze_features.errors import VideoError
-from obygaze_features.file_kinds import PICTURE_SUFFIXES, UNKNOWN, what, why_not
+from obygaze_features.file_kinds import HEAD_BYTES, PICTURE_SUFFIXES, UNKNOWN, what, why_not
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
 from obygaze_features.video.source import check_file, naming_file
+from obygaze_features.video.stream import PACKETS, PICTURES
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
@@ -24,6 +28,14 @@ FORMATS = ("AVIF", "BMP", "JPEG", "PNG", "TIFF", "WEBP")
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 MOST_PIXELS = 89_478_485  # above it, Pillow warns of decompression bombs
 TIME_S = 0.0
+ROUNDED = "more than 8 bits a sample: the upper 8 were kept"
+# What a file states of its pixels and Pillow does not tell (ISO/IEC 14496-12 and 23008-12; PNG).
+STATED = {
+    rb"(?s:\A\x89PNG.{20}\x10[\x02\x04\x06]|pixi.{4}[\x03\x04][\x09-\x10])": ROUNDED,
+    rb"(?s:colrnclx..\0\x10|cICP.\x10)": PICTURES["PQ"].sentence,
+    rb"(?s:colrnclx..\0\x12|cICP.\x12)": PICTURES["HLG"].sentence,
+}
+USUAL_GAMMA = 1 / 2.2
 # EXIF orientation -> degrees clockwise that make a picture upright, and whether it is then mirrored.
 ORIENTATIONS = {
     2: (0, True),
@@ -142,7 +154,22 @@ def load_still(path: Path) -> tuple[Pixels, int, bool, list[str], tuple[str, ...
         if issubclass(warning.category, UserWarning)  # other categories do not concern the file
     )
     rgb, remarks = _rgb(image, path)
-    return rgb, rotation, mirrored, list(losses), remarks
+    return rgb, rotation, mirrored, list(losses), (*remarks, *_unapplied(image, path))
+
+
+def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
+    """Yield notes on what a file states of its colours that is not applied."""
+    with open_regular(path) as file:
+        head = file.read(HEAD_BYTES)
+    yield from (said for pattern, said in STATED.items() if re.search(pattern, head))
+    bits = image.getexif().get(Base.BitsPerSample, ())
+    if image.mode == "RGB" and isinstance(bits, tuple) and max(bits, default=8) > 8:  # TIFF
+        yield ROUNDED
+    profile = image.info.get("icc_profile") or b""
+    if profile and b"sRGB" not in profile.replace(b"\0", b""):
+        yield PACKETS["icc_profile"].sentence
+    elif not math.isclose(image.info.get("gamma", USUAL_GAMMA), USUAL_GAMMA, rel_tol=0.01):
+        yield "its gamma is not applied"
 
 
 def _load(path: Path) -> tuple[Image.Image, int, bool]:

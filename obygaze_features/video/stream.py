@@ -56,6 +56,8 @@ ENCRYPTED_TAGS: Final = ("encv", "drmi", "drmt")
 ENCRYPTED_KEYS: Final = ("enc_key_id", "ASF_Protection_Type")
 """What FFmpeg's readers of Matroska and ASF say of encrypted streams."""
 UNTAGGED: Final = 2
+GAMUTS: Final = {9: "BT.2020", 10: "XYZ", 11: "DCI-P3", 12: "Display P3"}
+"""Primaries wider than those of an ordinary screen (H.273, table 2)."""
 RANGES: Final = {int(ColorRange.MPEG): False, int(ColorRange.JPEG): True}
 _dumping = Lock()
 
@@ -188,6 +190,8 @@ def _remarks(source: Source, stream: Stream) -> Iterable[str]:
             f"pixels are not square ({stream.sample_aspect}): the pictures are given as stored, "
             f"{width}x{height}, and players show {shown}"
         )
+    if stream.primaries in GAMUTS:
+        yield f"its colours are those of {GAMUTS[stream.primaries]}, not mapped to an ordinary screen's"
     if stream.dolby_vision:
         yield f"{FRAMES['DOVI_METADATA'].sentence} (profile {stream.dolby_vision})"
     if stream.other_streams:

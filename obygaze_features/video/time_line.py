@@ -15,6 +15,10 @@ from obygaze_features.errors import VideoError
 
 REORDERED = 34
 """Packets by which a picture may be decoded before one that is shown before it: 16 frames of two fields."""
+IN_A_PACKET = 50
+"""Pictures, the smallest there are, that one packet of a program stream holds."""
+MOST_OFF = 4
+"""Steps by which an estimated time of decoding may be wrong."""
 JUMP_S = 3600
 TRACK_BACK_S = 0.1
 """Seconds by which the times of sound step back where a part begins; less is inexact times."""
@@ -118,6 +122,24 @@ def _part_starts(
         begins.append(start + int(np.argmax(starts)))
         if len(begins) > MOST_PARTS:
             raise VideoError(f"its times start again more than {MOST_PARTS:,} times: join its parts anew")
+
+
+def settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """Take back times of decoding that leave their line by a few steps for a few packets, and return.
+
+    FFmpeg estimates them in a program stream, and gives a time to a picture before its own where pictures are
+    so small that one packet of the stream holds several. A part keeps to its own line to its end.
+    """
+    off = ticks - step * np.arange(len(ticks))
+    reach = np.arange(-IN_A_PACKET, IN_A_PACKET + 1)
+    back = np.flatnonzero(np.diff(ticks) < 0)
+    near = np.unique((back[:, None] + reach).clip(0, len(ticks) - 1))
+    settled = ticks.copy()
+    for some in np.array_split(near, 1 + len(near) // 4096):
+        around = off[(some[:, None] + reach).clip(0, len(ticks) - 1)]
+        wrong_by = off[some] - np.sort(around, axis=1)[:, IN_A_PACKET]
+        settled[some] -= np.where(abs(wrong_by) <= MOST_OFF * step, wrong_by, 0)
+    return settled
 
 
 def evened(line: TimeLine, step: int) -> TimeLine:

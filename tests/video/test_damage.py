@@ -11,6 +11,8 @@ import pytest
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, probe, read_frames, uniform
+from tests.video.conftest import draw
+from tests.video.encoding import encode
 
 
 def refused(path: Path, **settings) -> str:
@@ -163,3 +165,24 @@ def test_errors_travel_between_processes():
     error = VideoError("the file is empty (0 bytes)", Path("a.mp4"))
     back = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert (back.reason, back.path, str(back)) == (error.reason, error.path, str(error))
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"), [("a.flv", "libx264"), ("a.asf", "wmv2"), ("a.mxf", "mpeg2video"), ("b.flv", "flv")]
+)
+def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
+    film = encode(tmp_path / name, map(draw, range(60)), codec=codec)
+    assert read_frames(film, uniform(4)).status == "ok"
+    assert (
+        read_frames(written(tmp_path, f"cut-{name}", film.read_bytes()[:-5000]), uniform(4)).status
+        == "partial"
+    )
+
+
+def test_packets_that_the_container_flags_are_said(films, tmp_path):
+    data = bytearray(films["hevc_cra.ts"].read_bytes())
+    middle = len(data) // 2 // 188 * 188
+    del data[middle : middle + 188]
+    notes = read_frames(written(tmp_path, "lost.ts", bytes(data)), uniform(4)).notes
+    assert any("flags" in note for note in notes)
+    assert not any("flags" in note for note in read_frames(films["hevc_cra.ts"], uniform(4)).notes)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw
+from PIL import Image, ImageCms, ImageDraw, PngImagePlugin
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, fps, is_still, keyframes, probe, read_frames, uniform
@@ -207,3 +207,22 @@ def test_several_frames_or_a_span_are_never_made_of_one_picture(drawing, tmp_pat
     assert "no span" in refused(path, start_s=0.0, end_s=1.0)
     for sampling in (at([0]), fps(25), keyframes(1)):
         assert read_frames(path, sampling).index.tolist() == [0]
+
+
+def test_colours_that_a_still_states_and_nothing_applies_are_said(drawing, tmp_path):
+    """The profile of another space than sRGB, a gamma, HDR, more than 8 bits."""
+    for name in ("p.jpg", "p.png", "p.tif", "p.webp"):
+        for space, said in (("sRGB", False), ("XYZ", True)):
+            profile = ImageCms.ImageCmsProfile(ImageCms.createProfile(space)).tobytes()
+            drawing.save(tmp_path / name, icc_profile=profile)
+            assert any("ICC" in note for note in one(tmp_path / name).notes) == said
+    for kind, data, said in (
+        (b"gAMA", struct.pack(">I", 100_000), "gamma"),
+        (b"gAMA", struct.pack(">I", 45_455), ""),
+        (b"cICP", bytes([9, 16, 0, 1]), "PQ"),
+    ):
+        chunk = PngImagePlugin.PngInfo()
+        chunk.add(kind, data)
+        drawing.save(tmp_path / "stated.png", pnginfo=chunk)
+        notes = one(tmp_path / "stated.png").notes
+        assert any(said in note for note in notes) if said else not notes

@@ -283,3 +283,62 @@ def test_a_change_of_the_conversion_is_a_change_of_the_decoder_in_the_record():
     record = {"decoder": decoder_versions() | {"on_damage": "partial"}}
     before = {"decoder": {**record["decoder"], "pixels": "1"}}
     assert same_numerics(before, record) == ["decoder.pixels"]
+
+
+def tagged(path: Path, first: int, **tags: int) -> Path:
+    """Twenty pictures whose frames and stream have tags of colours."""
+    frames = [av.VideoFrame.from_ndarray(draw(first + number), format="rgb24") for number in range(20)]
+    frames = [frame.reformat(format="yuv420p", dst_colorspace=tags.get("colorspace")) for frame in frames]
+    for frame in frames:
+        for name, value in tags.items():
+            setattr(frame, name, value)
+    return encode(path, frames, codec="libvpx-vp9", options=VPX, **tags)
+
+
+def test_what_changes_from_picture_to_picture_is_said(tmp_path):
+    parts = [
+        tagged(tmp_path / f"{matrix}.webm", 20 * n, colorspace=matrix) for n, matrix in enumerate((5, 1))
+    ]
+    film = tmp_path / "both.webm"
+    film.write_bytes(b"".join(each.read_bytes() for each in parts))
+    whole = read_frames(film, at(range(40)))
+    assert numbers_of(whole.images) == [*range(40)]
+    assert any("changes" in note for note in whole.notes)
+    later = read_frames(film, uniform(4), start_s=0.9, end_s=1.5)
+    assert (whole.matrix, later.matrix) == ("bt601", "bt709")
+    assert not any("changes" in note for note in later.notes)
+
+
+def test_a_change_of_the_shape_of_pixels_is_said(tmp_path):
+    shapes = [Fraction(1), Fraction(16, 11)]
+    parts = [
+        encode(tmp_path / f"{n}.mpg", map(draw, range(20)), codec="mpeg2video", sample_aspect_ratio=shape)
+        for n, shape in enumerate(shapes)
+    ]
+    film = tmp_path / "both.mpg"
+    film.write_bytes(b"".join(each.read_bytes() for each in parts))
+    assert any("shape" in note for note in read_frames(film, uniform(4)).notes)
+    assert not any("shape" in note for note in read_frames(parts[0], uniform(4)).notes)
+
+
+@pytest.mark.parametrize(
+    ("tags", "said"),
+    [
+        ({"color_primaries": 12}, "Display P3"),
+        ({"color_primaries": 9}, "BT.2020"),
+        ({"color_trc": 8}, "linear"),
+        ({"color_trc": 10}, "logarithmic"),
+        ({"color_trc": 17}, "cinema"),
+        ({"color_primaries": 1, "color_trc": 1}, ""),
+    ],
+)
+def test_colours_of_no_ordinary_screen_are_said(tmp_path, tags, said):
+    notes = read_frames(tagged(tmp_path / "film.mkv", 0, **tags), uniform(2)).notes
+    assert any(said in note for note in notes) if said else not notes
+
+
+@pytest.mark.parametrize(("tag", "said"), [(1, True), (2, False)])
+def test_rgb_of_limited_range_is_said(tmp_path, tag, said):
+    film = encode(tmp_path / "film.mkv", [draw(3)] * 3, codec="libx264rgb", pix_fmt="bgr24", color_range=tag)
+    notes = read_frames(film, uniform(1)).notes
+    assert any("limited" in note for note in notes) == said

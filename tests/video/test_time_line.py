@@ -361,3 +361,31 @@ def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path
     frames = read_frames(film, at(range(48)))
     assert numbers_of(frames.images) == list(range(48))
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(48) * 1001 / 24000, atol=0.01)
+
+
+def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
+    """A packet of a program stream then holds several, and FFmpeg's estimates step back in the middle."""
+    film = encode(
+        tmp_path / "still.mpg", [np.full((48, 96, 3), 90, np.uint8)] * 600, codec="mpeg2video", options=MPEG
+    )
+    table = index_packets(film)
+    assert len(table.part_first) == 1
+    np.testing.assert_allclose(table.time_s, np.arange(600) / 25, atol=1e-4)
+
+
+@pytest.mark.parametrize(("color_range", "status"), [(1, "ok"), (2, "partial")])
+def test_joined_matroska_of_other_settings_is_not_read_as_if_it_had_the_first_files(
+    tmp_path, color_range, status
+):
+    parts = [
+        encode(tmp_path / f"{tag}.mkv", map(draw, range(20)), options=X264, color_range=tag)
+        for tag in (1, color_range)
+    ]
+    film = joined(tmp_path / "ab.mkv", [parts[0], parts[-1]])
+    assert read_frames(film, uniform(4)).status == status
+    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.8).status == "ok"
+
+
+def test_frames_of_a_container_without_presentation_times_are_in_the_decoders_order(tmp_path):
+    film = encode(tmp_path / "b_frames.asf", map(draw, range(30)), options=X264)
+    assert numbers_of(read_frames(film, at(range(30))).images) == [*range(30)]
