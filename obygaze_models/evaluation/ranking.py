@@ -163,7 +163,7 @@ def next_pairs(
     >>> next_pairs("abc")
     [('c', 'a'), ('c', 'b')]
     >>> next_pairs("abc", [("w", "c", "a"), ("w", "c", "b")])
-    [('b', 'a')]
+    [('a', 'b')]
     """
     _refuse_many(items)
     above = Counter((chosen, other) for _, chosen, other in comparisons)
