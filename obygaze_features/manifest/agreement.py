@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +48,20 @@ class Gamma:
     value: float | None
 
 
+class HasValue(Protocol):
+    """A gamma of any kind."""
+
+    @property
+    def value(self) -> float | None:
+        """Gamma; None where it is undefined."""
+        ...
+
+
+Value_co = TypeVar("Value_co", bound=HasValue, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class PairAgreement:
+class PairAgreement(Generic[Value_co]):
     """Two annotators of one movie: their agreement on all clips, and on those where both gave a label.
 
     A level that is in no task, such as NS, is no label.
@@ -57,8 +69,8 @@ class PairAgreement:
 
     movie: str
     annotators: tuple[str, str]
-    all_levels: Gamma
-    labels_only: Gamma
+    all_levels: Value_co
+    labels_only: Value_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +141,7 @@ def expected_disorder(a: NDArray[np.int64], b: NDArray[np.int64], apart: NDArray
     return float(p @ apart @ q)
 
 
-def agreement(manifest: Manifest) -> tuple[PairAgreement, ...]:
+def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
     """Compare every pair of annotators of every movie on the spans that both labelled.
 
     Raises
@@ -193,15 +205,6 @@ def one_id_a_span(manifest: Manifest) -> Manifest | None:
         return None
     is_once = len({(clip.clip_id, clip.annotator) for clip in clips}) == len(clips)
     return manifest.with_clips(clips) if is_once and not manifest.is_per_annotator else manifest
-
-
-class HasValue(Protocol):
-    """A gamma of any kind."""
-
-    @property
-    def value(self) -> float | None:
-        """Gamma; None where it is undefined."""
-        ...
 
 
 def mean_defined(gammas: Iterable[HasValue]) -> float | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from obygaze_features.manifest import Gamma, PairAgreement
     from obygaze_models.evaluation.localise import Localisation
-    from obygaze_models.evaluation.unitising import PairUnits, UnitGamma
+    from obygaze_models.evaluation.unitising import UnitGamma
 
 
 PARTS = ("spans", "alike", "overlooked", "other readings")
@@ -68,7 +68,7 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
     from obygaze_models.evaluation.unitising import unitised_agreement
 
     labels = manifests.read_manifest(manifest)
-    pairs: Sequence[PairAgreement | PairUnits]
+    pairs: Sequence[PairAgreement[Gamma | UnitGamma]]
     if alpha > 0:
         if window is not None:
             raise click.UsageError("--window projects segments, which --alpha compares as they are")

@@ -22,8 +22,6 @@ from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.held_out import HeldOut
 
-Values = Literal["standardised", "distance", "decision"]
-
 
 class Standardised(TransformerMixin, BaseEstimator):
     """Base class of what gives clips values on concepts: deviations from their mean on training clips.
@@ -37,7 +35,6 @@ class Standardised(TransformerMixin, BaseEstimator):
         What is standardised, of each training clip, from what was learnt without its movie.
     """
 
-    values: Values = "standardised"
     concepts: Sequence[str] | None = None
     cross_distances_: NDArray[np.float64]
 
@@ -71,9 +68,6 @@ class ConceptBank(Standardised):
         at a time, in closed form (`tuned_ridge`).
     balanced : bool
         Whether SVMs and logistic regressions weigh clips with and without a concept alike.
-    values : {"standardised", "distance", "decision"}
-        What `transform` gives: signed distances less their mean and over their deviation on the training
-        clips; signed distances; or the raw decision values w x + b, which the published models were fed.
     concepts : sequence of str, optional
         Names of the columns of Y; when not given, those of the data frame, else ``concept0`` and so on.
     clip : float, optional
@@ -113,7 +107,6 @@ class ConceptBank(Standardised):
         "kind": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0, None, closed="neither"), None],
         "balanced": ["boolean"],
-        "values": [StrOptions({"standardised", "distance", "decision"})],
         "concepts": ["array-like", None],
         "clip": [Interval(Real, 0, MOST, closed="right"), None],
     }
@@ -122,7 +115,6 @@ class ConceptBank(Standardised):
     _: KW_ONLY
     C: float | None = 1.0
     balanced: bool = True
-    values: Values = "standardised"
     concepts: Sequence[str] | None = None
     clip: float | None = None
 
@@ -184,18 +176,20 @@ class ConceptBank(Standardised):
                 C=float(self.C),
                 balanced=self.balanced,
             )
-        self.rescale(self._distances(self._scaled(features)))
+        with one_blas_thread():
+            self.rescale(self.hyperplanes_.distances(self._scaled(features)))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept: [N, K]."""
-        check_is_fitted(self)
+        return self._standardised(self.distances(X))
+
+    def distances(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute each clip's signed distance to each hyperplane [N, K], in the units of the features."""
+        check_is_fitted(self, "hyperplanes_")
         features = self._scaled(rows_for(self, X, np.float64, np.float32))
-        if self.values == "decision":
-            with one_blas_thread():
-                return self.hyperplanes_.decisions(features)
-        distances = self._distances(features)
-        return distances if self.values == "distance" else self._standardised(distances)
+        with one_blas_thread():
+            return self.hyperplanes_.distances(features)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Name the columns that `transform` gives: the concepts."""
@@ -208,10 +202,6 @@ class ConceptBank(Standardised):
 
     def _scaled(self, X: Floats) -> Floats:
         return X if self.scaler_ is None else self.scaler_.transform(X)
-
-    def _distances(self, X: Floats) -> NDArray[np.float64]:
-        with one_blas_thread():
-            return self.hyperplanes_.distances(X)
 
     def _names(self, n_concepts: int, columns: Iterable[object] | None) -> NDArray[np.str_]:
         given = columns if self.concepts is None else self.concepts
@@ -279,8 +269,7 @@ def crossfit(
     distances = np.empty((len(X), present.shape[1]))
     for fold in np.unique(folds):
         held_out = folds == fold
-        fitted = clone(bank).set_params(values="distance").fit(X[~held_out], present[~held_out])
-        distances[held_out] = fitted.transform(X[held_out])
+        distances[held_out] = clone(bank).fit(X[~held_out], present[~held_out]).distances(X[held_out])
     return distances
 
 

@@ -52,7 +52,7 @@ class ConceptBottleneck(LogitClassifier):
     head : {"logistic", "elastic_net", "tree"} or estimator
         Or a linear model or tree of scikit-learn, taken as it is.
     bank : ConceptBank, optional
-        How CAVs are learnt; its `values` must be "standardised". A default one when not given.
+        How CAVs are learnt. A default one when not given.
     residual : bool
         Whether to add to the logit a linear term in the features, fitted on what the head leaves.
     residual_C : float
@@ -289,11 +289,6 @@ class ConceptBottleneck(LogitClassifier):
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
         bank = self._default_bank() if self.bank is None else clone(self.bank)
-        if bank.values != "standardised":
-            raise ConceptError(
-                f"a bottleneck's concept values are standardised distances, not {bank.values}: for others, "
-                "transform by the bank first and fit the head on its values"
-            )
         if hasattr(present, "columns") and bank.concepts is None:
             bank.set_params(concepts=[str(name) for name in present.columns])
         columns: Any = present

@@ -64,7 +64,7 @@ class TimeBank(ConceptBank):
     directions : ndarray, shape [K, D], optional
         Directions in the features that are taken in place of learnt ones, as those of texts: `y` is not used,
         and `concepts` names them.
-    values, concepts, clip
+    concepts, clip
         As of a `ConceptBank`.
 
     Attributes
@@ -120,8 +120,7 @@ class TimeBank(ConceptBank):
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's presences and positions: [N, 2 K]."""
-        values = summaries(self.frame_scores(X))
-        return values if self.values == "distance" else self._standardised(values)
+        return self._standardised(summaries(self.frame_scores(X)))
 
     def frame_scores(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the score of each frame of X [N, F, D] for each concept [N, F, K]; NaN where absent."""

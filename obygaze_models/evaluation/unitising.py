@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import Clip, Manifest, PairAgreement
 from obygaze_features.manifest.agreement import distances
 
 Floats = NDArray[np.float64]
@@ -80,16 +80,6 @@ class UnitGamma:
     expected: float | None = None
     value: float | None = None
     standard_error: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PairUnits:
-    """Two annotators of one movie: gamma on all marked segments, and on those with a level in tasks."""
-
-    movie: str
-    annotators: tuple[str, str]
-    all_levels: UnitGamma
-    labels_only: UnitGamma
 
 
 def dissimilarity(first: Units, second: Units, apart: Floats, *, alpha: float, beta: float) -> Floats:
@@ -192,8 +182,8 @@ def unitised_gamma(
 
 
 def unitised_agreement(
-    manifest: Manifest, *, alpha: float = 1.0, beta: float = 1.0, samples: int = 62, seed: int = 0
-) -> tuple[PairUnits, ...]:
+    manifest: Manifest, *, alpha: float = 1.0, samples: int = 62, seed: int = 0
+) -> tuple[PairAgreement[UnitGamma], ...]:
     """Compare every pair of annotators of every movie on the segments that they marked.
 
     Raises
@@ -220,7 +210,7 @@ def unitised_agreement(
         ranks = [codebook.rank(clip.level) for clip in kept if clip.level is not None]
         return Units(spans, np.array(ranks, dtype=np.int64))
 
-    pairs: list[PairUnits] = []
+    pairs: list[PairAgreement[UnitGamma]] = []
     for movie, annotated in marks.items():
         for first, second in combinations(sorted(annotated), 2):
             ends = np.array(
@@ -234,13 +224,12 @@ def unitised_agreement(
                     apart,
                     film,
                     alpha=alpha,
-                    beta=beta,
                     samples=samples,
                     seed=(seed, len(pairs), view),
                 )
                 for view, levels in enumerate((codebook.level_names, codebook.labels))
             ]
-            pairs.append(PairUnits(movie, (first, second), *gammas))
+            pairs.append(PairAgreement(movie, (first, second), *gammas))
     if not pairs:
         raise ManifestError("no movie has two annotators, so there is nothing to compare")
     return tuple(pairs)

@@ -19,7 +19,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ConceptError, ModelError, ObygazeError
 from obygaze_models.evaluation.evaluate import seed_of, varying
 from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.metrics import average_precision, expected_average_precision
+from obygaze_models.evaluation.metrics import average_precision, random_ranking, rows_by_movie
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
 from obygaze_models.models.fusion import FusedClassifier
@@ -441,16 +441,11 @@ def concept_metrics(
         level: `movie_low` above `movie_chance` says that the concept is found better than by chance.
     """
     rows: list[dict[str, object]] = []
-    for index, concept in enumerate(concepts):
-        precisions, chances = [], []
-        for movie in np.unique(movies):
-            own = movies == movie
-            y = present[own, index]
-            if 0 < y.sum() < len(y):
-                precisions.append(average_precision(y.astype(np.int64), values[own, index]))
-                chances.append(expected_average_precision(len(y), int(y.sum())))
-        gain = t_interval(np.array(precisions) - np.array(chances))
-        chance = float(np.mean(chances)) if chances else np.nan
+    members = rows_by_movie(movies)
+    for concept, column, value in zip(concepts, present.astype(np.int64).T, values.T, strict=True):
+        sides = [(column[own], value[own]) for own in members if np.ptp(column[own])]
+        gain = t_interval([average_precision(*side) - random_ranking(side[:1]) for side in sides])
+        chance = random_ranking([y for y, _ in sides])
         rows.append(
             {
                 "model": model,
@@ -460,7 +455,7 @@ def concept_metrics(
                 "movie_low": max(chance + gain.low, 0.0),
                 "movie_high": min(chance + gain.high, 1.0),
                 "movie_chance": chance,
-                "n_movies": len(precisions),
+                "n_movies": len(sides),
             }
         )
     return records(pd.DataFrame(rows))

@@ -125,7 +125,6 @@ def test_selection_is_inside_the_training_movies_and_kept(world):
         (lambda *given: fitted(given).explain(given[0][:2]), "one clip"),
         (lambda X, y, _, present: ConceptBottleneck().fit(X, y, present=present), "movies"),
         (lambda X, y, *_: ConceptBottleneck(residual=True).fit(X, y), "residual"),
-        (lambda *given: fitted(given, bank=ConceptBank(values="decision")), "decision"),
         (lambda X, y, *_: ConceptBottleneck(KNeighborsClassifier()).fit(X, y).predict(X), "KNeighbors"),
         (lambda *given: fitted((*given[:3], given[3] & (np.arange(480) < 5)[:, None])), "concept Body"),
     ],

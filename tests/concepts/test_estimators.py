@@ -23,7 +23,7 @@ from obygaze_models.errors import ConceptError
 ESTIMATORS = [
     *(LinearCAV(kind) for kind in KINDS),
     ConceptBank(),
-    ConceptBank("mean_difference", values="distance"),
+    ConceptBank("mean_difference"),
     ConceptBottleneck(),
     ConceptBottleneck("elastic_net"),
     ConceptBottleneck("tree"),
@@ -111,15 +111,12 @@ def test_ridge_has_the_direction_of_scikit_learns():
 def test_a_bank_is_its_cavs_and_names_its_columns():
     X, first, *_ = planted()
     present = np.column_stack([first, np.roll(first, 5)])
-    bank = ConceptBank("ridge", C=0.1, concepts=["Body", "Look"], values="distance")
-    values = bank.fit_transform(X, present)
+    bank = ConceptBank("ridge", C=0.1, concepts=["Body", "Look"]).fit(X, present)
+    distances = bank.distances(X)
     assert bank.get_feature_names_out().tolist() == ["Body", "Look"]
     for column in (0, 1):
         alone = LinearCAV("ridge", C=0.1).fit(X, present[:, column])
-        assert np.abs(values[:, column] - alone.decision_function(X)).max() < 1e-10
-    bank.set_params(values="decision")
-    assert np.allclose(bank.transform(X), values * bank.hyperplanes_.norms)
-    bank.set_params(values="standardised")
+        assert np.abs(distances[:, column] - alone.decision_function(X)).max() < 1e-10
     assert np.allclose(bank.transform(X).mean(axis=0), 0)
     assert np.allclose(bank.transform(X).std(axis=0), 1)
 
