@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import empty, sha256_of, sync, sync_tree
+from obygaze_features.lines import json_bytes
 from obygaze_features.locks import alone_in
 from obygaze_features.screen import Progress, progress_hook
 from obygaze_features.store import Group, Store
-from obygaze_features.store.arrays import CRC_BYTES, is_checked
+from obygaze_features.store.arrays import CRC_BYTES, is_checked, with_checksum
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import DatasetError
 
@@ -298,18 +299,16 @@ class ReducedTokens:
 
     def _chunk(self, name: str, number: int) -> NDArray[Any]:
         """Read a chunk, which is its rows and a checksum."""
-        layout = _layouts((len(self.group), *self.shape))[name]
-        shape = layout["chunk_grid"]["configuration"]["chunk_shape"]
-        dtype = np.dtype(layout["data_type"]).newbyteorder("<")
-        size = math.prod(shape) * dtype.itemsize + CRC_BYTES
-        place = self.path.joinpath(name, "c", str(number), *"0" * (len(shape) - 1))
+        shape = (min(ROWS, len(self.group)), *self.shape[: 2 if name == VALUES else 1])
+        size = math.prod(shape) * 4 + CRC_BYTES
+        place = _chunk_place(self.path, name, number, len(shape))
         try:
             data = memoryview(read_bytes(place, size, within=self.path))
         except (OSError, ObygazeError) as error:
             raise DatasetError(f"{self.path} is damaged ({error}): {ANEW}") from None
         if len(data) != size or not is_checked(data):
             raise DatasetError(f"{self.path} is damaged ({place.relative_to(self.path)}): {ANEW}")
-        return np.frombuffer(data[:-CRC_BYTES], dtype).reshape(shape)
+        return np.frombuffer(data[:-CRC_BYTES], "<f4" if name == VALUES else "<i4").reshape(shape)
 
 
 def reduce_tokens(
@@ -364,27 +363,13 @@ def _make(
     folder: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any], progress: Progress | None
 ) -> None:
     """Reduce all clips into a folder."""
-    import zarr  # noqa: PLC0415 - a fifth of a second, for which reading need not wait
-    from zarr.codecs import BytesCodec, Crc32cCodec  # noqa: PLC0415
-
-    shape = (len(group), fitted.n_vectors, fitted.rule.size or fitted.n_features)
     empty(folder)  # of a stopped pass
-    node = zarr.open_group(folder, mode="w-", zarr_format=3, attributes={ATTRIBUTE: card})
-    values, positions = (
-        node.create_array(
-            name,
-            shape=layout["shape"],
-            dtype=layout["data_type"],
-            chunks=layout["chunk_grid"]["configuration"]["chunk_shape"],
-            serializer=BytesCodec(endian="little"),
-            compressors=[Crc32cCodec()],
-            fill_value=np.nan if name == VALUES else 0,
-            dimension_names=("clip", "vector", "feature")[: len(layout["shape"])],
-            config={"write_empty_chunks": True},
-        )
-        for name, layout in _layouts(shape).items()
-    )
-    block, places = np.full((ROWS, *shape[1:]), np.nan, np.float32), np.zeros((ROWS, shape[1]), np.int32)
+    shape = (fitted.n_vectors, fitted.rule.size or fitted.n_features)
+    for name, metadata in _metadata((len(group), *shape), card).items():
+        folder.joinpath(name).mkdir(parents=True, exist_ok=True)
+        folder.joinpath(name, "zarr.json").write_bytes(json_bytes(metadata))
+    n_rows = min(ROWS, len(group))
+    block, places = np.full((n_rows, *shape), np.nan, "<f4"), np.zeros((n_rows, shape[0]), "<i4")
     for start, tokens in group.blocks("tokens"):
         for row, clip in enumerate(tokens, start=start):
             if group.usable[row]:
@@ -395,18 +380,26 @@ def _make(
                         "a token is not finite; run: obygaze store verify --full"
                     )
             if (row + 1) % ROWS == 0 or row + 1 == len(group):
-                first, n = row // ROWS * ROWS, row % ROWS + 1
-                positions[first : first + n] = places[:n]
-                values[first : first + n] = block[:n]
+                for name, chunk in ((VALUES, block), (POSITIONS, places)):
+                    place = _chunk_place(folder, name, row // ROWS, chunk.ndim)
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(with_checksum(chunk.tobytes()))
                 block[:], places[:] = np.nan, 0
         if progress is not None:
             progress(start + len(tokens), len(group))
 
 
-def _layouts(shape: tuple[int, ...]) -> dict[str, dict[str, Any]]:
-    """Return what of each array's metadata says how its bytes lie: chunks of rows, each with a checksum."""
-    return {
+def _chunk_place(folder: Path, name: str, number: int, ndim: int) -> Path:
+    return folder.joinpath(name, "c", str(number), *"0" * (ndim - 1))
+
+
+def _metadata(shape: tuple[int, ...], card: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the metadata of the folder and its arrays: chunks of rows, each with a checksum."""
+    node = {"zarr_format": 3, "attributes": {}}
+    arrays = {
         name: {
+            **node,
+            "node_type": "array",
             "shape": list(own),
             "data_type": kind,
             "chunk_grid": {
@@ -414,27 +407,27 @@ def _layouts(shape: tuple[int, ...]) -> dict[str, dict[str, Any]]:
                 "configuration": {"chunk_shape": [min(ROWS, own[0]), *own[1:]]},
             },
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": fill,
             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+            "dimension_names": ["clip", "vector", "feature"][: len(own)],
         }
-        for name, own, kind in ((VALUES, shape, "float32"), (POSITIONS, shape[:2], "int32"))
-    }
+        for name, own, kind, fill in (
+            (VALUES, shape, "float32", "NaN"), (POSITIONS, shape[:2], "int32", 0)
+        )
+    }  # fmt: skip
+    return {"": {**node, "node_type": "group", "attributes": {ATTRIBUTE: card}}, **arrays}
 
 
 def _open(path: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any]) -> ReducedTokens:
     """Open a whole folder; refuse it if it was made of something else."""
     shape = (fitted.n_vectors, fitted.rule.size or fitted.n_features)
-    layouts = _layouts((len(group), *shape))
-
-    def metadata(*names: str) -> Any:
-        return parse_json(read_bytes(path.joinpath(*names, "zarr.json"), within=path))
-
-    try:
-        stored = metadata()["attributes"][ATTRIBUTE]
-        arrays = {name: {field: metadata(name)[field] for field in layouts[name]} for name in layouts}
-    except (OSError, ObygazeError, ValueError, LookupError, TypeError):
-        raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
-    if stored != card or arrays != layouts:
-        raise DatasetError(
-            f"{path} was not made of {card['backbone']} of this store by {card['rule']}: {ANEW}"
-        )
+    for name, expected in _metadata((len(group), *shape), card).items():
+        try:
+            stored = parse_json(read_bytes(path.joinpath(name, "zarr.json"), within=path))
+        except (OSError, ObygazeError, ValueError):
+            raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
+        if stored != expected:
+            raise DatasetError(
+                f"{path} was not made of {card['backbone']} of this store by {card['rule']}: {ANEW}"
+            )
     return ReducedTokens(path, card["rule"], group, shape)
