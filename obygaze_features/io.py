@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Final
 from unicodedata import normalize
 
 from obygaze_features.door import STANDARD, open_regular
-from obygaze_features.errors import OutputError
+from obygaze_features.errors import ObygazeError, OutputError
 from obygaze_features.text import file_name
 
 __all__ = [
@@ -291,6 +291,35 @@ def _sweep(folder: Path) -> None:
                 remove_tree(node, ignore_errors=True)
             else:
                 node.unlink(missing_ok=True)
+
+
+def refuse_taken(
+    folder: Path,
+    there: Collection[str],
+    foreign: Collection[str],
+    what: str,
+    *,
+    force: bool,
+    error: type[ObygazeError] = OutputError,
+) -> None:
+    """Refuse to write a folder where a file is, what is not ours, or, without `force`, what is.
+
+    Parameters
+    ----------
+    folder
+    there, foreign
+        Names of what is in it, and of what of this is not ours.
+    what
+        What is to be written, as in "a run".
+    """
+    if folder.exists() and not folder.is_dir():
+        raise error(f"{folder} is a file: {what} needs a folder of its own")
+    if foreign:
+        raise error(f"{folder} holds what is not {what} ({min(foreign)}): choose another folder with --out")
+    if there and not force:
+        raise error(
+            f"{folder} holds {what} already: give --force to replace it, or another folder with --out"
+        )
 
 
 def make_folder(folder: Path) -> None:

@@ -10,7 +10,7 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.io import write_whole
-from obygaze_features.options import PATH, Output, json_option, output
+from obygaze_features.options import PATH, Output, json_option, output, show
 from obygaze_features.screen import table
 from obygaze_models.commands.model_sharing import zoo_option
 
@@ -187,14 +187,11 @@ def explain(
     """
     from obygaze_models.prediction.explain import explain as explain_clip
     from obygaze_models.prediction.explain import lines, parse_settings
-    from obygaze_models.prediction.predict import json_text, refuse_wrong_order, summary
+    from obygaze_models.prediction.predict import refuse_wrong_order, summary
 
     refuse_wrong_order(model, stores)
     set_to = parse_settings(settings)
     loaded = om.load_model(model)
     explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, set_to)
-    if as_json:
-        click.echo(json_text({"model": summary(loaded.card), **asdict(explained)}))
-        return
-    for line in lines(explained, loaded):
-        click.echo(line)
+    document = {"model": summary(loaded.card), **asdict(explained)}
+    show(document, lambda: "\n".join(lines(explained, loaded)), as_json=as_json)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_features.manifest import concept_texts
@@ -116,15 +117,8 @@ class TextSimilarity(WithoutLabels):
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
         with one_blas_thread():
-            nearest: NDArray[np.float64] = (unit_length(features) @ self.texts.vectors.T).max(axis=1)
+            nearest: NDArray[np.float64] = (normalize(features) @ self.texts.vectors.T).max(axis=1)
         return nearest
-
-
-def unit_length(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale each row to length 1; rows of zeros stay."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: NDArray[np.float64] = rows / np.where(lengths > 0, lengths, 1.0)
-    return scaled
 
 
 def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKind], TextVectors]:
@@ -183,7 +177,7 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
         raise ConceptError(f"{texts.where}, group {name}: holds clips, not texts")
     usable = np.flatnonzero(stored.usable)
     row_of = {stored.text[row]: row for row in usable[::-1]}
-    pooled = unit_length(stored.pooled().astype(np.float64))
+    pooled = normalize(stored.pooled().astype(np.float64))
     return name, TextVectors(tuple(row_of), pooled[list(row_of.values())])
 
 

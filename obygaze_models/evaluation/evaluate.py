@@ -29,7 +29,7 @@ from obygaze_models.models.names import OTHER
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel, fit, fit_ordinal
 from obygaze_models.protocol.folds import Split, leave_movies_out, scene_blocks, seen_splits, splits
-from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets, find_target
+from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets
 
 CHANCE, SAME = 1e-3, 1e-9
 """Most two-valued features that are expected to equal a label by chance; what 1 - r^2 of a label may be."""
@@ -253,11 +253,7 @@ def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
 
 
 def _target(given: str | Target, data: Dataset) -> Target:
-    if isinstance(given, Target):
-        return given
-    if given:
-        return find_target(given, data.codebook)
-    return choose_targets(data.codebook, None, None)[0]
+    return given if isinstance(given, Target) else choose_targets(data.codebook, given or None, None)[0]
 
 
 def _of_others(

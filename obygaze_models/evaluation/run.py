@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from obygaze_features.schema import Count, Flag, Hex64, Number, SomeText, Text, Versions, Whole, check
-from obygaze_models.dataset import Dataset
+from obygaze_models.dataset import Dataset, Modality
 from obygaze_models.errors import RunError
 from obygaze_models.evaluation.metrics import Metric, prevalence
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
@@ -357,9 +357,8 @@ def record_of(
         versions=software(),
     )
     known = {name: value for name, value in asdict(record).items() if value is not UNSET}
-    several = [dataclasses.asdict(dataclasses.replace(each, provenance={})) for each in data.modalities]
-    for modality in several:
-        del modality["provenance"]
+    shared = [field.name for field in dataclasses.fields(Modality) if field.name != "provenance"]
+    several = [{name: getattr(each, name) for name in shared} for each in data.modalities]
     return {**(origin or {}), **known, **({"modalities": several} if several else {})}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from obygaze_features.door import parse_json, read_text
-from obygaze_features.io import local_path, whole_folder, write_whole
+from obygaze_features.io import local_path, refuse_taken, whole_folder, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_models.errors import ObygazeError, RunError
 from obygaze_models.evaluation.metrics import metrics_of
@@ -108,21 +108,9 @@ def check_free(folder: Path, *, force: bool) -> None:
     RunError
         The folder is taken.
     """
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise RunError(f"{folder} is a file: a run needs a folder of its own")
-    foreign_files = sorted(
-        path.name for path in folder.iterdir() if path.name not in FILES and path.suffix != ".model"
-    )
-    if foreign_files:
-        raise RunError(
-            f"{folder} holds what is not a run ({foreign_files[0]}): choose another folder with --out"
-        )
-    if not force and any(folder.iterdir()):
-        raise RunError(
-            f"{folder} holds a run already: give --force to replace it, or another folder with --out"
-        )
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    foreign = [name for name in there if name not in FILES and not name.endswith(".model")]
+    refuse_taken(folder, there, foreign, "a run", force=force, error=RunError)
 
 
 def write_run(

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.preprocessing import normalize
 
 from obygaze_models.concepts.dictionary import Dictionary
-from obygaze_models.concepts.texts import TextVectors, unit_length
+from obygaze_models.concepts.texts import TextVectors
 from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.significance import circular_shifts
 
@@ -108,7 +109,7 @@ def unit_table(
             table[column] = [getattr(mean, name) for mean in means]
         table["p"] = p[units, nearest]
     if texts is not None:
-        directions = unit_length(texts.vectors - texts.vectors.mean(axis=0))
+        directions = normalize(texts.vectors - texts.vectors.mean(axis=0))
         order = np.argsort(-(dictionary.decoder @ directions.T), axis=1, kind="stable")[:, :3]
         table["words"] = ["; ".join(texts.texts[place] for place in own) for own in order]
     return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)

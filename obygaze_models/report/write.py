@@ -14,7 +14,7 @@ from tabulate import tabulate
 
 from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import OutputError
-from obygaze_features.io import digests_of, is_temporary, local_path, whole_folder, write_whole
+from obygaze_features.io import digests_of, is_temporary, local_path, refuse_taken, whole_folder, write_whole
 from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
 from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
 from obygaze_models.report.blocks import NOTHING, Block, Report, columns_that_name
@@ -355,25 +355,12 @@ def check_folder(folder: Path, *, force: bool) -> None:
     OutputError
         The folder exists; names what prevents writing.
     """
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise OutputError(f"{folder} is a file: tables and figures need a folder of their own")
     found = (path for path in folder.rglob("*") if not path.is_dir() and not is_temporary(path))
     present = {path.relative_to(folder).as_posix() for path in found}
-    if not present:
-        return
     try:
         listed = parse_json(read_bytes(folder / CONTENTS)) if CONTENTS in present else ()
-        foreign_files = sorted(present - set(listed) - {CONTENTS})
+        foreign = present - set(listed) - {CONTENTS}
     except (ValueError, TypeError, RecursionError) as error:
         raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error
-    if foreign_files:
-        raise OutputError(
-            f"{folder} holds what is not an output of ours ({foreign_files[0]} is not in {CONTENTS}): "
-            "choose another with --out"
-        )
-    if not force:
-        raise OutputError(
-            f"{folder} holds an output already: give --force to replace it, or another folder with --out"
-        )
+    unlisted = [f"{name} is not in {CONTENTS}" for name in foreign]
+    refuse_taken(folder, present, unlisted, "an output of ours", force=force)
