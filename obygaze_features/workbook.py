@@ -15,6 +15,18 @@ MOST_BYTES = 1 << 28
 Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
 
+ODD = {
+    "without a value that can be read (an error, a formula never computed)": re.compile(
+        rb'\br="([A-Z]{1,3}\d{1,7})"(?![^<>]*t="str")(?:[^<>]*\bt="e"|[^<>]*>\s*<f[^<>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</)'
+    ),
+    "merged, of which the first alone has a value": re.compile(
+        rb'<(?:\w+:)?mergeCell [^<>]*ref="([A-Z0-9:]+)"'
+    ),
+    "of hidden rows or columns, read as the others": re.compile(
+        rb'<(?:\w+:)?(?:row [^<>]*?r|col [^<>]*?min)="(\d+)"[^<>]*\bhidden="(?:1|true)"'
+    ),
+}
+"""Cells that people see otherwise than they are read."""
 _CELL = re.compile(rb'<(?:\w+:)?c [^>]*?r="([A-Z]{1,3})(\d{1,7})"')
 
 
@@ -36,7 +48,7 @@ def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple
     records : list
         Line (from 1) and cells of each row that is not empty.
     notes : tuple of str
-        The sheets that are left out.
+        The sheets that are left out, and cells that people see otherwise.
 
     Raises
     ------
@@ -50,11 +62,14 @@ def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple
             f"{path}: an Excel workbook; save the sheet as CSV (UTF-8), or install: "
             f"{install_command('obygaze[xlsx]')}"
         ) from None
-    _refuse_large(path, content, refusal)
+    notes = _refuse_large(path, content, refusal)
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
+        shown = sorted(
+            book.sheets_metadata, key=lambda sheet: sheet.visible != calamine.SheetVisibleEnum.Visible
+        )
         sheets = {
-            name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in book.sheet_names
+            sheet.name: book.get_sheet_by_name(sheet.name).to_python(skip_empty_area=False) for sheet in shown
         }
     except (calamine.CalamineError, OSError, ValueError):
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
@@ -62,12 +77,13 @@ def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple
     if not filled:
         raise refusal(f"{path}: its sheets are empty")
     rows = ((line, [_text(cell) for cell in row]) for line, row in enumerate(sheets[filled[0]], start=1))
-    others = tuple(f"sheet {name!r} left out: the first one, {filled[0]!r}, is read" for name in filled[1:])
-    return [(line, cells) for line, cells in rows if any(cells)], others
+    others = [f"sheet {name!r} left out: the first one, {filled[0]!r}, is read" for name in filled[1:]]
+    return [(line, cells) for line, cells in rows if any(cells)], (*others, *notes)
 
 
-def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> None:
+def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> list[str]:
     """Refuse what would need much memory: calamine makes room for every cell up to the last."""
+    odd: dict[str, list[str]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
@@ -76,7 +92,10 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> No
                 if "worksheets/" not in member.filename:
                     continue
                 with archive.open(member) as file:
-                    cells = _CELL.findall(file.read(MOST_BYTES))
+                    sheet = file.read(MOST_BYTES)
+                cells = _CELL.findall(sheet)
+                for what, sign in ODD.items():
+                    odd.setdefault(what, []).extend(found.decode() for found in sign.findall(sheet))
                 height = max((int(row) for _, row in cells), default=0)
                 width = max((_number(column) for column, _ in cells), default=0)
                 if height * width > MOST_CELLS:
@@ -87,6 +106,7 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> No
         if isinstance(error, ObygazeError):
             raise
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
+    return [f"cells {what}: {', '.join(at[:3])}{', ...' * (len(at) > 3)}" for what, at in odd.items() if at]
 
 
 def _number(column: bytes) -> int:

@@ -8,34 +8,12 @@ from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 
-UNRELEASED: frozenset[str] = frozenset(
-    {
-        "tt0119822-142",
-        "tt0119822-161",
-        "tt0119822-163",
-        "tt0119822-179",
-        "tt0212338-093",
-        "tt0212338-094",
-        "tt0212338-095",
-        "tt0212338-096",
-        "tt1045658-033",
-        "tt1045658-039",
-        "tt1045658-042",
-        "tt1045658-123",
-        "tt1142988-037",
-        "tt1142988-110",
-        "tt1193138-043",
-        "tt1193138-045",
-        "tt1193138-046",
-        "tt1193138-047",
-        "tt1193138-048",
-        "tt1193138-049",
-        "tt1193138-050",
-        "tt1454029-131",
-        "tt1570728-033",
-        "tt2267998-180",
-    }
-)
+UNRELEASED: frozenset[str] = frozenset({
+    "tt0119822-142", "tt0119822-161", "tt0119822-163", "tt0119822-179", "tt0212338-093", "tt0212338-094",
+    "tt0212338-095", "tt0212338-096", "tt1045658-033", "tt1045658-039", "tt1045658-042", "tt1045658-123",
+    "tt1142988-037", "tt1142988-110", "tt1193138-043", "tt1193138-045", "tt1193138-046", "tt1193138-047",
+    "tt1193138-048", "tt1193138-049", "tt1193138-050", "tt1454029-131", "tt1570728-033", "tt2267998-180",
+})  # fmt: skip
 """ObyGaze12 clips that its split files lack though the rule keeps them: 17 EN, 5 HN, 2 S.
 
 No column of the annotations explains why (all have a video name, a graph and an overlap above the threshold),

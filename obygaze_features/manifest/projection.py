@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -211,7 +209,10 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
     if not 0 < seconds < float("inf"):
         raise ManifestError(f"window {seconds}: expected a positive number of seconds")
     clips = []
-    for movie, marks in _by_movie(annotations):
+    marks_of: dict[str, list[Clip]] = {}
+    for mark in annotations:
+        marks_of.setdefault(mark.movie, []).append(mark)
+    for movie, marks in marks_of.items():
         end = float(_spans(marks)[:, 1].max())
         videos = {mark.video for mark in marks}
         video = videos.pop() if len(videos) == 1 else ""
@@ -264,9 +265,3 @@ def _spans(clips: Sequence[Clip]) -> NDArray[np.float64]:
             )
         spans.append((clip.start_s, clip.end_s))
     return np.array(spans, dtype=np.float64).reshape(-1, 2)
-
-
-def _by_movie(manifest: Manifest) -> Iterable[tuple[str, list[Clip]]]:
-    order = {movie: number for number, movie in enumerate(manifest.movies)}
-    ordered = sorted(manifest, key=lambda clip: order[clip.movie])
-    return ((movie, list(clips)) for movie, clips in groupby(ordered, key=attrgetter("movie")))

@@ -23,16 +23,7 @@ from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import as_written, unsuitable
 from obygaze_features.workbook import Records, is_workbook, read_sheet
 
-FIELDS: tuple[str, ...] = (
-    "clip_id",
-    "movie",
-    "video",
-    "start_s",
-    "end_s",
-    "level",
-    "concepts",
-    "annotator",
-)
+FIELDS: tuple[str, ...] = ("clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator")
 """The columns that every manifest has, in order; extras follow."""
 
 CODEBOOK_COLUMN = "codebook"

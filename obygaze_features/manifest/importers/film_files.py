@@ -41,22 +41,24 @@ class FilmFiles:
             end = plain("/".join(parts[-n:]))
             found = [file for file in self.files if plain("/".join(file.parts[-n:])) == end]
             exact = [file for file in found if composed("/".join(file.parts[-n:])) == "/".join(parts[-n:])]
-            if len(one := exact or found) == 1:
-                self._named.add(one[0])
-                return one[0]
+            found = exact if len(exact) == 1 else found
             if found:
-                raise ManifestError(
-                    f"{place!r} could be {' or '.join(map(str, found))}: give more of its path", "video"
-                )
-        stems = {file.stem: file for file in self.files}
-        stem = find_film(media_name(place), stems) if self.files else None
-        if stem is not None:
-            self._named.add(stems[stem])
-        return None if stem is None else stems[stem]
+                break
+        else:
+            stem = find_film(media_name(place), {file.stem for file in self.files})
+            found = [file for file in self.files if file.stem == stem]
+        if len(found) > 1:
+            raise ManifestError(
+                f"{place!r} could be {' or '.join(map(str, found))}: give more of its path", "video"
+            )
+        self._named.update(found)
+        return found[0] if found else None
 
     def film_of(self, movie: str) -> str:
         """Return where the film of a name lies from the manifest; "" where that is not known."""
         file = self.find(movie) if self.files else None
+        if self.files and file is None:
+            self._missing.setdefault(movie, f"{movie}{self._hint(movie)}")
         return "" if file is None else stored_path((self.folder or Path()) / file, self.root)
 
     def stored(self, table: Path, written: str, file: PurePosixPath | None) -> str:

@@ -16,26 +16,10 @@ from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed
 
-VIDEO_SUFFIXES: frozenset[str] = frozenset(
-    {
-        ".3gp",
-        ".avi",
-        ".flv",
-        ".m2ts",
-        ".m4v",
-        ".mkv",
-        ".mov",
-        ".mp4",
-        ".mpeg",
-        ".mpg",
-        ".mts",
-        ".ogv",
-        ".ts",
-        ".vob",
-        ".webm",
-        ".wmv",
-    }
-)
+VIDEO_SUFFIXES: frozenset[str] = frozenset({
+    ".3gp", ".avi", ".flv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg",
+    ".mts", ".ogv", ".ts", ".vob", ".webm", ".wmv",
+})  # fmt: skip
 
 LATER_PART = re.compile(r"(VTS_\d\d_)[2-9](\.VOB)", re.IGNORECASE)
 """A further file of a DVD's title, which is read with the first."""

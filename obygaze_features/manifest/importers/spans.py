@@ -1,6 +1,7 @@
 """Import spans of films from the files of other tools, subtitles and tables, as a manifest."""
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -21,7 +22,7 @@ from obygaze_features.manifest.spans.eaf import DECIDED_ON, MODEL, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
 from obygaze_features.manifest.spans.names import is_foreign, path_of, plain, refuse_twins
-from obygaze_features.manifest.spans.sources import SOURCES, kind_of
+from obygaze_features.manifest.spans.sources import SOURCES, SUBTITLES, kind_of
 from obygaze_features.manifest.spans.tables import media_name, own_table
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
@@ -30,6 +31,7 @@ from obygaze_features.manifest.text_tables import (
     TIMES,
     Problems,
     Row,
+    Table,
     counted,
 )
 from obygaze_features.text import composed
@@ -43,7 +45,19 @@ KEPT_OF_JUDGEMENTS = (SEEN_SCORE, "judgement", "draw", "place")
 ANSWERED = ("model", "prompt", "answered_on")
 """Columns of what a machine answered: which, to what questions (their digest), and when."""
 
+APART = ("subject", "observation")
+"""What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""
+
+SAID = (*SUBTITLES, "moviegraphs")
+"""Kinds whose texts are words of a film or about it: `Look` is no label there, unless --tier says so."""
+
 ROLES = ("levels", "concepts")
+_ID = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
+_LANGUAGE = re.compile(
+    r"(?:\.(?:[a-z]{2}(?:[-_][A-Za-z]{2,4})?|eng|fre|fra|ger|deu|spa|ita|forced|sdh|cc))+$"
+)
+"""How names of files of subtitles end."""
+
 SOUND_SUFFIXES = (".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg")
 """Of files by which tools that annotate sound name a film."""
 OVERHANG_S = 1 / 24
@@ -151,6 +165,7 @@ class _Made:
         self._accounts: list[Account] = []
         self._notices: list[str] = []
         self._places: dict[str, str] = {}
+        self._said: dict[tuple[object, ...], tuple[_Labels, Given, str]] = {}
         self._lengths: dict[str, float | None] = {}
 
     # --- tables with the columns of a manifest
@@ -190,6 +205,7 @@ class _Made:
         problems.refuse()
         if not judged and not collected.clips:
             raise given.error("names no clip; a row for each was expected below the header")
+        account.notes += _doubts(table, book)
         if again:
             account.notes.append(f"{counted(again, 'span was', 'spans were')} judged again: the last counts")
         read = [f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items())]
@@ -209,7 +225,7 @@ class _Made:
         cells = dict(row.cells)
         if judged:
             return self._judgement(row.line, cells, problems)
-        if path_of(cells.get("movie", "")).suffix.lower() in VIDEO_SUFFIXES:  # of a file, as in other tools
+        if _is_place(cells.get("movie", "")):  # of a file, as in other tools
             named = problems.attempt(row.line, "movie", self._movie, given, RawSpan("", cells=cells))
             cells["movie"] = named or ""
         return problems.attempt(row.line, "video", self._completed, given, row.line, cells)
@@ -293,7 +309,8 @@ class _Made:
     def add_spans(self, given: Given) -> None:
         """Add the spans of another tool's file."""
         account = given.account
-        raws = [raw for raw in account.spans(SOURCES[account.kind].read(given)) if _is_label(account, raw)]
+        found = account.spans(SOURCES[account.kind].read(given))
+        raws = [_signed(raw) for raw in found if _is_label(account, raw)]
         book = self._book(given, (raw.cells.get("codebook", "") for raw in raws), strict=False)
         is_eaf = account.kind == "eaf"
         roles = {tier_key(name): role for name, role in given.tiers.items()}
@@ -301,7 +318,7 @@ class _Made:
         seen = any(why.startswith("of a model") for _, why in account.left_out)
         levels, marks, unknown = [], [], Counter[str]()
         for raw in raws:
-            role = raw.tier if is_eaf else _role(raw, roles, *words)
+            role = raw.tier if is_eaf else _role(raw, roles, *words, is_said=account.kind in SAID)
             if account.kind == "answers" and raw.tier == "concepts":
                 role = "concepts"  # also of unknown ones, which are refused
             if role == "left":
@@ -315,7 +332,7 @@ class _Made:
         films = {media_name(raw.cells["media"]) for raw in raws if raw.cells.get("media")}
         if given.movie and len(films) > 1 and not is_eaf:
             raise given.error(f"is of {len(films)} films: --movie names one")
-        if not is_eaf and account.kind not in {"srt", "vtt", "ass"} and (rest := +unknown):
+        if not is_eaf and account.kind not in SAID and (rest := +unknown):
             names = ", ".join(f"{text!r} ({n})" for text, n in rest.most_common(3)) + ", ..." * (
                 len(rest) > 3
             )
@@ -323,13 +340,35 @@ class _Made:
                 f"{counted(rest.total(), 'label')} not of codebook {book.name!r}: kept as text ({names})"
             )
         for number, level in enumerate(levels, start=1):
+            clip = self._clip(given, level, book, number, seen=seen)
+            if why := self._repeated(given, level, clip):
+                account.leave(level.raw.where, why)
+                continue
             account.used += 1
-            self._clips.append((self._clip(given, level, book, number, seen=seen), account, level.raw.where))
+            self._clips.append((clip, account, level.raw.where))
         self._accounts.append(account)
+
+    def _repeated(self, given: Given, level: "_Level", clip: Clip) -> str:
+        """Say where the same was read before; refuse a level that contradicts another of its times."""
+        key: tuple[object, ...] = (clip.movie, clip.annotator, clip.start_s, clip.end_s)
+        key += tuple(level.raw.cells.get(name, "") for name in (*APART, SEEN_SCORE, DECIDED_ON))
+        said = clip.level, clip.concepts, clip.extras["text"]
+        own = said, given, level.raw.where
+        before = self._said.setdefault((*key, level.is_level or said), own)
+        if before is own or level.raw.cells.get("clip_id") or (not level.is_level and before[1] is given):
+            return ""
+        place = f"{before[2]} of {before[1].path.name}"
+        if before[0] != said:
+            raise given.error(
+                f"{level.raw.where}: {_labels(said)} where {place}, of its times and annotator, says "
+                f"{_labels(before[0])}: keep one; tiers of different people are imported apart, with --tier "
+                "and --annotator"
+            )
+        return f"the same as {place}"
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
         said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
-        if path_of(said).suffix.lower() in {*VIDEO_SUFFIXES, *SOUND_SUFFIXES}:
+        if _is_place(said):
             said, media = "", said
         name = said or given.movie or (media_name(media) if media else "")
         if not name and given.account.kind == "eaf":
@@ -339,7 +378,7 @@ class _Made:
             raise given.error(
                 f"{twin!r} and {media!r} would both be movie {name!r}: rename one, or import them apart"
             )
-        return composed(" ".join((name or given.path.name.partition(".")[0]).split()))
+        return composed(" ".join((name or _film_by_name(given)).split()))
 
     def _join(self, given: Given, levels: "list[_Level]", marks: Sequence[RawSpan]) -> None:
         """Give concepts to the level above them, or with their times and annotator; without levels, clips."""
@@ -352,11 +391,11 @@ class _Made:
         for mark in marks:
             movie = self._movie(given, mark)
             above = [by_id[name] for name in mark.above if name in by_id]
-            same = above or by_span.get(_key(mark, movie), [])
+            same = above or [each for each in by_span.get(_key(mark, movie), []) if _of_one(each.raw, mark)]
             if not same and alone:
                 same = [_Level(replace(mark, text=""), movie, is_level=False)]
                 levels += same
-                by_span[_key(mark, movie)] = same
+                by_span.setdefault(_key(mark, movie), []).extend(same)
                 account.used -= 1  # counted as the clip that it is
             if not same:
                 account.leave(mark.where, "concepts at no level's times")
@@ -372,9 +411,11 @@ class _Made:
         extras = {"text": "" if level.is_level else raw.text}
         extras |= {
             name: cells[name]
-            for name in (SEEN_SCORE, DECIDED_ON, "subject", "modifiers", "comment", "tier", *ANSWERED)
+            for name in (SEEN_SCORE, DECIDED_ON, *APART, "modifiers", "comment", *ANSWERED)
             if cells.get(name)
         }
+        if raw.tier and (extras["text"] or given.tiers) and given.account.kind != "eaf":
+            extras["tier"] = raw.tier
         extras |= {SEEN_SCORE: "1"} if seen else {}
         stem = f"{slug(level.movie)}-{slug(who)}" if who else slug(level.movie)
         if not who and SOURCES[given.account.kind].is_signed:
@@ -416,6 +457,12 @@ class _Made:
         made = [*reversed(self._clips)]  # so that the first place of each name stays
         refuse_twins("movie", {clip.movie: (account.path, where) for clip, account, where in made})
         refuse_twins("annotator", {clip.annotator: (account.path, where) for clip, account, where in made})
+        tabled = {clip.clip_id for clip, account, _ in self._clips if account.kind in OURS}
+        for account in self._accounts:
+            ids = [c.clip_id for c, of, _ in self._clips if of is account and account.kind == "answers"]
+            if tabled and (new := [name for name in ids if name not in tabled]):
+                what = counted(len(new), "clip")
+                account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
         notices = [account.line() for account in self._accounts]
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
@@ -447,6 +494,20 @@ class _Made:
         return replace(clip, end_s=length)
 
 
+def _doubts(table: Table, book: Codebook) -> list[str]:
+    """Say which rows of a table are of whole films, and which columns are named as labels are."""
+    rows = [row for row in table.rows if not row.is_empty]
+    whole = [row.line for row in rows if not row.cells[TIMES[0]].strip()]
+    notes = []
+    if 0 < len(whole) < len(rows):
+        what = counted(len(whole), "row")
+        notes.append(f"{what} without times taken as whole films (the first: line {whole[0]})")
+    words = {*spellings_of(book.levels), *spellings_of(book.concepts)} - set(map(plain, FIELDS))
+    if beside := [name for name in table.columns if plain(name) in words]:
+        notes.append(f"columns named as labels are no labels ({', '.join(beside)}): write level and concepts")
+    return notes
+
+
 class _Level:
     """A span of another tool's file, with the concepts that are marked on it."""
 
@@ -455,18 +516,58 @@ class _Level:
         self.concepts: list[str] = []
 
 
+_Labels = tuple[str | None, tuple[str, ...], str]
+"""Level, concepts and text of a clip."""
+
+
+def _labels(said: _Labels) -> str:
+    return ";".join(filter(None, (said[0], *said[1])))
+
+
 def _key(raw: RawSpan, movie: str) -> tuple[object, ...]:
     return movie, raw.cells.get("annotator", ""), round(raw.start_s, 3), round(raw.end_s, 3)
+
+
+def _is_place(movie: str) -> bool:
+    """Return whether a film is named by a file or a page."""
+    return is_foreign(movie) or path_of(movie).suffix.lower() in {*VIDEO_SUFFIXES, *SOUND_SUFFIXES}
+
+
+def _film_by_name(given: Given) -> str:
+    """Name the film by the file, without its suffix and language; what is taken away is noted."""
+    by_id = _ID.match(given.path.name)
+    name = by_id[0] if by_id else _LANGUAGE.sub("", given.path.stem)
+    note = f"film {name!r} by the file's name, without {given.path.stem[len(name) :]!r}"
+    if not by_id and name != given.path.stem and note not in given.account.notes:
+        given.account.notes.append(note)
+    return name
+
+
+def _of_one(raw: RawSpan, other: RawSpan) -> bool:
+    """Return whether nothing that both say of whom or what they are about keeps them apart."""
+    both = ((raw.cells.get(name), other.cells.get(name)) for name in APART)
+    return all(mine == theirs for mine, theirs in both if mine and theirs)
+
+
+def _signed(raw: RawSpan) -> RawSpan:
+    """Take whom the name of a tier has behind `@` as its annotator, where nobody else is named."""
+    who = raw.tier.partition("@")[2].strip()
+    named = who and not raw.cells.get("annotator")
+    return replace(raw, cells={**raw.cells, "annotator": who}) if named else raw
 
 
 def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(";") if part.strip()]
 
 
-def _role(raw: RawSpan, roles: Mapping[str, str], levels: Set[str], concepts: Set[str]) -> str:
+def _role(
+    raw: RawSpan, roles: Mapping[str, str], levels: Set[str], concepts: Set[str], *, is_said: bool
+) -> str:
     """Tell what the text of a span is: by its tier, or by the codebook's words."""
     if roles:
-        return roles.get(tier_key(raw.tier), "left")
+        return roles.get(tier_key(raw.tier)) or roles.get(tier_key(raw.tier.partition("@")[0]), "left")
+    if is_said:
+        return "text"
     if plain(raw.text) in levels:
         return "levels"
     parts = _parts(raw.text)

@@ -6,15 +6,14 @@ the questions. An answer is yes, no, or the probability of yes; `level` may be o
 probability of each. What is neither is a refusal; nothing is guessed.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from obygaze_features.manifest.spans.given import Given, RawSpan, number
+from obygaze_features.manifest.spans.given import Given, RawSpan, json_of, number
 from obygaze_features.manifest.spans.subtitles import one_line
 
 YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
@@ -34,7 +33,9 @@ class Answered:
     cells
         clip_id, movie, model, prompt, answered_on, as far as the line says them.
     times
-        Start and end in seconds; NaN both for a whole file.
+        Start and end in seconds; NaN where they cannot be read.
+    whole
+        Whether it is of a whole file, which has no times.
     levels, concepts
         Name -> probability, as they are spelled there.
     why
@@ -47,6 +48,7 @@ class Answered:
     levels: Mapping[str, float] = field(default_factory=dict)
     concepts: Mapping[str, float] = field(default_factory=dict)
     why: str = ""
+    whole: bool = False
 
     @property
     def level(self) -> str:
@@ -80,7 +82,7 @@ def answered(given: Given) -> list[Answered]:
         if not why and each.cells["clip_id"] in seen:
             why = "of a clip that was answered above"
         seen |= {each.cells["clip_id"]} if not why else set()
-        made.append(Answered(each.where, each.cells, each.times, each.levels, each.concepts, why))
+        made.append(replace(each, why=why))
     return made
 
 
@@ -93,8 +95,7 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
         told = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in said.most_common(3))
         given.account.notes += [f"{name}: {told}"] if said else []
     for each in clips:
-        start, end = each.times
-        whole = math.isnan(start) and math.isnan(end)
+        (start, end), whole = each.times, each.whole
         name = each.cells.get("clip_id", "")
         if each.why:
             yield RawSpan(each.where, start, end, why=each.why)
@@ -115,11 +116,8 @@ def _named(each: Answered) -> Sequence[tuple[str, Mapping[str, float]]]:
 
 
 def _object(line: str) -> Any:
-    def no_number(name: str) -> None:
-        raise ValueError(name)
-
     try:
-        return json.loads(line, parse_constant=no_number)
+        return json_of(line)
     except (ValueError, RecursionError):
         return None
 
@@ -146,9 +144,12 @@ def _line(where: str, said: Any) -> Answered:
             why = why or f"question {question!r:.40}: expected level, level:NAME or concept:NAME"
         elif any(map(math.isnan, given.values())):
             why = why or f"{question} refused or unclear"
+        elif not given.keys().isdisjoint(target := concepts if kind == "concept" else levels):
+            why = why or f"{question} is answered twice"
         else:
-            (concepts if kind == "concept" else levels).update(given)
-    return Answered(where, cells, times, levels, concepts, why)
+            target.update(given)
+    whole = all(said.get(name) in (None, "") for name in ("start_s", "end_s"))
+    return Answered(where, cells, times, levels, concepts, why, whole)
 
 
 def _probability(answer: object) -> float:

@@ -4,7 +4,7 @@ Source: BORIS user guide, "Export events".
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -20,6 +20,7 @@ MEDIA = ("Media file name", "Media file path", "Media file", "Source")
 READ = re.compile(
     "Behavi.*|Subject|Modifier.*|Comment.*|Observation id|Media.*|Source|Status|Start.*|Stop.*|Time.*"
 )
+NOBODY = "No focal subject"
 POINT = "a point event, which has no end"
 OFFSET, OBSERVATION, TYPE = "Time offset (s)", "Observation id", "Behavior type"
 
@@ -55,7 +56,9 @@ def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]
                 yield begun[key]
             begun[key] = _behaviour(row, at, "START without STOP")
         elif kind == "STOP" and not why and key in begun:
-            yield replace(begun.pop(key), end_s=at[1], why="")
+            first, last = begun.pop(key), _behaviour(row, at, "")
+            both = {name: _joined([text, last.cells[name]]) for name, text in first.cells.items()}
+            yield replace(first, end_s=at[1], why="", cells=both)
         else:
             odd = {"POINT": POINT, "STOP": "STOP without START"}
             yield _behaviour(row, at, why or odd.get(kind, f"{kind or 'nothing'} is no START or STOP"))
@@ -64,18 +67,22 @@ def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]
 
 def _behaviour(row: Row, at: tuple[str, float, float], why: str) -> RawSpan:
     media = _media(row)
-    cells = {"media": media[0] if media else "", "subject": first_of(row.cells, "Subject")}
-    for name, start in (("modifiers", "Modifier"), ("comment", "Comment")):
+    cells = {"media": media[0] if media else "", "observation": first_of(row.cells, OBSERVATION)}
+    for name, start in (("subject", "Subject"), ("modifiers", "Modifier"), ("comment", "Comment")):
         texts = [one_line(text) for column, text in row.cells.items() if column.startswith(start)]
-        cells[name] = "; ".join(dict.fromkeys(filter(None, texts)))
+        cells[name] = _joined(text for text in texts if text != NOBODY)
     text, tier = first_of(row.cells, "Behavior"), first_of(row.cells, "Behavioral category")
     return RawSpan(*at, text, tier, cells, why=why)
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(filter(None, texts)))
 
 
 def _media(row: Row) -> list[str]:
     """Return the files of the first player, which follow one another; none of live observations (`NA`)."""
     said = next((row.cells[name] for name in MEDIA if row.cells.get(name, "").strip() not in {"", "NA"}), "")
-    first = re.split(r";\s*player #\d+ *:", said, maxsplit=1, flags=re.IGNORECASE)[0]
+    first = re.split(r";\s*(?:player )?#\d+ *:", said, maxsplit=1, flags=re.IGNORECASE)[0]
     return [name for name in map(one_line, first.split("|")) if name]
 
 

@@ -56,18 +56,26 @@ def read_labelstudio(given: Given) -> Iterator[RawSpan]:
             for n, guess in enumerate(_dicts(task.get(name)), start=1):
                 for _ in _dicts(guess.get("result")):
                     yield RawSpan(f"{at}, {name} {n}", why=why)
-        for note in _dicts(task["annotations"]):
-            who = note.get("completed_by", "")
-            who = who.get("email") or who.get("id", "") if isinstance(who, dict) else who
-            results = _dicts(note.get("result", {}))
-            fps = _frames_per_second(results)
-            cells = {"media": _media(_dict(task.get("data"))), "annotator": _words(who)}
-            for n, result in enumerate(results, start=1):
-                where = f"{at}, annotation {note.get('id', '?')}, region {n}"
-                if note.get("was_cancelled"):
-                    yield RawSpan(where, why="of an annotation that was cancelled")
-                else:
-                    yield from _region(given, result, where, cells, fps)
+        media = _media(_dict(task.get("data")))
+        for note in _dicts(task["annotations"]) or [{"result": []}]:
+            yield from _annotation(given, note, f"{at}, annotation {note.get('id', '?')}", media)
+
+
+def _annotation(given: Given, note: dict[str, Any], at: str, media: str) -> Iterator[RawSpan]:
+    """Yield the regions of one annotation; what was begun by a model was made in its sight."""
+    who, results = note.get("completed_by", ""), _dicts(note.get("result", {}))
+    who = who.get("email") or who.get("id", "") if isinstance(who, dict) else who
+    fps = _frames_per_second(given, results, at)
+    if not results:
+        yield RawSpan(at, why="skipped, or nothing is marked")
+    for n, result in enumerate(results, start=1):
+        where, comment = f"{at}, region {n}", _words(_dict(result.get("meta")).get("text"))
+        guessed = bool(note.get("parent_prediction")) or "prediction" in str(result.get("origin"))
+        cells = {"media": media, "annotator": _words(who), "comment": comment, "seen_score": "1" * guessed}
+        if note.get("was_cancelled"):
+            yield RawSpan(where, why="of an annotation that was cancelled")
+        else:
+            yield from _region(given, result, where, cells, fps)
 
 
 def _media(data: dict[str, Any]) -> str:
@@ -78,12 +86,14 @@ def _media(data: dict[str, Any]) -> str:
     return next((_UPLOAD.sub(r"\1", place) for place in files), "")
 
 
-def _frames_per_second(results: Sequence[dict[str, Any]]) -> float | None:
+def _frames_per_second(given: Given, results: Sequence[dict[str, Any]], at: str) -> float | None:
     """Return the rate that the rectangles of an annotation tell, by their film's frames and length."""
     for result in results:
         value = _dict(result.get("value"))
         frames, length = number(value.get("framesCount")), number(value.get("duration"))
         if frames > 0 and length > 0:
+            if given.rate and abs(frames - given.rate * length) > 1.5:
+                raise given.error(f"{at}: has {frames / length:g} frames a second, not --rate {given.rate}")
             return frames / length
     return None
 
@@ -180,21 +190,29 @@ def read_cvat(given: Given) -> Iterator[RawSpan]:
     for node in root:
         if node.tag not in {"version", "meta", "track", "image", "tag"}:
             yield RawSpan(f"element {node.tag:.60}", why="of a kind that is not read")
+    yield from _pictures(given, root)
+    for what, (tier, label), runs in [*_tracks(root, step), *_tags(root, step)]:
+        if isinstance(runs, str):
+            yield RawSpan(what, why=runs)
+            continue
+        film = {"media": source.strip(), "subject": what * what.startswith("track")}
+        for first, end in runs:
+            where = f"{what}, frame {first}"
+            times = given.frames(first, where), given.frames(end, where)
+            yield RawSpan(where, *times, label, tier, film)
+
+
+def _pictures(given: Given, root: Element) -> Iterator[RawSpan]:
+    """Yield what images have beside tags, and take out those that are no frames of a film."""
     for image in root.findall("image"):
         named = re.match(r"frame_(\d{1,9})\b", image.get("name", ""), re.ASCII)
         if named and int(named[1]) != _frame(image, "id"):
             raise given.error(f"image {named[0]} has the id {image.get('id')}: which frame it is, is unclear")
         if any(child.tag != "tag" for child in image):
             yield RawSpan(f"image {image.get('id', '')}", why="shapes of single frames, which are no spans")
-    film = {"media": source.strip()}
-    for what, (tier, label), runs in [*_tracks(root, step), *_tags(root, step)]:
-        if isinstance(runs, str):
-            yield RawSpan(what, why=runs)
-            continue
-        for first, end in runs:
-            where = f"{what}, frame {first}"
-            times = given.frames(first, where), given.frames(end, where)
-            yield RawSpan(where, *times, label, tier, film)
+        if not named and image.get("name"):
+            yield RawSpan(f"image {image.get('name')!r:.80}", why="a picture of its own, no frame of a film")
+            root.remove(image)
 
 
 Runs = list[tuple[int, int]]
@@ -202,6 +220,7 @@ Runs = list[tuple[int, int]]
 Said = tuple[str, str]
 """Attribute or "", and its value or the label."""
 NO_FRAME = "a shape without the number of its frame"
+MADE = "of a model (automatic annotation), which is no label"
 
 
 def _tracks(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
@@ -210,8 +229,9 @@ def _tracks(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
         what = f"track {track.get('id', '')}"
         frames = [(_frame(node), node.get("outside") != "1") for node in track]
         shown, outside = ({n for n, on in frames if n is not None and on is kind} for kind in (True, False))
-        if not shown or any(frame is None for frame, _ in frames):
-            yield what, ("", ""), "it is shown nowhere" if outside and not shown else NO_FRAME
+        why = "it is shown nowhere" if outside and not shown else NO_FRAME
+        if track.get("source") == "auto" or not shown or any(frame is None for frame, _ in frames):
+            yield what, ("", ""), MADE if track.get("source") == "auto" else why
             continue
         said = {("", one_line(track.get("label", ""))): shown}
         for node in track:
@@ -235,8 +255,8 @@ def _tags(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
     tags = [(tag, _frame(image, "id")) for image in root.findall("image") for tag in image.findall("tag")]
     for tag, frame in [*tags, *((tag, _frame(tag)) for tag in root.findall("tag"))]:
         label = one_line(tag.get("label", ""))
-        if frame is None:
-            yield f"tag {label!r}", ("", ""), "without the number of its frame"
+        if frame is None or tag.get("source") == "auto":
+            yield f"tag {label!r}", ("", ""), "without the number of its frame" if frame is None else MADE
             continue
         for said in (("", label), *_attributes(tag)):
             tagged.setdefault(said, set()).add(frame)

@@ -190,10 +190,12 @@ class _Slots:
         if not 0 <= start < end:
             raise self._error(node, tier, f"it lasts from {start} to {end} ms: mend it in ELAN")
         over = self._tiers.get(owner.get("PARENT_REF", ""), owner)
-        who, own = next(filter(None, map(_annotator, (owner, over, tier))), ""), _annotator(tier)
-        note = f"tier {tier.get('TIER_ID', '')!r} is signed {own}, the tier above it {who}: taken as {who}'s"
-        if own and own != who and note not in self._given.account.notes:
-            self._given.account.notes.append(note)
+        who = next(filter(None, map(_annotator, (owner, over, tier))), "")
+        name, own = tier.get("TIER_ID", ""), _annotator(tier)
+        for other in {own, composed(name.partition("@")[2].strip())} - {who, ""}:
+            note = f"tier {name!r} is signed {other}, it or the tier above it {who}: taken as {who}'s"
+            if note not in self._given.account.notes:
+                self._given.account.notes.append(note)
         return start, end, tuple(above), who
 
     def _time(self, node: Element, tier: Element, slot: str) -> int:

@@ -101,12 +101,13 @@ def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     files = columns[text + 1 :]
     if any("." not in cell for column in files for cell in column):
         raise given.error(f"{len(files)} columns after the text: export them from ELAN with a header")
-    names = [("0", first), ("1", end), ("tier", 0), ("text", text), *([("media", text + 1)] if files else [])]
+    names = [("0", first), ("1", end), ("tier", 0), ("text", text)]
+    names += [("subject", 1)] * (first > 1) + [("media", text + 1)] * bool(files)
     made = [Row(at, {name: cells[place] for name, place in names}) for at, cells in rows]
     for row, at, why in timed(given, made, Times("0", "1", 1000.0 if in_ms else 1.0)):
         said = one_line(row.cells["text"])
-        film = {"media": row.cells.get("media", "")}
-        yield RawSpan(*at, said, row.cells["tier"], film, why=why or "no text" * (not said))
+        about = {name: one_line(row.cells.get(name, "")) for name in ("subject", "media")}
+        yield RawSpan(*at, said, row.cells["tier"], about, why=why or "no text" * (not said))
 
 
 def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int, int]:

@@ -209,19 +209,8 @@ class Given:
     @cached_property
     def document(self) -> Any:
         """Its content as JSON."""
-
-        def no_number(name: str) -> None:
-            raise ValueError(f"{name} is no number of JSON")
-
-        def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            made = dict(pairs)
-            if len(made) < len(pairs):
-                twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-                raise ValueError(f"{twice!r:.60} is there twice")
-            return made
-
         try:
-            return json.loads(self.text, parse_constant=no_number, object_pairs_hook=once)
+            return json_of(self.text)
         except (json.JSONDecodeError, RecursionError) as error:
             raise self.error(where_damaged(error, self.text.encode(), "a JSON document")) from None
         except ValueError as error:
@@ -254,6 +243,22 @@ class Given:
         if self.rate is None:
             raise self.error(f"{where}: times are in frames; give their rate, as in --rate 25")
         return float(Fraction(count) / self.rate)
+
+
+def json_of(text: str) -> Any:
+    """Read JSON; a ValueError for numbers that JSON has not, and for a name that an object has twice."""
+
+    def no_number(name: str) -> None:
+        raise ValueError(f"{name} is no number of JSON")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            raise ValueError(f"{twice!r:.60} is there twice")
+        return made
+
+    return json.loads(text, parse_constant=no_number, object_pairs_hook=once)
 
 
 def number(value: object) -> float:

@@ -13,6 +13,7 @@ from obygaze_features.manifest.spans.subtitles import one_line
 
 TEXTS = ("situation", "scene", "description")
 READ = {*TEXTS, "movie", "start_s", "end_s", "characters", "interactions"}
+ENDS = ("from", "what", "to")
 KEY = "moviegraphs"
 
 
@@ -29,20 +30,24 @@ def read_moviegraphs(given: Given) -> Iterator[RawSpan]:
             continue
         start, end = number(graph.get("start_s")), number(graph.get("end_s"))
         movie = graph.get("movie")
-        cells = {"movie": one_line(movie)} if isinstance(movie, str) else {}
+        cells = {"movie": _text(str(movie) if type(movie) is int else movie)}
         beside |= dict.fromkeys(name for name in graph if name not in READ)
+        inner = (name for each in _list(graph.get("interactions")) if isinstance(each, dict) for name in each)
+        beside |= dict.fromkeys(f"{name} of interactions" for name in inner if name not in ENDS)
         said = [(name, _text(graph[name])) for name in TEXTS if graph.get(name) not in (None, "")]
         said += [("character", _text(each)) for each in _list(graph.get("characters"))]
         said += [("interaction", _between(each)) for each in _list(graph.get("interactions"))]
         why = "" if said else "no situation, scene, description, character or interaction"
         for tier, text in said or [("", "")]:
             unclear = f"{tier}: not a text, or without what is said" * (not text)
-            yield RawSpan(where, start, end, text, tier, cells | {"tier": tier}, why=why or unclear)
+            yield RawSpan(where, start, end, text, tier, cells, why=why or unclear)
     if beside:
         given.account.notes.append(f"keys not read: {', '.join(beside)}")
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_text, value)))
     return one_line(value) if isinstance(value, str) else ""
 
 
@@ -55,5 +60,5 @@ def _between(value: Any) -> str:
     if not isinstance(value, dict):
         return _text(value)
     what = _text(value.get("what"))
-    parts = (_text(value.get("from")), what, _text(value.get("to")))
+    parts = [_text(value.get(name)) for name in ENDS]
     return ": ".join(filter(None, parts)) if what else ""

@@ -11,12 +11,13 @@ from obygaze_features.text import composed
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^?#]*")
 
 
 def plain(text: str) -> str:
-    """Write a name as names are compared: Unicode's form NFC, one blank for several, without case."""
-    return composed(" ".join(text.split()).casefold())
+    """Write a name as names are compared: form NFC, one blank for several, no case, its article in front."""
+    return _ARTICLE.sub(r"\2 \1\3", composed(" ".join(text.split()).casefold()))
 
 
 def nearest(text: str, names: Iterable[str]) -> str:
@@ -95,8 +96,12 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     ways = (
         [movie for movie in known if composed(movie) == composed(text.strip())],
         [movie for movie in known if plain(movie) in forms],
-        [movie for movie in known if written and imdb_id(movie) == written],
-        [movie for movie in known if titles and plain(titles.get(movie, "")) == plain(text)],
+        [
+            movie
+            for movie in known
+            if (written and imdb_id(movie) == written)
+            or (titles and plain(titles.get(movie, "")) == plain(text))
+        ],  # of a title such as "1917" it cannot be known
     )
     found = next(filter(None, ways), [])
     if len(found) > 1:

@@ -126,6 +126,7 @@ NOT_READ: Final = {
         "a project of VIA: export its temporal segments as CSV"
     ),
     r'\A\s*\{[^\0]*"results"\s*:': "results of a model, which are no labels: give ActivityNet's database",
+    r"\A\W*Praat chronological": "a chronological TextGrid: save it in Praat as a text file",
     r"\A[^\n]*\bannotation_id\b": "a table of Label Studio: export its annotations as JSON",
     r"\A\s*\{": "a JSON object: a list of tasks of Label Studio, or a database of ActivityNet was expected",
     r"(?im)<(?:tt|sami)\b|^\[(?:\d+:\d+|\d+\]\[\d+\]|subtitle\])|^\d+:\d+:[\d.]+,\d+:\d+:[\d.]+\s*$": (

@@ -28,14 +28,19 @@ _BROKEN = re.compile(
 """A line of times whose arrow is broken, or a half of it: it is never text either."""
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<(?:\d+:)+[\d.]+>|</?>")
 _SRT_TAG = re.compile(
-    r"</?(?:b|i|u|s|em|strong|font|span|br|c|v|ruby|rt|lang|p|div)(?=[\s./>])[^<>]*>|\{\\[^{}]*\}",
-    re.IGNORECASE,
+    r"</?(?:b|i|u|s|em|strong|font|span|c|ruby|rt|p|div)(?:\.[\w.-]+)?"
+    r"(?:\s+[\w:-]+\s*=\s*(?:\"[^<>\"]*\"?|'[^<>']*'?|[^\s<>]+))*\s*/?>"
+    r"|</(?:v|lang)>|<lang\s+[\w-]+>|^<v(?:\.[\w.-]+)?\s[^<>\n]*>|\{\\[^{}]*\}",
+    re.IGNORECASE | re.MULTILINE,
 )
-_ASS_TAG = re.compile(r"\{[^{}]*\}")
+"""What formats: names of tags alone or with attributes; `<b and c>` is said."""
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]+)>")
+_ASS_TAG = re.compile(r"(?<!\\)\{[^{}]*\}")
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}.*?(?=\{[^{}]*\\p0[^{}]*\}|$)", re.DOTALL)
 _BESIDE = re.compile(r"(NOTE|STYLE|REGION)(\s|$)")
 _FRAMES = re.compile(r"\s*\{\d+\}\{\d+\}")
-_SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!.*MPEGTS:0(?:,|$))")
+_SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
 _ASS_COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
 """Where no line Format says which they are."""
 
@@ -82,12 +87,13 @@ def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
     for at, body in zip(starts, bodies, strict=True):
         start, end, behind, why = _times(lines[at], given.rate)
         said = [line for line in (behind, *body) if line]
-        text = one_line(clean("\n".join(said)))
+        text, who = one_line(clean("\n".join(said))), _VOICE.findall("\n".join(said))
         if text:
             shown = (clean(said[0]).strip(), clean(said[-1]).strip())
             repeated += bool(shown[0]) and shown[0] == before[1]
             before = shown
-        yield RawSpan(f"line {at + 1}", start, end, text, why=why or "no text" * (not text))
+        cells = {"subject": one_line("; ".join(dict.fromkeys(who)))}
+        yield RawSpan(f"line {at + 1}", start, end, text, "", cells, why=why or "no text" * (not text))
     first = [at for at in starts if at and lines[at - 1].strip() == "1"]
     if len(first) > 1 and not is_vtt:
         given.account.notes.append(
@@ -198,7 +204,10 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             written = cells.get("text", "")
             text = one_line(_ass_text(written))
             why = "a drawing" if _DRAWING.search(written) else "no text"
-            yield RawSpan(f"line {at}", start, end, text, why=why * (not text))
+            who = {"subject": one_line(cells.get("name", "") or cells.get("actor", ""))}
+            yield RawSpan(f"line {at}", start, end, text, "", who, why=why * (not text))
+        elif key == "timer" and not re.fullmatch(r"\s*(?:100(?:\.0*)?)?\s*", value):
+            given.account.notes.append(f"line {at}: Timer {one_line(value)}: a speed that is not applied")
         elif section == "[events]" and line.strip() and line.strip()[0] not in ";!":
             why = f"a {key or 'line of no kind':.20}"  # a comment, a picture, a sound
             yield RawSpan(f"line {at}", why=why)
@@ -211,15 +220,15 @@ def _ass_seconds(text: str) -> float:
 
 
 def _ass_text(text: str) -> str:
-    return re.sub(r"\\[Nnh]", " ", _ASS_TAG.sub("", _DRAWING.sub("", text)))
+    return re.sub(r"\\([{}])", r"\1", re.sub(r"\\[Nnh]", " ", _ASS_TAG.sub("", _DRAWING.sub("", text))))
 
 
 def _vtt_text(text: str) -> str:
-    return html.unescape(_VTT_TAG.sub("", text))
+    return html.unescape(_VTT_TAG.sub("", _BREAK.sub(" ", text)))
 
 
 def _srt_text(text: str) -> str:
-    return _SRT_TAG.sub("", text)
+    return _SRT_TAG.sub("", _BREAK.sub(" ", text))
 
 
 def one_line(text: str) -> str:

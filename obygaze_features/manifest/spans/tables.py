@@ -62,6 +62,8 @@ def timed(
         for name, value in zip(("start", "end"), ends, strict=True):
             if not isinstance(value, float):
                 why = why or (f"no {name}" if value is None else f"no time ({value})")
+            elif ":" in row.cells[times.start if name == "start" else times.end]:
+                found.append(value)  # a clock, whatever its column is called
             elif times.are_frames:
                 found.append(given.frames(value, where))
             else:
@@ -140,5 +142,5 @@ def _vian_project(given: Given, made: Table) -> Iterator[RawSpan]:
 
 def media_name(place: str) -> str:
     """Name the film of a media file: its file's name without suffix; BORIS writes its player before it."""
-    path = path_of(re.sub(r"^player #\d+ *: *", "", place.strip(), flags=re.IGNORECASE))
+    path = path_of(re.sub(r"^(?:player )?#\d+ *: *", "", place.strip(), flags=re.IGNORECASE))
     return path.stem if re.fullmatch(r"\.\w{2,5}", path.suffix, re.ASCII) else path.name

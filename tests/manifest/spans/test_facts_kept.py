@@ -1,0 +1,369 @@
+# ruff: noqa: E501 - rows of files are kept as tools write them
+"""Who said what of whom, in whose sight, where and when: what a file says is kept, said, or refused."""
+
+import io
+import json
+import zipfile
+from fractions import Fraction
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import import_spans
+from obygaze_features.manifest.spans.names import find_film, plain
+from tests.manifest.spans.files import aligned, eaf, referring, sheet, tabbed, tier
+
+SLOTS = {"t1": 1000, "t2": 5000}
+ELAN = ["Tier", "Participant", "Begin Time - ss.msec", "End Time - ss.msec", "Annotation"]
+BORIS = ["Observation id", "Media file name", "Subject", "Behavior", "Behavior type", "Start (s)", "Stop (s)"]
+EVENTS = ["Observation id", "Media file name", "Subject", "Behavior", "Behavior type", "Time", "Comment"]
+CUE = "00:00:01,000 --> 00:00:05,000"
+SPAN = {"start": 1, "end": 5}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Import files by name: the clips, and all that is said of them."""
+
+    def read(files, **options):
+        paths = [tmp_path / name for name in files]
+        for path, content in zip(paths, files.values(), strict=True):
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        imported = import_spans(paths, tmp_path, **{"rate": Fraction(25)} | options)
+        for account in imported.accounts:
+            assert account.seen == account.used + len(account.left_out)
+        left = [why for account in imported.accounts for _, why in account.left_out]
+        return list(imported.manifest), "\n".join([*imported.notices, *left])
+
+    return read
+
+
+def boris(*rows, names=BORIS):
+    return tabbed(names, *(["o", "a.mp4", *row] if len(row) < len(names) else row for row in rows))
+
+
+def studio(*results, **note):
+    return json.dumps([{"id": 1, "data": {"audio": "a.wav"}, "annotations": [{"result": results, **note}]}])
+
+
+def labels(name, **more):
+    return {"type": "labels", "value": {**SPAN, "labels": [name]}, **more}
+
+
+def cvat(body):
+    return f"<annotations><meta><task><source>a.mp4</source></task></meta>{body}</annotations>"
+
+
+def track(number, label, more=""):
+    shown = f'<attribute name="level">{label}</attribute>'
+    return f'<track id="{number}" label="man" {more}><box frame="25" outside="0">{shown}</box><box frame="125" outside="1"/></track>'
+
+
+# --- whose, and of whom
+# ---------------------------------------------------------------------------
+OF_TWO = {
+    "BORIS, two subjects": boris(["Ann", "S", "STATE", "1", "5"], ["Bob", "EN", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]),
+    "BORIS, two observations of a film": tabbed(BORIS, *([o, "a.mp4", "", b, "STATE", "1", "5"] for o, b in (("p", "S"), ("q", "EN"), ("p", "Body")))),
+    "ELAN text, participants": tabbed(ELAN, ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
+    "ELAN text, names of tiers": tabbed(ELAN, ["level@AB", "", "1", "5", "S"], ["level@CD", "", "1", "5", "EN"], ["concepts@AB", "", "1", "5", "Body"]),
+    "ELAN text without header": tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "CD", "1.0", "5.0", "EN"], ["x", "AB", "1.0", "5.0", "Body"]),
+    "TextGrid": '"ooTextFile"\n"TextGrid"\n0 9 <exists> 3\n' + "".join(f'"IntervalTier" "{t}" 0 9 1 1 5 "{v}"\n' for t, v in (("l@AB", "S"), ("l@CD", "EN"), ("c@AB", "Body"))),
+    "CVAT, two tracks": cvat(track(0, "S") + track(1, "EN") + track(0, "Body")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", OF_TWO)
+def test_what_is_said_by_or_of_one_is_not_given_to_another(read, form):
+    clips, _ = read({"a.x": OF_TWO[form]})
+    assert {clip.level: clip.concepts for clip in clips if clip.level} == {"S": ("Body",), "EN": ()}
+    one, other = (
+        (c.annotator, c.extras.get("subject"), c.extras.get("observation")) for c in clips if c.level
+    )
+    assert one != other
+
+
+def test_nobody_in_focus_is_no_subject_that_keeps_apart(read):
+    rows = ["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]
+    (clip,), _ = read({"a.tsv": boris(*rows)})
+    assert (clip.level, clip.concepts) == ("S", ("Body",))
+
+
+def test_the_comment_of_a_stop_is_kept(read):
+    rows = ["", "S", "START", "1", "begins"], ["", "S", "STOP", "5", "ends"]
+    (clip,), _ = read({"a.tsv": boris(*rows, names=EVENTS)})
+    assert clip.extras["comment"] == "begins; ends"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("f.vtt", "WEBVTT\n\n00:01.000 --> 00:05.000\n<v.loud Ann>Hi</v>\n"),
+        ("f.ass", "[Events]\nFormat: Start, End, Name, Text\nDialogue: 0:00:01.00,0:00:05.00,Ann,Hi\n"),
+    ],
+)
+def test_who_speaks_is_kept(read, name, text):
+    (clip,), _ = read({name: text})
+    assert (clip.extras["text"], clip.extras["subject"]) == ("Hi", "Ann")
+
+
+def test_tiers_of_texts_are_kept(read):
+    tiers = "".join(f'"IntervalTier" "{name}" 0 9 1 1 5 "hi"\n' for name in ("Ann", "Bob"))
+    clips, _ = read({"a.TextGrid": f'"ooTextFile"\n"TextGrid"\n0 9 <exists> 2\n{tiers}'})
+    assert [clip.extras["tier"] for clip in clips] == ["Ann", "Bob"]
+
+
+def test_a_tier_that_is_signed_by_another_than_its_name_says_is_noted(read):
+    levels = tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')
+    (clip,), said = read({"f.eaf": eaf(SLOTS, levels)}, movie="a")
+    assert clip.annotator == "CD"
+    assert "AB" in said
+
+
+# --- one span, two labels
+# ---------------------------------------------------------------------------
+def twice(second):
+    scene = tier("scene", aligned("a", "t1", "t2", "kiss"))
+    return {
+        "EAF, two tiers": (eaf(SLOTS, tier("x", aligned("a", "t1", "t2", "S")) + tier("y", aligned("b", "t1", "t2", second))), {"x": "levels", "y": "levels"}),
+        "EAF, a subdivision": (eaf(SLOTS, scene + tier("x", referring("b", "a", "S") + referring("c", "a", second))), {"x": "levels"}),
+        "RTTM": ("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", second)), {}),
+        "Label Studio": (studio(labels("S"), labels(second)), {}),
+        "ActivityNet": (json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": n} for n in ("S", second)]}}}), {}),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", twice("S"))
+def test_a_label_that_is_there_twice_is_one_clip_and_two_that_differ_are_refused(read, form):
+    options = {"movie": "a", "annotator": "AB"} if form.startswith("EAF") else {}
+    content, tiers = twice("S")[form]
+    clips, said = read({"a.x": content}, tiers=tiers, **options)
+    assert [clip.level for clip in clips] == ["S"]
+    assert "the same as" in said
+    content, tiers = twice("EN")[form]
+    with pytest.raises(ManifestError, match=r"a\.x: .*EN.*S"):
+        read({"a.x": content}, tiers=tiers, **options)
+
+
+def test_a_copy_of_a_file_adds_no_clip_and_lines_of_subtitles_stay(read):
+    rttm = "SPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER a 1 6 1 <NA> <NA> hi <NA> <NA>\n"
+    clips, said = read({"a.rttm": rttm, "copy.rttm": rttm})
+    assert len(clips) == 2
+    assert "a.rttm" in said
+    clips, _ = read({"b.srt": f"1\n{CUE}\nNo!\n\n2\n{CUE}\nNo!\n"})
+    assert len(clips) == 2
+
+
+def test_words_of_films_are_no_labels(read):
+    clips, _ = read({"a.srt": f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n"})
+    assert [(c.level, c.concepts, c.extras["text"]) for c in clips] == [
+        (None, (), "Sure"),
+        (None, (), "Look"),
+    ]
+
+
+# --- models
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize("body", [track(0, "S", 'source="auto"'), '<tag label="S" frame="3" source="auto"/>'])
+def test_what_cvat_annotated_by_itself_is_no_label(read, body):
+    clips, said = read({"a.xml": cvat(body)})
+    assert not clips
+    assert "model" in said
+
+
+@pytest.mark.parametrize(
+    "content", [studio(labels("S"), parent_prediction=3), studio(labels("S", origin="prediction"))]
+)
+def test_a_label_that_a_model_began_is_marked_as_made_in_its_sight(read, content):
+    (clip,), _ = read({"a.json": content})
+    assert clip.extras["seen_score"] == "1"
+
+
+def test_what_nobody_marked_is_counted_and_notes_of_regions_are_kept(read):
+    _, said = read({"a.json": studio()})
+    assert "nothing is marked" in said
+    (clip,), _ = read({"b.json": studio(labels("S", meta={"text": ["doubtful"]}))})
+    assert clip.extras["comment"] == "doubtful"
+
+
+# --- times
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "content",
+    [
+        "movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n",
+        "movie,segmentation_name,start_frame,end_frame,annotation_0\na,M,00:00:01:00,00:00:05:00,S\n",
+    ],
+)
+def test_a_clock_is_one_whatever_its_column_is_called(read, content):
+    (clip,), _ = read({"a.csv": content})
+    assert (clip.start_s, clip.end_s) == (1.0, 5.0)
+
+
+def test_frames_of_another_rate_than_the_files_are_refused(read):
+    value = {"framesCount": 240, "duration": 10, "labels": ["S"], "sequence": [{"frame": 1}]}
+    content = studio({"type": "videorectangle", "value": value})
+    with pytest.raises(ManifestError, match=r"a\.json.*24"):
+        read({"a.json": content})
+    assert read({"a.json": content}, rate=None)[0]
+
+
+def test_rows_without_times_and_columns_of_labels_are_noted(read):
+    table = "movie,start_s,end_s,level,Body\na,1,5,S,1\nTotal,,,,\n"
+    _, said = read({"a.csv": table})
+    assert "line 3" in said
+    assert "Body" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("a.vtt", "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:10.000,MPEGTS:0\n\n00:01.000 --> 00:05.000\nx\n", "X-TIMESTAMP-MAP"),
+        ("a.ass", "[Script Info]\nTimer: 50.0\n[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n", "Timer"),
+    ],
+)  # fmt: skip
+def test_a_header_that_moves_times_is_noted(read, name, text, what):
+    assert what in read({name: text})[1]
+
+
+def test_pictures_of_their_own_are_no_frames(read):
+    clips, said = read({"a.xml": cvat('<image id="0" name="x/1.jpg"><tag label="S"/></image>')})
+    assert not clips
+    assert "1.jpg" in said
+
+
+# --- words
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *((f"if <{name} and c> then", f"if <{name} and c> then") for name in ("b", "i", "u", "s", "p", "em", "strong", "font")),
+        ("<font color='red' size=3>A</font> <b >B</b > <c.yellow>C</c> <br/>D<I>", "A B C D"),
+        ("one<br>two", "one two"),
+        ('<span style="x: y">A</span>', "A"),
+    ],
+)  # fmt: skip
+def test_what_is_in_angles_is_a_tag_by_its_attributes_alone(read, text, expected):
+    (clip,), _ = read({"a.srt": f"1\n{CUE}\n{text}\n"})
+    assert clip.extras["text"] == expected
+
+
+def test_braces_that_are_escaped_are_text(read):
+    ass = "[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\} c\n"
+    assert read({"a.ass": ass})[0][0].extras["text"] == "a {b} c"
+
+
+# --- names of films
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "movie"),
+    [
+        ("Dr. No.srt", "Dr. No"),
+        ("Mr. Smith.1939.srt", "Mr. Smith.1939"),
+        ("tt0000042.en.srt", "tt0000042"),
+        ("Alien.pt-BR.forced.srt", "Alien"),
+    ],
+)
+def test_a_film_is_named_by_the_whole_name_of_its_file_without_its_language(read, name, movie):
+    (clip,), said = read({name: f"1\n{CUE}\nHi\n"})
+    assert clip.movie == movie
+    assert ("Alien" not in name) or ".pt-BR" in said
+
+
+def test_a_page_of_imdb_names_its_film(read):
+    (clip,), _ = read({"a.csv": "movie,start_s,end_s\nhttps://www.imdb.com/title/tt0000042/?ref_=x,1,5\n"})
+    assert clip.movie == "tt0000042"
+
+
+def test_articles_behind_a_comma_are_in_front(read):
+    assert plain("Matrix, The (1999)") == plain("The Matrix (1999)")
+    with pytest.raises(ManifestError, match="one name"):
+        read({"a.csv": 'movie,start_s,end_s\n"Matrix, The",1,5\nThe Matrix,6,7\n'})
+
+
+def test_a_number_that_is_an_id_and_a_title_is_refused():
+    titles = {"tt0001917": "Other", "tt8579674": "1917"}
+    with pytest.raises(ManifestError, match="2 films"):
+        find_film("1917", titles, titles)
+
+
+def test_videos_of_one_name_are_refused_and_films_without_one_are_said(read, tmp_path):
+    for place in ("x/a.mp4", "y/a.mkv"):
+        (tmp_path / "films" / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "films" / place).write_bytes(b"x")
+    with pytest.raises(ManifestError, match=r"x/a\.mp4"):
+        read({"a.csv": "movie,start_s,end_s\na,1,5\n"}, videos=tmp_path / "films")
+    _, said = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=tmp_path / "films")
+    assert "missing on disk: b" in said
+
+
+def test_numbers_name_films_and_lists_name_people(read):
+    graph = {"movie": 42, "start_s": 1, "end_s": 5, "interactions": [{"from": "Ann", "what": "asks", "to": ["Bob", "Cid"], "when": 3}]}  # fmt: skip
+    (clip,), said = read({"a.json": json.dumps({"moviegraphs": [graph]})})
+    assert (clip.movie, clip.extras["text"]) == ("42", "Ann: asks: Bob, Cid")
+    assert "when" in said
+
+
+# --- answers of machines
+# ---------------------------------------------------------------------------
+ASKED = {"clip_id": "c0", "movie": "a", "start_s": 1, "end_s": 5, "model": "m"}
+TABLE = "clip_id,movie,start_s,end_s,level,annotator\nc0,a,1,5,S,AB\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        json.dumps({**ASKED, "start_s": "00:00:01", "end_s": "00:00:05", "answers": {"level": "S"}}),
+        json.dumps({**ASKED, "answers": {"level": "S", "level:S": "no"}}),
+    ],
+)
+def test_an_answer_that_is_unclear_is_left_out(read, line):
+    assert not read({"a.jsonl": line + "\n"})[0]
+
+
+def test_a_question_twice_in_an_object_is_no_answer(read):
+    good = json.dumps({**ASKED, "answers": {"level": "S"}})
+    bad = good.replace('"c0"', '"c1"').replace('{"level": "S"}', '{"level": "S", "level": "EN"}')
+    assert [clip.clip_id for clip in read({"a.jsonl": f"{good}\n{bad}\n"})[0]] == ["c0"]
+
+
+def test_answers_about_clips_of_no_table_are_said(read):
+    lines = "".join(
+        json.dumps({**ASKED, "clip_id": c, "answers": {"level": "S"}}) + "\n" for c in ("c0", "c9")
+    )
+    assert "c9" in read({"t.csv": TABLE, "a.jsonl": lines}, annotator="vlm")[1]
+    assert "c9" not in read({"a.jsonl": lines}, annotator="vlm")[1]
+
+
+# --- workbooks
+# ---------------------------------------------------------------------------
+def patched(content, *changes):
+    """Change the text of a workbook's parts."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            text = old.read(name).decode()
+            for before, after in changes:
+                text = text.replace(before, after)
+            new.writestr(name, text)
+    return out.getvalue()
+
+
+BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', '<c r="D2" t="e"><v>#N/A</v></c>', "D2"),
+        ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', '<c r="D2"><f>A1</f></c>', "D2"),
+        ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="D2:D3"/></mergeCells>', "D2:D3"),
+        ('<row r="3">', '<row r="3" hidden="1">', "hidden"),
+    ],
+)
+def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
+    assert what in read({"a.xlsx": patched(BOOK, (before, after))})[1]
+    computed = '<c r="D2" t="str"><f>A1</f><v></v></c>'
+    assert (
+        "D2"
+        not in read({"a.xlsx": patched(BOOK, ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', computed))})[1]
+    )
