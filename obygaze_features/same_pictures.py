@@ -237,6 +237,8 @@ def _near(
                 continue
             np.copyto(how, np.int8(way), where=nearer)
             np.copyto(least, cosine + np.float32(CLEARLY), where=nearer)
+            if least.min() >= 1:  # no view can be nearer
+                break
         how[(own[rows, None] == own[two]) & (own[two] != "")] = -1
         how[both[rows, None] & both[two] & (rows[:, None] >= two)] = -1  # they meet twice
         yield start + len(rows), rows, two, how
@@ -305,19 +307,22 @@ def _shared(clips: _Clips, links: NDArray[np.void]) -> list[Shared]:
     """Find movies that share clips in a row, by the order of their clips in time."""
     films = sorted(set(zip(clips.stores, clips.movies, strict=True)))
     number = {film: k for k, film in enumerate(films)}
-    film_of = np.array([number[film] for film in zip(clips.stores, clips.movies, strict=True)], int)
-    place_of = np.zeros(len(clips.ids), int)
+    film_of = np.array([number[film] for film in zip(clips.stores, clips.movies, strict=True)], np.int32)
+    place_of = np.zeros(len(clips.ids), np.int32)
     last = [0] * len(films)
     for row in sorted(range(len(clips.ids)), key=clips.order.__getitem__):
         place_of[row] = last[film_of[row]]
         last[film_of[row]] += 1
-    a, b = _pairs_of_clips(clips, links[links["likeness"] >= SAME], film_of)
+    a, b = _pairs_of_clips(clips, links, film_of)
+    store = np.array(clips.stores, np.int8)
+    kept = film_of[a] != film_of[b]
+    if len(clips.plain) > 1:
+        kept &= store[a] != store[b]
+    if not kept.all():
+        a, b = a[kept], b[kept]
     turn = film_of[a] > film_of[b]
-    a, b = np.where(turn, b, a), np.where(turn, a, b)
-    store = np.array(clips.stores, int)
-    kept = (film_of[a] != film_of[b]) & ((store[a] != store[b]) | (len(clips.plain) == 1))
-    a, b = a[kept], b[kept]
-    most = _runs(film_of[a] * len(films) + film_of[b], place_of[a], place_of[b])
+    a[turn], b[turn] = b[turn], a[turn]  # the film of the smaller number first
+    most = _runs(film_of[a].astype(np.int64) * len(films) + film_of[b], place_of[a], place_of[b])
     shared = [
         Shared(films[pair // len(films)][1], films[pair % len(films)][1], clips)
         for pair, clips in most.items()
@@ -326,7 +331,7 @@ def _shared(clips: _Clips, links: NDArray[np.void]) -> list[Shared]:
     return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
 
 
-def _runs(pair: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]) -> dict[int, int]:
+def _runs(pair: NDArray[np.int64], a: NDArray[np.int32], b: NDArray[np.int32]) -> dict[int, int]:
     """Count the most clips in a row, at one distance, that pairs of films share.
 
     Parameters
@@ -351,10 +356,11 @@ def _runs(pair: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]) -
 
 
 def _pairs_of_clips(
-    clips: _Clips, links: NDArray[np.void], film_of: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pair clips, [P] and [P], that look alike; of one signature as many as the film with fewer has."""
-    single = np.array([rows[0] if len(rows) == 1 else -1 for rows in clips.same], int)
+    clips: _Clips, links: NDArray[np.void], film_of: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Pair clips, [P] and [P], that share pictures; of one signature as many as the film with fewer has."""
+    single = np.array([rows[0] if len(rows) == 1 else -1 for rows in clips.same], np.int32)
+    links = links[links["likeness"] >= SAME]
     a, b = single[links["a"]], single[links["b"]]
     alone = (a >= 0) & (b >= 0)
     pairs: list[tuple[int, int]] = []
@@ -369,7 +375,7 @@ def _pairs_of_clips(
                 pairs.extend(zip(by_film[one], by_film[other], strict=False))
     if alone.all() and not pairs:
         return a, b
-    others = np.array(pairs, np.int64).reshape(-1, 2)
+    others = np.array(pairs, np.int32).reshape(-1, 2)
     return np.append(a[alone], others[:, 0]), np.append(b[alone], others[:, 1])
 
 
