@@ -42,6 +42,9 @@ REAL = {"float64", "float32", "float16", "bfloat16"}
 SAFETENSORS_TYPES = {"BF": "bfloat", "F": "float", "I": "int", "U": "uint", "C": "complex"}
 MOST_HEADER = 100_000_000  # bytes of a safetensors header, by its specification
 
+ADAPTER = "adapter_config.json"
+"""What peft saves; transformers applies it where peft is installed."""
+
 MOST_TENSORS, SPARE = 20_000, 1 << 24
 """Tensors of a network, and numbers that it may have beyond the bytes of its files, such as masks."""
 
@@ -235,13 +238,18 @@ def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] =
 
 
 def refuse_quantised(weights: Weights) -> None:
-    """Refuse weights that their configuration calls quantised.
+    """Refuse weights that their configuration calls quantised, or beside which an adapter lies.
 
     Raises
     ------
     BackboneError
         Naming the method.
     """
+    if weights.folder and (weights.folder / ADAPTER).exists():
+        raise BackboneError(
+            f"{weights.folder / ADAPTER}: an adapter (LoRA) lies beside these weights and is not applied: "
+            "merge both (merge_and_unload of peft), or move it away"
+        )
     config = weights.config()
     for fields in (config, *(value for value in config.values() if isinstance(value, dict))):
         for field in ("quantization_config", "compression_config"):

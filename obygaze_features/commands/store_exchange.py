@@ -235,7 +235,7 @@ def import_(
         path = import_features(
             matched.features,
             [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
-            Declared(called, array, known, dtype),
+            Declared(called, array, known, dtype, named=any(not one.startswith("!") for one in asked)),
             store,
             corpus={"name": corpus or manifest.stem, "manifest_sha256": table.digest()},
             progress=progress,

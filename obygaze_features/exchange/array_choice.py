@@ -29,6 +29,7 @@ class ArrayChoice:
     asked: tuple[str, ...] = ()
     about: dict[str, str] = field(default_factory=dict)
     axes: int = 0
+    _first: list[str] | None = None
     _left_out: set[str] = field(default_factory=set)
 
     def __call__(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
@@ -47,7 +48,8 @@ class ArrayChoice:
             Naming the arrays among which features cannot be told.
         """
         names = list(arrays)
-        if not self.asked and set(names) & set(FEATURE_ARRAYS):
+        known = bool(set(names) & set(FEATURE_ARRAYS))
+        if not self.asked and known:
             chosen = [name for name in names if name in KNOWN]
         elif self.asked or len(names) != 1:
             chosen = choose_columns(where, names, lambda name: kind_of(arrays, name, self.axes), self.asked)
@@ -58,6 +60,12 @@ class ArrayChoice:
             raise StoreError(
                 f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
             )
+        if not (self.asked or known or self.axes or self._first in (None, chosen)):
+            raise StoreError(
+                f"{where}: its features would be {', '.join(chosen)}, and other clips' are "
+                f"{', '.join(self._first or ())}: name them (--columns)"
+            )
+        self._first = chosen
         if left := set(names).difference(chosen) - self._left_out:
             self._left_out |= left
             self.about["left_out"] = f"arrays that are no features: {', '.join(sorted(self._left_out))}"

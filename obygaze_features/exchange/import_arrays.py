@@ -40,8 +40,8 @@ MOST_UNPACKED = 16 << 30
 def npy_rows(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
     """Read a matrix, whose ids a file holds."""
     matrix = map_npy(path)
-    if asked:
-        raise StoreError(f"{path}: one matrix, whose columns have no names: leave out --columns and --key")
+    if {*asked} - {"*"}:
+        raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
     if ids is None:
         raise StoreError(f"{path}: a matrix does not say whose its rows are; give --ids FILE")
     yield row_items(path, ids_file(path, ids), {"": matrix}), {}

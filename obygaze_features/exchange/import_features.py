@@ -25,6 +25,8 @@ from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, 
 from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.stage import Stage
 
+_OWN = frozenset(FEATURE_ARRAYS)
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -40,12 +42,16 @@ class Declared:
         Known fields of the provenance; the others are unknown.
     dtype
         Data type to convert to; None converts nothing.
+    named
+        Whether the features were asked for by their name. Others, with none of the format's names, are
+        refused where they are whole numbers in all clips: they may be labels.
     """
 
     backbone: str
     array: str
     provenance: Mapping[str, object]
     dtype: str | None = None
+    named: bool = True
 
 
 def import_features(
@@ -89,7 +95,7 @@ def import_features(
             f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
     first = next(features[clip.clip_id] for clip in clips if clip.clip_id in features)
-    arrays = _load(first, declared)
+    arrays = _load(first, declared, first.load())
     with _naming(first):
         kind = _group_spec(arrays, declared)
     with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
@@ -111,14 +117,28 @@ def _write(
 ) -> None:
     (kind,) = stage.groups
     todo = [clip for clip in stage.missing() if clip in features]
+    doubtful = not declared.named
     with stage.writer(todo) as writer:
         for n_imported, clip in enumerate(todo, start=1):
             item = features[clip]
-            result = _result(clip, item, kind, _load(item, declared))
+            arrays = item.load()
+            doubtful = doubtful and not (arrays.keys() & _OWN or any(map(_has_fractions, arrays.values())))
+            result = _result(clip, item, kind, _load(item, declared, arrays))
             with _naming(item):
                 writer.commit([result])
             if progress is not None:
                 progress(n_imported, len(todo))
+    if doubtful and todo:
+        raise StoreError(
+            f"{features[todo[0]].where}: whole numbers in all clips, as labels are; if they are features, "
+            "name them (--columns; '*' for all)"
+        )
+
+
+def _has_fractions(values: NDArray[Any]) -> bool:
+    """Tell whether real numbers are not all whole; in most arrays the first ones are not."""
+    flat = values.reshape(-1)
+    return values.dtype.kind == "f" and any((some != np.rint(some)).any() for some in (flat[:64], flat))
 
 
 @contextmanager
@@ -149,9 +169,8 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
     return {**declared, **complete, "name": backbone, "imported": True}
 
 
-def _load(item: ImportItem, declared: Declared) -> Arrays:
-    """Read a clip's arrays under the names of the format, converted only if declared."""
-    arrays = item.load()
+def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
+    """Return a clip's arrays under the names of the format, converted only if declared."""
     known = (*FEATURE_ARRAYS, *TIME_ARRAYS)
     if len(arrays) == 1 and not arrays.keys() & set(known):
         arrays = {declared.array: next(iter(arrays.values()))}
@@ -173,9 +192,10 @@ def _fit(values: NDArray[Any], name: str, where: str, dtype: str | None) -> NDAr
         with np.errstate(over="ignore"):
             values = values.astype(dtype)
     if values.dtype.name not in ARRAYS[name].dtypes:
+        remedy = "nothing is converted unless asked for (--dtype)"
         raise StoreError(
             f"{where}: {name} is {values.dtype}, the format stores {' or '.join(ARRAYS[name].dtypes)}; "
-            "nothing is converted unless asked for (--dtype)"
+            f"{remedy if values.dtype.kind == 'f' else 'save features as such'}"
         )
     return values
 

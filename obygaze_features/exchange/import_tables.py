@@ -133,10 +133,11 @@ def _cells(
     def number(cell: str) -> float:
         if "_" in cell:  # of numbers in Python alone
             raise ValueError
-        return float(cell.replace(",", ".") if delimiter == ";" else cell)
+        return float(cell.replace(",", ".") if delimiter in {";", "\t"} else cell)
 
     def numbers(name: str) -> NDArray[Any]:
         cells = columns[name]
+        refuse_both_signs(f"{path}, column {name!r}", cells, signs)
         values = np.empty(len(cells), np.float32)
         for n, cell in enumerate(cells):
             try:
@@ -156,8 +157,16 @@ def _cells(
             return "other"
         return "number" if given else "other"
 
+    signs = set[str]()
     columns = {name: [row[n] for row in rows] for n, name in enumerate(header)}
     return _columns(path, header, columns, ids, asked=asked, never=never, kind_of=kind_of, numbers=numbers)
+
+
+def refuse_both_signs(where: str, cells: Sequence[str], signs: set[str]) -> None:
+    """Refuse numbers of which some have a comma and some a point; `signs` has those of the columns so far."""
+    signs.update(sign for cell in cells for sign in ",." if sign in cell)
+    if len(signs) > 1:
+        raise StoreError(f"{where}: numbers with ',' and numbers with '.': which one is before decimals?")
 
 
 def _columns(

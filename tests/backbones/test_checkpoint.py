@@ -324,3 +324,11 @@ def test_a_compressed_checkpoint_is_refused_before_it_is_unpacked(tmp_path):
     assert load_state_dict(find_weights(tmp_path / "x.bin"))["a"].shape == (10**6,)
     with pytest.raises(BackboneError, match=r"y\.bin"):
         find_weights(tmp_path / "y.bin")
+
+
+def test_weights_beside_an_adapter_are_refused(tmp_path, checkpoints):
+    """Transformers applies it where peft is installed, and says nothing where it is not."""
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    with pytest.raises(BackboneError, match="adapter"):
+        load_backbone("clip", 2, weights=str(folder))

@@ -1,6 +1,7 @@
 """The layouts of the field come in by their features' name; what is left out is said, the rest refused."""
 
 import io
+import shutil
 import tarfile
 from unicodedata import normalize
 
@@ -284,3 +285,64 @@ def fate_of(folder):
     except StoreError as error:
         return str(error)
     return "read"
+
+
+def one_hot(folder):
+    """The labels of the clips alone, as real numbers, in each layout of the field."""
+    labels = np.eye(2, dtype=np.float32)[[0, 1, 0]]
+    np.savez(folder / "a.npz", ids=np.array(CLIPS), label=labels)
+    np.save(folder / "b.npy", labels)
+    (folder / "ids.txt").write_text("\n".join(CLIPS))
+    lines = (f"{clip},{one:g},{other:g}" for clip, (one, other) in zip(CLIPS, labels, strict=True))
+    (folder / "c.csv").write_text("\n".join(["clip_id,y_0,y_1", *lines]))
+    with h5py.File(folder / "d.h5", "w") as file:
+        for clip, label in zip(CLIPS, labels, strict=True):
+            file[f"{clip}/label"] = label
+    (folder / "e").mkdir()
+    for clip, label in zip(CLIPS, labels, strict=True):
+        np.savez(folder / "e" / f"{clip}.npz", label=label)
+    return {
+        "a.npz": ("table",),
+        "b.npy": ("table", "--ids", str(folder / "ids.txt")),
+        "c.csv": ("table",),
+        "d.h5": ("hdf5",),
+        "e": ("npy",),
+    }
+
+
+@pytest.fixture
+def films(tmp_path):
+    clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in CLIPS]
+    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
+    return tmp_path / "films.csv"
+
+
+def imported(films, source, how, *more):
+    """Import into a store beside the manifest, and say whether one was made."""
+    settings = ("--backbone", "lab", "--licence", "MIT", "--from", *how, *more)
+    code = obygaze("store", "import", films, source, films.parent / f"store-{source.name}", *settings)
+    assert (code == 0) == bool([*films.parent.glob(f"store-{source.name}-*")])
+    return code == 0
+
+
+def test_labels_are_no_features_until_they_are_named(films, tmp_path):
+    for name, how in one_hot(tmp_path).items():
+        assert not imported(films, tmp_path / name, how), name
+        assert imported(films, tmp_path / name, how, "--columns", "*"), name
+
+
+def test_features_have_one_name_in_all_files(films, tmp_path):
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    for clip in CLIPS:
+        np.savez(folder / f"{clip}.npz", **{"label" if clip == "b" else "features": row(clip)})
+    assert not imported(films, folder, ("npy",))
+
+
+def test_points_and_commas_before_decimals_are_not_mixed(films, tmp_path):
+    table = tmp_path / "table.csv"
+    for cells, status in (("1.234;0,5", False), ("1,234;0,5", True), ("1.234;0.5", True)):
+        table.write_text("\n".join(["clip_id;f0;f1", *(f"{clip};{cells}" for clip in CLIPS)]))
+        assert imported(films, table, ("table",)) == status
+        for store in tmp_path.glob("store-*"):
+            shutil.rmtree(store)
