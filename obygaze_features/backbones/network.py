@@ -1,5 +1,6 @@
-"""Load networks of any kind and wrap them as a `Backbone`, with fused activations; for all families."""
+"""Load networks of any kind and wrap them as a `Backbone`, with layers in fewer kernels; for all families."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def network_backbone(
     libraries: tuple[str, ...] = ("torch", "transformers"),
     **more: object,
 ) -> Backbone:
-    """Build a backbone from a frozen network; its activations are fused in place.
+    """Build a backbone from a frozen network; `fuse_layers` changes it in place.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def network_backbone(
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
     outputs = tuple(BackboneOutput(array, shape, dtypes[array]) for array, shape in shapes.items())
     size = preset.geometry.size
-    fused = fuse_activations(network)
+    fused = fuse_layers(network)
     return Backbone(
         name=name,
         n_frames=n_frames,
@@ -78,7 +79,7 @@ def network_backbone(
             **weights.record(),
             "architecture": dict(architecture),
             "preset": preset.record(),
-            "compute": {**compute.record(attention), **({"activations": fused} if fused else {})},
+            "compute": {**compute.record(attention), **fused},
             "citation": citation,
             **more,
         },
@@ -157,33 +158,65 @@ def text_backbone(
 QUICK = 1.702
 
 
-def fuse_activations(network: nn.Module) -> dict[str, str]:
-    """Fuse activations of a network of the transformers library that need several kernels, in place.
+class PatchProduct(nn.Module):
+    """A convolution over patches side by side [B, C, T, H, W] -> [B, D, t, h, w], as one matrix product.
 
-    Each extra kernel reads and writes the widest activation of a layer, which dominates the run time in half
-    precision on a GPU. The formulas are unchanged; results differ in the last digits.
+    Parameters
+    ----------
+    convolution
+        Its kernel is its stride.
+    """
+
+    def __init__(self, convolution: nn.Conv3d) -> None:
+        super().__init__()
+        self.weight, self.bias = convolution.weight, convolution.bias
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Map every patch; what is left over at the ends is not used, as in the convolution."""
+        patches = pixels
+        for axis, length in enumerate(self.weight.shape[2:], start=2):
+            patches = patches.unfold(axis, length, length)
+        patches = patches.movedim(1, 4)  # [B, t, h, w, C, ...]
+        mapped = nn.functional.linear(patches.flatten(4), self.weight.flatten(1), self.bias)
+        return mapped.movedim(4, 1)
+
+
+def fuse_layers(network: nn.Module) -> dict[str, dict[str, str]]:
+    """Replace layers of a network of the transformers library that are slow on a GPU, in place.
+
+    Each extra kernel of an activation reads and writes the widest values of a layer, which dominates the run
+    time in half precision. The formulas are unchanged; results differ in the last digits.
 
     `gelu_fast`, x/2 (1 + tanh(0.79788456 x (1 + 0.044715 x^2))) in nine kernels, is torch's GELU by tanh
     (Hendrycks and Gimpel 2016) in one. `quick_gelu`, x sigmoid(1.702 x) in three kernels, is
     silu(1.702 x) / 1.702: between two linear layers one factor goes into the weights of the first and the
-    other into those of the second, rounded once from float64.
+    other into those of the second, rounded once from float64. `conv3d` over patches side by side is a matrix
+    product: for such convolutions torch 2.9 has no quick kernel in bfloat16 (pytorch/pytorch#174051).
 
     Returns
     -------
     dict
-        Old -> new activation, for the provenance; empty if nothing was replaced.
+        `activations`, `convolutions` -> old -> new layer, for the provenance; empty if nothing was replaced.
     """
-    replaced = {}
+    replaced: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for module in network.modules():
         for name, child in list(module.named_children()):
             if isinstance(child, FastGELUActivation):
                 setattr(module, name, nn.GELU(approximate="tanh"))
-                replaced["gelu_fast"] = "gelu_pytorch_tanh"
+                replaced["activations"]["gelu_fast"] = "gelu_pytorch_tanh"
+            if isinstance(child, nn.Conv3d) and _side_by_side(child):
+                setattr(module, name, PatchProduct(child))
+                replaced["convolutions"]["conv3d"] = "product over patches"
         is_mlp = all(isinstance(getattr(module, name, None), nn.Linear) for name in ("fc1", "fc2"))
         if is_mlp and isinstance(getattr(module, "activation_fn", None), QuickGELUActivation):
             _fold(module)
-            replaced["quick_gelu"] = "silu, with its factor in the weights"
-    return replaced
+            replaced["activations"]["quick_gelu"] = "silu, with its factor in the weights"
+    return dict(replaced)
+
+
+def _side_by_side(convolution: nn.Conv3d) -> bool:
+    plain = set(convolution.padding) == {0} and set(convolution.dilation) == {1} and convolution.groups == 1
+    return plain and convolution.kernel_size == convolution.stride
 
 
 @torch.no_grad()

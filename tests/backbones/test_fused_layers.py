@@ -1,4 +1,4 @@
-"""Activations in one kernel give the values of those in several."""
+"""Layers in fewer kernels give the values of those in several."""
 
 import copy
 
@@ -12,7 +12,7 @@ CLIPVisionConfig = later("transformers", "CLIPVisionConfig")
 CLIPVisionModel = later("transformers", "CLIPVisionModel")
 VivitConfig = later("transformers", "VivitConfig")
 VivitModel = later("transformers", "VivitModel")
-fuse_activations = later("obygaze_features.backbones.network", "fuse_activations")
+fuse_layers = later("obygaze_features.backbones.network", "fuse_layers")
 
 SAME = network_rounding(3 * 2 * 16 * 16, layers=3, width=256)
 SMALL = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 2}
@@ -30,8 +30,14 @@ def clip():
 @pytest.mark.parametrize(
     ("make", "done"),
     [
-        (vivit, {"gelu_fast": "gelu_pytorch_tanh"}),
-        (clip, {"quick_gelu": "silu, with its factor in the weights"}),
+        (
+            vivit,
+            {
+                "activations": {"gelu_fast": "gelu_pytorch_tanh"},
+                "convolutions": {"conv3d": "product over patches"},
+            },
+        ),
+        (clip, {"activations": {"quick_gelu": "silu, with its factor in the weights"}}),
     ],
 )
 @without_gradients
@@ -43,10 +49,30 @@ def test_the_values_are_as_near_to_float64_as_before(make, done):
         weight.mul_(2)  # activations beyond the straight parts of the curves
     exact = copy.deepcopy(network).double()(pixel_values=pixels.double()).last_hidden_state
     before = network(pixel_values=pixels).last_hidden_state
-    assert fuse_activations(network) == done
+    assert fuse_layers(network) == done
     after = network(pixel_values=pixels).last_hidden_state
     scale = exact.abs().max()
     assert (before - exact).abs().max() <= SAME * scale
     assert (after - exact).abs().max() <= SAME * scale
     assert (after - before).abs().max() <= SAME * scale
-    assert fuse_activations(network) == {}  # nothing is folded twice
+    assert fuse_layers(network) == {}  # nothing is folded twice
+
+
+@pytest.mark.parametrize(
+    ("how", "replaced"),
+    [
+        ({"stride": (2, 8, 6)}, True),
+        ({"stride": (2, 8, 6), "bias": False}, True),
+        ({"stride": (1, 8, 6)}, False),  # patches overlap
+        ({"stride": (2, 8, 6), "padding": 1}, False),
+        ({"stride": (2, 8, 6), "groups": 3}, False),
+    ],
+)
+@without_gradients
+def test_patches_side_by_side_are_one_product(how, replaced):
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Conv3d(3, 6, (2, 8, 6), **how))
+    pixels = torch.rand(2, 3, 5, 17, 24)  # a frame and a line more than patches
+    before = network(pixels)
+    assert bool(fuse_layers(network)) == replaced
+    torch.testing.assert_close(network(pixels), before, rtol=0, atol=float(1e-6 * before.abs().max()))
