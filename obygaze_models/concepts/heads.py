@@ -7,8 +7,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
@@ -17,6 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.grouped_selection import Grid, Threshold
+from obygaze_models.models.linear import MOST, ClippedScaler
+from obygaze_models.protocol.held_out import logistic
 
 HeadName = Literal["logistic", "elastic_net", "tree"]
 
@@ -138,18 +138,18 @@ class Residual:
 
     Attributes
     ----------
-    mean, scale, weights : ndarray, shape [D]
+    scaler : ClippedScaler
+    weights : ndarray, shape [D]
     intercept : float
     """
 
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    scaler: ClippedScaler
     weights: NDArray[np.float64]
     intercept: float
 
     def scores(self, X: Floats) -> NDArray[np.float64]:
         """Compute the term [N] of each row of X [N, D]."""
-        scores: NDArray[np.float64] = ((X - self.mean) / self.scale) @ self.weights + self.intercept
+        scores: NDArray[np.float64] = self.scaler.transform(X) @ self.weights + self.intercept
         return scores
 
 
@@ -159,25 +159,10 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
     Minimises the log loss of ``logit + r(X)`` plus ||w||^2 / (2 C) (the residual of Yuksekgonul et al., ICLR
     2023, PCBM-h, as one logit).
     """
-    wide = X.astype(np.float64)
-    mean, scale = wide.mean(axis=0), wide.std(axis=0)
-    scale[scale <= 1e-12 * (1 + np.abs(mean))] = 1.0
-    standard = (wide - mean) / scale
-
-    def loss(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        z = logit + standard @ theta[1:] + theta[0]
-        error = expit(z) - y
-        value = float(np.sum(np.logaddexp(0, z) - y * z) + theta[1:] @ theta[1:] / (2 * C))
-        return value, np.concatenate([[error.sum()], standard.T @ error + theta[1:] / C])
-
-    result = minimize(
-        loss,
-        np.zeros(wide.shape[1] + 1),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 5000, "gtol": 1e-8, "ftol": 1e-14},
-    )
-    return Residual(mean, scale, result.x[1:], float(result.x[0]))
+    scaler = ClippedScaler(MOST)
+    given = scaler.fit_transform(X), y, np.ones(len(y))
+    *weights, intercept = logistic(*given, offsets=logit, penalty=1 / C, least=None)
+    return Residual(scaler, np.array(weights), intercept)
 
 
 # --- explaining a score

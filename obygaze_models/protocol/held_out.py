@@ -115,7 +115,7 @@ class HeldOut:
         """
         z, spread = self._standard()
         y, every = self.y.astype(np.float64), np.ones(len(self.y))
-        weights = _logistic(z, y, every, penalty=1.0) / spread
+        weights = logistic(z, y, every, penalty=1.0)[:-1] / spread
         if not weights.any():
             weights = (np.arange(z.shape[1]) == np.argmax(z.T @ y)).astype(np.float64)
         levels = self.levels @ weights
@@ -147,27 +147,39 @@ class HeldOut:
             y == 1, ((positives + 1) / (positives + 2))[:, None], (1 / (negatives + 2))[:, None]
         )
         z, spread = self._standard()
-        slopes = np.concatenate([_logistic(z, *each) / spread for each in zip(targets, times, strict=True)])
+        both = zip(targets, times, strict=True)
+        slopes = np.concatenate([logistic(z, own, each)[:-1] / spread for own, each in both])
         shares = np.sum(times * targets, axis=1) / times.sum(axis=1)
         return np.column_stack([slopes, _intercepts(slopes, self.levels, times, shares)])
 
 
-def _logistic(z: Floats, targets: Floats, times: Floats, penalty: float = 0.0) -> Floats:
-    """Fit logistic regression of targets [N] on scores [N, M], clips counting `times` [N]; weights >= 0."""
+def logistic(
+    z: Floats,
+    targets: NDArray[Any],
+    times: Floats,
+    *,
+    offsets: Floats | float = 0.0,
+    penalty: float = 0.0,
+    least: float | None = 0.0,
+) -> Floats:
+    """Fit logistic regression of targets [N] on scores [N, M], beside offsets [N] of the logits.
+
+    Clips count `times` [N]; no weight is below `least`. Returns weights and intercept [M + 1].
+    """
     n = z.shape[1]
 
     def loss(given: Floats) -> tuple[float, Floats]:
-        weights, logits = given[:n], z @ given[:n] + given[n]
+        weights, logits = given[:n], offsets + z @ given[:n] + given[n]
         error = times * (expit(logits) - targets)
         value = times @ (np.logaddexp(0, logits) - targets * logits) + penalty * weights @ weights / 2
         return float(value), np.append(z.T @ error + penalty * weights, error.sum())
 
-    least: list[tuple[float | None, None]] = [*[(0.0, None)] * n, (None, None)]
+    bounds: list[tuple[float | None, None]] = [*[(least, None)] * n, (None, None)]
     zero = np.zeros(n + 1)
     found = minimize(
-        loss, zero, jac=True, method="L-BFGS-B", bounds=least, options={"ftol": 1e-15, "gtol": 1e-10}
+        loss, zero, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-10}
     )
-    return np.asarray(found.x[:n])
+    return np.asarray(found.x)
 
 
 def _intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
