@@ -116,7 +116,7 @@ def units(
     report = _report(made, described, asked)
     with new_folder(output.path, force=output.force) as folder:
         write_report(report, folder)
-        kept = {name: each for name, each in made.to_arrays().items() if name != "moments"}
+        kept = {name: each for name, each in made.to_arrays().items() if name not in {"moments", "decays"}}
         _write(folder / "units.npz", kept)
     partial.unlink(missing_ok=True)
     write_page(report, output.html, force=output.force)

@@ -7,7 +7,7 @@ from the seed and the epoch, so that it needs the memory of one block and can go
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ModelError
+from obygaze_models.models.training import Adam, adam_step
 
 Floats = NDArray[np.float32]
 Read = Callable[[NDArray[np.intp]], Floats]
@@ -29,7 +30,6 @@ BLOCK_BYTES = 1 << 25
 RATE, WARM_STEPS = 2e-3, 50
 """Adam's rate after the first steps; it falls with the root of the steps that are left."""
 
-DECAYS, LEAST = (0.9, 0.999), 1e-8
 RARE = 1e-3
 """A unit active in a smaller share of an epoch's tokens is dead, and takes a badly explained token."""
 
@@ -38,9 +38,6 @@ RENEWED = 0.7
 
 TRIED = 4096
 """Tokens among which dead units choose."""
-
-ROWS = 48
-"""Rows that Adam moves at once, which fit a core's cache."""
 
 
 @dataclass(eq=False)
@@ -58,7 +55,8 @@ class Dictionary:
         The rows of the decoder have length 1.
     bias : ndarray of float32, shape [H]
     moments : ndarray of float32, shape [2, 2 H D + H]
-        Adam's.
+    decays : ndarray of float64, shape [2]
+        Adam's (`obygaze_models.models.training.Adam`).
     epoch, step : int
         How many are done.
     shares : ndarray of float64, shape [H]
@@ -74,6 +72,7 @@ class Dictionary:
     decoder: Floats
     bias: Floats
     moments: Floats
+    decays: NDArray[np.float64]
     epoch: int
     step: int
     shares: NDArray[np.float64]
@@ -185,14 +184,15 @@ def _new(n_units: int, n_active: int, centre: Floats, scale: float, seed: int) -
     decoder /= np.linalg.norm(decoder, axis=1, keepdims=True)
     moments, zeros = np.zeros((2, 2 * n_units * d + n_units), np.float32), np.zeros(n_units)
     bias = zeros.astype(np.float32)
-    return Dictionary(n_active, centre, scale, decoder.copy(), decoder, bias, moments, 0, 0, zeros, np.nan)
+    learnt = decoder.copy(), decoder, bias, moments, np.ones(2)
+    return Dictionary(n_active, centre, scale, *learnt, 0, 0, zeros, np.nan)
 
 
-def _views(made: Dictionary) -> list[tuple[Floats, Floats, Floats]]:
-    """Pair encoder, decoder and bias, as rows, with their moments."""
+def _parts(made: Dictionary) -> Iterator[tuple[Floats, Floats]]:
+    """Pair encoder, decoder and bias with their moments [2, ...]."""
     size = made.encoder.size
-    places = ((made.encoder, 0), (made.decoder, size), (made.bias[:, None], 2 * size))
-    return [(own, *(m[at : at + own.size].reshape(own.shape) for m in made.moments)) for own, at in places]
+    moments = np.split(made.moments, [size, 2 * size], axis=1)
+    return zip((made.encoder, made.decoder, made.bias), moments, strict=True)
 
 
 def _step(made: Dictionary, z: Floats, n_steps: int) -> tuple[NDArray[np.intp], float]:
@@ -214,36 +214,14 @@ def _step(made: Dictionary, z: Floats, n_steps: int) -> tuple[NDArray[np.intp], 
         some = slice(start, start + BATCH)
         np.einsum("nd,nd->n", error[rows[some]], made.decoder[codes.indices[some]], out=slope[some])
     through = csr_matrix((slope, codes.indices, codes.indptr), shape=codes.shape)
-    gradients = (np.asarray(through.T @ z), to_decoder, np.asarray(through.sum(axis=0)).reshape(-1, 1))
-    made.step += 1
-    rate = RATE * min(1.0, made.step / WARM_STEPS) * math.sqrt(1 - (made.step - 1) / n_steps)
-    for (own, first, second), gradient in zip(_views(made), gradients, strict=True):
-        _adam(own, gradient.astype(np.float32, copy=False), (first, second), rate, made.step)
+    gradients = (through.T @ z, to_decoder, through.sum(axis=0))
+    rate = RATE * min(1.0, (made.step + 1) / WARM_STEPS) * math.sqrt(1 - made.step / n_steps)
+    for (own, moments), gradient in zip(_parts(made), gradients, strict=True):
+        state = Adam(moments[0], moments[1], made.step, *made.decays.tolist())
+        adam_step(own.reshape(-1), np.asarray(gradient, np.float32).reshape(-1), state, rate)
+    made.step, made.decays = state.n_steps, np.array([state.decay_1, state.decay_2])
     made.decoder /= np.linalg.norm(made.decoder, axis=1, keepdims=True)
     return np.bincount(codes.indices, minlength=len(made.bias)), lost
-
-
-def _adam(own: Floats, gradient: Floats, moments: tuple[Floats, Floats], rate: float, step: int) -> None:
-    """Move parameters [H, D] by Adam (Kingma and Ba 2015), some rows at a time, in place."""
-    one, two = map(np.float32, DECAYS)
-    bias_1, bias_2 = (1 - decay**step for decay in DECAYS)
-    change = np.empty((ROWS, own.shape[1]), np.float32)
-    for start in range(0, len(own), ROWS):
-        rows = slice(start, start + ROWS)
-        g, m, v = gradient[rows], *(moment[rows] for moment in moments)
-        moved = change[: len(g)]
-        m *= one
-        m += np.multiply(g, 1 - one, out=moved)
-        np.multiply(g, g, out=moved)
-        moved *= 1 - two
-        v *= two
-        v += moved
-        np.sqrt(v, out=moved)
-        moved *= np.float32(1 / math.sqrt(bias_2))
-        moved += np.float32(LEAST)
-        np.divide(m, moved, out=moved)
-        moved *= np.float32(rate / bias_1)
-        own[rows] -= moved
 
 
 def _some(read: Read, order: NDArray[np.intp]) -> Floats:
@@ -270,6 +248,6 @@ def _renew(made: Dictionary, z: Floats, rng: np.random.Generator) -> None:
     chosen = rng.choice(len(z), len(dead), replace=len(dead) > possible, p=odds / odds.sum())
     made.decoder[dead] = left[chosen] / lengths[chosen, None]
     made.encoder[dead], made.bias[dead] = 0.8 * made.decoder[dead], 0
-    for _, *moments in _views(made):
+    for own, moments in _parts(made):
         for moment in moments:
-            moment[dead] = 0
+            moment.reshape(len(own), -1)[dead] = 0

@@ -76,7 +76,7 @@ def _units_from_state(card: Card, arrays: Arrays) -> UnitBank:
     encoder, bias, centre, scale, bank.mean_, bank.scale_ = (arrays[name] for name in UNITS)
     none = np.empty((0, d), np.float32)
     bank.dictionary_ = Dictionary(
-        n_active, centre, float(scale[0]), encoder, none, bias, none, 0, 0, np.zeros(h), np.nan
+        n_active, centre, float(scale[0]), encoder, none, bias, none, np.ones(2), 0, 0, np.zeros(h), np.nan
     )
     bank.concepts_, bank.n_features_in_ = np.array(card.concepts), d
     return bank
