@@ -157,11 +157,7 @@ class ConceptBank(Standardised):
             ),
         )
         check_consistent_length(features, labels)
-        columns = labels.reshape(len(labels), -1)
-        self.concepts_ = self._names(columns.shape[1], named)
-        present = np.column_stack(
-            [presence(name, column) for name, column in zip(self.concepts_, columns.T, strict=True)]
-        )
+        present = self._presences(labels, named)
         for name in ("tuned_", "cross_distances_"):
             self.__dict__.pop(name, None)
         if self.C is None:
@@ -202,6 +198,14 @@ class ConceptBank(Standardised):
 
     def _scaled(self, X: Floats) -> Floats:
         return X if self.scaler_ is None else self.scaler_.transform(X)
+
+    def _presences(self, labels: NDArray[np.float64], named: Iterable[object] | None) -> NDArray[np.float64]:
+        """Name the concepts, and read their presences [N, K]."""
+        columns = labels.reshape(len(labels), -1)
+        self.concepts_ = self._names(columns.shape[1], named)
+        return np.column_stack(
+            [presence(name, column) for name, column in zip(self.concepts_, columns.T, strict=True)]
+        )
 
     def _names(self, n_concepts: int, columns: Iterable[object] | None) -> NDArray[np.str_]:
         given = columns if self.concepts is None else self.concepts

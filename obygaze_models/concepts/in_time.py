@@ -18,11 +18,11 @@ from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import ConceptBank, exchanged, presence
+from obygaze_models.concepts.bank import ConceptBank, exchanged
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Floats, Kind, refuse_constant
 from obygaze_models.concepts.heads import HeadName
-from obygaze_models.models.linear import CLIP, FrameReader, check_frames, safe_scale, standardise
+from obygaze_models.models.linear import CLIP, FrameReader, check_frames, frame_moments, standardise
 from obygaze_models.models.spec import ModelSpec
 
 Disturb = Literal["none", "concepts", "time"]
@@ -106,7 +106,9 @@ class TimeBank(ConceptBank):
         movies = np.zeros(len(frames), np.intp) if groups is None else np.asarray(groups)
         present = None
         if self.directions is None:
-            present = self._presences(y, len(frames))
+            present = self._presences(np.asarray(y, np.float64), getattr(y, "columns", None))
+            for name, column in zip(self.concepts_, present.T, strict=True):
+                refuse_constant(name, column)
             if self.disturb == "concepts":
                 present = present[exchanged(movies, self.random_state)]
         else:
@@ -133,23 +135,10 @@ class TimeBank(ConceptBank):
                 out[:] = standardise(clip, self.frame_mean_, self.frame_scale_, self.clip) @ self.weights_.T
         return scores
 
-    def _presences(self, y: Any, n: int) -> NDArray[np.float64]:
-        """Name the concepts, and read their presences [N, K]."""
-        columns = np.asarray(y, np.float64).reshape(n, -1)
-        self.concepts_ = self._names(columns.shape[1], getattr(y, "columns", None))
-        named = list(zip(self.concepts_, columns.T, strict=True))
-        present = np.column_stack([presence(name, column) for name, column in named])
-        for name, column in zip(self.concepts_, present.T, strict=True):
-            refuse_constant(name, column)
-        return present
-
     def _learn(self, frames: Floats, present: NDArray[np.float64] | None, movies: NDArray[np.intp]) -> None:
         """Fit the directions, and cross-fitted values."""
         there = ~np.isnan(frames[..., 0])
-        n = there.sum()
-        mean = sum(np.nansum(block, axis=(0, 1), dtype=np.float64) for block in _blocks(frames)) / n
-        squares = sum(np.nansum((block - mean) ** 2, axis=(0, 1)) for block in _blocks(frames))
-        self.frame_mean_, self.frame_scale_ = safe_scale(mean, np.sqrt(squares / n), np.dtype(np.float32))
+        self.frame_mean_, self.frame_scale_ = frame_moments(frames, np.dtype(np.float32))
         z = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip).astype(np.float32, copy=False)
         z[~there] = 0
         centres = np.empty((movies.max() + 1, z.shape[2]), np.float32)
@@ -181,10 +170,6 @@ class TimeBank(ConceptBank):
                 scores = np.take_along_axis(scores, order[..., None], axis=1)
             self.cross_distances_[out] = summaries(scores)
         self.weights_ = found(np.ones(len(z), np.bool_), scatters.sum(axis=0))
-
-
-def _blocks(frames: Floats) -> list[Floats]:
-    return [frames[start : start + BLOCK] for start in range(0, len(frames), BLOCK)]
 
 
 def _directions(

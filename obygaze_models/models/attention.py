@@ -17,8 +17,9 @@ from obygaze_models.models.linear import (
     PENALTIES,
     FrameReader,
     check_frames,
+    differing,
+    frame_moments,
     make_frames_probe,
-    safe_scale,
     standardise,
 )
 from obygaze_models.models.spec import ModelSpec
@@ -108,11 +109,7 @@ class AttentionNetwork:
 
     def moments(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute mean and scale [D] over all present frames of X [N, F, D]."""
-        blocks = [X[first : first + BLOCK] for first in range(0, len(X), BLOCK)]
-        n = int((~np.isnan(X[..., 0])).sum())
-        mean = sum(np.nansum(block.astype(np.float64), axis=(0, 1)) for block in blocks) / n
-        squares = sum(np.nansum((block.astype(np.float64) - mean) ** 2, axis=(0, 1)) for block in blocks)
-        return safe_scale(mean, np.sqrt(squares / n), X.dtype)
+        return frame_moments(X)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
         """Standardise and cut frames [N, F, D], and add the time embedding and the column of absence."""
@@ -194,9 +191,7 @@ class AttentionNetwork:
                 scatter += apart.T @ apart
                 n_frames += float(present.sum())
             scatters.append(scatter / max(n_frames, 1))
-        sizes, vectors = np.linalg.eigh(scatters[1] - scatters[0])
-        largest = np.argsort(-np.abs(sizes), kind="stable")[:n]
-        chosen: NDArray[np.float64] = vectors[:, largest]
+        chosen = differing(scatters[1] - scatters[0], n)
         # An eigenvector has no sign of its own: the largest entry is positive.
         chosen *= np.sign(chosen[np.abs(chosen).argmax(axis=0), np.arange(n)])
         return chosen

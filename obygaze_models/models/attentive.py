@@ -19,7 +19,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import StoredClips
 from obygaze_models.models.binary import Floats, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, candidates, log_loss
-from obygaze_models.models.linear import FrameReader, check_frames, safe_scale
+from obygaze_models.models.linear import FrameReader, check_frames, differing, safe_scale
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Adam, LossCurve, NeuralClassifier, adam_step
 from obygaze_models.protocol.held_out import HeldOut
@@ -371,19 +371,12 @@ class _Probes:
             offset, square = sums[:, own].sum(axis=1) / n.sum()
             deviation = np.sqrt(np.maximum(square - offset**2, 0))
             moments.append(safe_scale(first + offset, deviation, self.dtype))
-            scatter = [scatters[own, label].sum(axis=0) / max(n[label], 1) for label in (0, 1)]
-            directions.append(_aim(scatter, moments[-1][1], (self.settings.n_queries - 1) // 2))
+            negative, positive = (scatters[own, label].sum(axis=0) / max(n[label], 1) for label in (0, 1))
+            apart = (positive - negative) / np.outer(moments[-1][1], moments[-1][1])
+            aimed = differing(apart, min(N_AIMED, (self.settings.n_queries - 1) // 2))
+            directions.append(np.concatenate([aimed, -aimed], axis=1))
         mean, scale = (np.stack(each) for each in zip(*moments, strict=True))
         return mean, scale, np.stack(directions)
-
-
-def _aim(scatters: list[Floats], scale: Floats, most: int) -> NDArray[np.float64]:
-    """Return the directions [D, n] in which two scatters [D, D] differ most, and their opposites."""
-    difference = (scatters[1] - scatters[0]) / np.outer(scale, scale)
-    sizes, vectors = np.linalg.eigh(difference.astype(np.float64))
-    largest = np.argsort(-np.abs(sizes), kind="stable")[: min(N_AIMED, most)]
-    chosen = vectors[:, largest]
-    return np.concatenate([chosen, -chosen], axis=1)
 
 
 def _read(

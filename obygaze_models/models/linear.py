@@ -34,6 +34,9 @@ MOST = 1e6
 ROWS = 256
 """Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
 
+FRAMES_OF = 64
+"""Clips of whose frames moments are computed at a time."""
+
 PENALTIES = Grid("ridgelogistic__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 """Inverse strengths to choose among; of equal losses the strongest penalty is taken."""
 
@@ -164,6 +167,24 @@ def check_frames(X: ArrayLike) -> Floats:
     if whole.all(axis=1).any():
         raise ValueError(f"clip {int(np.flatnonzero(whole.all(axis=1))[0])} has no frame that is present")
     return frames  # type: ignore[no-any-return]  # check_array is untyped
+
+
+def frame_moments(
+    X: Floats, dtype: np.dtype[Any] | None = None
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+    """Compute mean and deviation [D] of all present frames of X [N, F, D]; 1 for constant features."""
+    blocks = [X[first : first + FRAMES_OF] for first in range(0, len(X), FRAMES_OF)]
+    n = int((~np.isnan(X[..., 0])).sum())
+    mean = sum(np.nansum(block.astype(np.float64), axis=(0, 1)) for block in blocks) / n
+    squares = sum(np.nansum((block.astype(np.float64) - mean) ** 2, axis=(0, 1)) for block in blocks)
+    return safe_scale(mean, np.sqrt(squares / n), dtype or X.dtype)
+
+
+def differing(difference: Floats, n: int) -> NDArray[np.float64]:
+    """Return the directions [D, n] in which two scatters with this difference [D, D] differ most."""
+    sizes, vectors = np.linalg.eigh(difference.astype(np.float64))
+    chosen: NDArray[np.float64] = vectors[:, np.argsort(-np.abs(sizes), kind="stable")[:n]]
+    return chosen
 
 
 class FrameReader(BaseEstimator):
