@@ -55,6 +55,8 @@ def rank(
     """
     from obygaze_models.evaluation.ranking import next_pairs, rank_items
 
+    if ask and masters:
+        raise click.UsageError("--master is of a ranking: --ask takes all workers alike")
     output.refuse_existing()
     read = manifests.read_manifest(manifest)
     if not read.codebook.scale(scale).cuts:
