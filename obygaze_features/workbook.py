@@ -16,13 +16,12 @@ Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
 
 ODD = {
-    "without a value that can be read (an error, a formula never computed)": re.compile(
-        rb'\br="([A-Z]{1,3}\d{1,7})"(?![^<>]*t="str")(?:[^<>]*\bt="e"|[^<>]*>\s*<f[^<>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</)'
+    "an error": rb'\br="(\w+)"[^<>]*\bt="e"',
+    "a formula never computed": (
+        rb'\br="(\w+)"(?![^<>]*t="str")[^<>]*>\s*<f(?:[^<>]*/>|[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c'
     ),
-    "merged, of which the first alone has a value": re.compile(
-        rb'<(?:\w+:)?mergeCell [^<>]*ref="([A-Z0-9:]+)"'
-    ),
-    "of hidden rows or columns, read as the others": re.compile(
+    "others merged into the first, which alone has a value": rb'mergeCell [^<>]*ref="([\w:]+)"',
+    "rows or columns hidden, read as the others": (
         rb'<(?:\w+:)?(?:row [^<>]*?r|col [^<>]*?min)="(\d+)"[^<>]*\bhidden="(?:1|true)"'
     ),
 }
@@ -95,7 +94,7 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
                     sheet = file.read(MOST_BYTES)
                 cells = _CELL.findall(sheet)
                 for what, sign in ODD.items():
-                    odd.setdefault(what, []).extend(found.decode() for found in sign.findall(sheet))
+                    odd.setdefault(what, []).extend(place.decode() for place in re.findall(sign, sheet))
                 height = max((int(row) for _, row in cells), default=0)
                 width = max((_number(column) for column, _ in cells), default=0)
                 if height * width > MOST_CELLS:
@@ -106,7 +105,9 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
         if isinstance(error, ObygazeError):
             raise
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
-    return [f"cells {what}: {', '.join(at[:3])}{', ...' * (len(at) > 3)}" for what, at in odd.items() if at]
+    return [
+        f"cells with {what}: {', '.join(at[:3])}" + ", ..." * (len(at) > 3) for what, at in odd.items() if at
+    ]
 
 
 def _number(column: bytes) -> int:

@@ -121,10 +121,6 @@ class Codebook:
         return tuple(level.name for level in self.levels if level.label)
 
     @cached_property
-    def _known_concepts(self) -> frozenset[str]:
-        return frozenset(self.concept_names)
-
-    @cached_property
     def concept_names(self) -> tuple[str, ...]:
         """All concepts, in canonical order."""
         return tuple(concept.name for concept in self.concepts)
@@ -177,7 +173,7 @@ class Codebook:
         ManifestError
             If no concept has this name; the message suggests the nearest one.
         """
-        if (name := composed(name)) not in self._known_concepts:
+        if (name := composed(name)) not in self.concept_names:
             raise self._unknown("concept", name, self._concept_spellings, "concepts")
         return name
 

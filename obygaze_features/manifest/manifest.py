@@ -348,18 +348,11 @@ def _named_codebook(table: Table) -> str:
     """Read the one name in the column; "" if there is no such column, or no row."""
     if CODEBOOK_COLUMN not in table.columns or not table.rows:
         return ""
-    problems = Problems(table.path)
-    first = table.rows[0]
+    problems, (first, *_) = Problems(table.path), table.rows
     name = first.cells[CODEBOOK_COLUMN]
     for row in table.rows:
-        cell = row.cells[CODEBOOK_COLUMN]
-        if not cell:
-            problems.add(row.line, "is empty", CODEBOOK_COLUMN)
-        elif name and cell != name:
-            problems.add(
-                row.line,
-                f"{cell!r}, and line {first.line} has {name!r}: a manifest has one codebook",
-                CODEBOOK_COLUMN,
-            )
+        if not (cell := row.cells[CODEBOOK_COLUMN]) or (name and cell != name):
+            other = f"{cell!r}, and line {first.line} has {name!r}: a manifest has one codebook"
+            problems.add(row.line, other if cell else "is empty", CODEBOOK_COLUMN)
     problems.refuse()
     return name

@@ -163,7 +163,6 @@ class _Made:
         self._judged: dict[tuple[object, ...], int] = {}
         self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
         self._accounts: list[Account] = []
-        self._notices: list[str] = []
         self._places: dict[str, str] = {}
         self._said: dict[tuple[object, ...], tuple[_Labels, Given, str]] = {}
         self._lengths: dict[str, float | None] = {}
@@ -174,7 +173,7 @@ class _Made:
         """Add the rows of a table of ours."""
         account, judged = given.account, given.account.kind == "judgements"
         table = own_table(given, judged=judged)
-        book = self._book(given, [row.cells.get(CODEBOOK_COLUMN, "") for row in table.rows], strict=judged)
+        book = self._book(given, [row.cells.get(CODEBOOK_COLUMN, "") for row in table.rows])
         problems = Problems(given.path)
         collected = Collected(problems)
         respelled: Counter[tuple[str, str]] = Counter()
@@ -216,10 +215,6 @@ class _Made:
         self, given: Given, row: Row, book: Codebook, problems: Problems, *, judged: bool
     ) -> Row | None:
         """Complete a row; note what is wrong with it."""
-        said = row.cells.get(CODEBOOK_COLUMN, "")
-        if said not in {"", book.name} and not judged:
-            what = f"{said!r}, and the import uses {book.name!r}: name the codebook with --codebook"
-            problems.add(row.line, what, CODEBOOK_COLUMN)
         for scale in book.scales:
             problems.attempt(row.line, scale.name, scale.level_of, row.cells.get(scale.name, ""))
         cells = dict(row.cells)
@@ -251,19 +246,10 @@ class _Made:
         # What was judged blindly stays, whatever was judged in sight of the score.
         key = (clip.movie, clip.annotator, clip.start_s, clip.end_s, clip.extras[SEEN_SCORE])
         place = self._judged.setdefault(key, len(self._clips))
-        if place < len(self._clips):
-            self._clips[place] = (
-                replace(clip, clip_id=self._clips[place][0].clip_id),
-                account,
-                f"line {line}",
-            )
-            return True
-        number = len(self._judged)
-        named = replace(
-            clip, clip_id=unique_id(f"{slug(clip.movie)}-{slug(clip.annotator)}", number, self._ids)
-        )
-        self._clips.append((named, account, f"line {line}"))
-        return False
+        again, stem = place < len(self._clips), f"{slug(clip.movie)}-{slug(clip.annotator)}"
+        name = self._clips[place][0].clip_id if again else unique_id(stem, len(self._judged), self._ids)
+        self._clips[place : place + 1] = [(replace(clip, clip_id=name), account, f"line {line}")]
+        return again
 
     def _completed(self, given: Given, line: int, cells: dict[str, str]) -> Row:
         """Fill in the id and movie where the row has none, and where the video lies from the manifest."""
@@ -293,15 +279,14 @@ class _Made:
         )
         return Row(line, whole)
 
-    def _book(self, given: Given, names: Iterable[str], *, strict: bool) -> Codebook:
-        """Find the codebook that a file names, where the person names none."""
+    def _book(self, given: Given, names: Iterable[str]) -> Codebook:
+        """Find the codebook that a file names, where the person names none; refuse another one."""
+        named = [*dict.fromkeys(filter(None, map(str.strip, names)))]
         if self._codebook is None:
-            named = next(filter(None, names), "")
-            if strict and named and named not in BUILTIN:
-                raise given.error(
-                    f"of codebook {named!r}, which is not built in: give its file with --codebook"
-                )
-            self._codebook = builtin_codebook(named) if named in BUILTIN else default_codebook()
+            self._codebook = builtin_codebook(named[0]) if {*named[:1]} & {*BUILTIN} else default_codebook()
+        if other := next((name for name in named if name != self._codebook.name), ""):
+            uses = f"and the import uses {self._codebook.name!r}"
+            raise given.error(f"of codebook {other!r}, {uses}: give its file or name with --codebook")
         return self._codebook
 
     # --- files of other tools
@@ -311,7 +296,7 @@ class _Made:
         account = given.account
         found = account.spans(SOURCES[account.kind].read(given))
         raws = [_signed(raw) for raw in found if _is_label(account, raw)]
-        book = self._book(given, (raw.cells.get("codebook", "") for raw in raws), strict=False)
+        book = self._book(given, (raw.cells.get("codebook", "") for raw in raws))
         is_eaf = account.kind == "eaf"
         roles = {tier_key(name): role for name, role in given.tiers.items()}
         words = set(spellings_of(book.levels)), set(spellings_of(book.concepts))
@@ -329,16 +314,15 @@ class _Made:
                 levels.append(_Level(raw, self._movie(given, raw), role == "levels"))
                 unknown[raw.text] += role == "text" and bool(raw.text)
         self._join(given, levels, marks)
-        films = {media_name(raw.cells["media"]) for raw in raws if raw.cells.get("media")}
+        films = {media_name(place) for place in {raw.cells.get("media") for raw in raws} if place}
         if given.movie and len(films) > 1 and not is_eaf:
             raise given.error(f"is of {len(films)} films: --movie names one")
         if not is_eaf and account.kind not in SAID and (rest := +unknown):
             names = ", ".join(f"{text!r} ({n})" for text, n in rest.most_common(3)) + ", ..." * (
                 len(rest) > 3
             )
-            account.notes.append(
-                f"{counted(rest.total(), 'label')} not of codebook {book.name!r}: kept as text ({names})"
-            )
+            what = f"{counted(rest.total(), 'label')} not of codebook {book.name!r}"
+            account.notes.append(f"{what}: kept as text ({names})")
         for number, level in enumerate(levels, start=1):
             clip = self._clip(given, level, book, number, seen=seen)
             if why := self._repeated(given, level, clip):
@@ -446,9 +430,8 @@ class _Made:
             for name, cell in (clip.extras.items() if clip else ())
             if cell or name != "text" or kind == "table"
         }
-        kept = [replace(clip, extras={n: clip.extras.get(n, "") for n in told}) for clip, _ in inside if clip]
-        videos = {clip.clip_id: clip.video for clip in kept if clip.video}
-        kept = [clip if clip.video else replace(clip, video=videos.get(clip.clip_id, "")) for clip in kept]
+        videos = {clip.clip_id: clip.video for clip, _ in inside if clip and clip.video}
+        kept = [_completed(clip, tuple(told), videos.get(clip.clip_id, "")) for clip, _ in inside if clip]
         theirs = {(clip.clip_id, clip.movie) for clip in kept if clip.annotator}
         n_before = len(kept)
         kept = [
@@ -468,9 +451,9 @@ class _Made:
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
         judged = any(account.kind == "judgements" for account in self._accounts)
         if judged and (seen := sum(clip.extras.get(SEEN_SCORE) == "1" for clip in kept)):
+            what = counted(seen, "judgement")
             notices.append(
-                f"{counted(seen, 'judgement')} made with the score in sight: "
-                "`obygaze evaluate` keeps them out of test folds"
+                f"{what} made with the score in sight: `obygaze evaluate` keeps them out of test folds"
             )
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
         notices += [*self._films.missing(), *self._films.notices, *self._films.unnamed()]
@@ -526,6 +509,14 @@ def _labels(said: _Labels) -> str:
 
 def _key(raw: RawSpan, movie: str) -> tuple[object, ...]:
     return movie, raw.cells.get("annotator", ""), round(raw.start_s, 3), round(raw.end_s, 3)
+
+
+def _completed(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
+    """Give a clip these extra columns and, where it has none, this video."""
+    if tuple(clip.extras) == names and (clip.video or video) == clip.video:
+        return clip  # to make one costs as much as to read it
+    extras = {name: clip.extras.get(name, "") for name in names}
+    return replace(clip, extras=extras, video=clip.video or video)
 
 
 def _is_place(movie: str) -> bool:

@@ -68,9 +68,11 @@ def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]
 def _behaviour(row: Row, at: tuple[str, float, float], why: str) -> RawSpan:
     media = _media(row)
     cells = {"media": media[0] if media else "", "observation": first_of(row.cells, OBSERVATION)}
-    for name, start in (("subject", "Subject"), ("modifiers", "Modifier"), ("comment", "Comment")):
-        texts = [one_line(text) for column, text in row.cells.items() if column.startswith(start)]
-        cells[name] = _joined(text for text in texts if text != NOBODY)
+    cells["subject"] = first_of(row.cells, "Subject").replace(NOBODY, "")
+    for name, start in (("modifiers", "Modifier"), ("comment", "Comment")):
+        cells[name] = _joined(
+            one_line(text) for column, text in row.cells.items() if column.startswith(start)
+        )
     text, tier = first_of(row.cells, "Behavior"), first_of(row.cells, "Behavioral category")
     return RawSpan(*at, text, tier, cells, why=why)
 

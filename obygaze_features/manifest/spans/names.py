@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import PurePosixPath
 from urllib.parse import parse_qsl, unquote
 
@@ -17,7 +18,8 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^?#]*")
 
 def plain(text: str) -> str:
     """Write a name as names are compared: form NFC, one blank for several, no case, its article in front."""
-    return _ARTICLE.sub(r"\2 \1\3", composed(" ".join(text.split()).casefold()))
+    folded = composed(" ".join(text.split()).casefold())
+    return _ARTICLE.sub(r"\2 \1\3", folded) if ", " in folded else folded
 
 
 def nearest(text: str, names: Iterable[str]) -> str:
@@ -42,6 +44,7 @@ def is_foreign(place: str) -> bool:
     return bool(_DRIVE.match(place) or _URL.match(place) or place.startswith(("\\\\", "~")))
 
 
+@lru_cache(4096)  # many spans are of few films
 def path_of(place: str) -> PurePosixPath:
     r"""Write a path of any system, or a URL, as a path with slashes.
 
