@@ -16,12 +16,12 @@ Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
 
 ODD = {
-    "an error": rb'\br="(\w+)"[^<>]*\bt="e"',
-    "a formula never computed": (
+    "read as empty, of an error": rb'\br="(\w+)"[^<>]*\bt="e"',
+    "read as empty, of a formula never computed": (
         rb'\br="(\w+)"(?![^<>]*t="str")[^<>]*>\s*<f(?:[^<>]*/>|[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c'
     ),
-    "others merged into the first, which alone has a value": rb'mergeCell [^<>]*ref="([\w:]+)"',
-    "rows or columns hidden, read as the others": (
+    "merged, of which the first alone has a value": rb'mergeCell [^<>]*ref="([\w:]+)"',
+    "of hidden rows or columns, read as the others": (
         rb'<(?:\w+:)?(?:row [^<>]*?r|col [^<>]*?min)="(\d+)"[^<>]*\bhidden="(?:1|true)"'
     ),
 }
@@ -105,9 +105,7 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
         if isinstance(error, ObygazeError):
             raise
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
-    return [
-        f"cells with {what}: {', '.join(at[:3])}" + ", ..." * (len(at) > 3) for what, at in odd.items() if at
-    ]
+    return [f"cells {what}: {', '.join(at[:3])}" + ", ..." * (len(at) > 3) for what, at in odd.items() if at]
 
 
 def _number(column: bytes) -> int:

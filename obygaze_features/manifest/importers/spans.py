@@ -303,7 +303,9 @@ class _Made:
         seen = any(why.startswith("of a model") for _, why in account.left_out)
         levels, marks, unknown = [], [], Counter[str]()
         for raw in raws:
-            role = raw.tier if is_eaf else _role(raw, roles, *words, is_said=account.kind in SAID)
+            role, parts = raw.tier, [raw.text]
+            if not is_eaf:
+                role, parts = _role(raw, roles, *words, is_said=account.kind in SAID)
             if account.kind == "answers" and raw.tier == "concepts":
                 role = "concepts"  # also of unknown ones, which are refused
             if role == "left":
@@ -311,7 +313,7 @@ class _Made:
             elif role == "concepts":
                 marks.append(raw)
             else:
-                levels.append(_Level(raw, self._movie(given, raw), role == "levels"))
+                levels.append(_Level(raw, self._movie(given, raw), role == "levels", parts))
                 unknown[raw.text] += role == "text" and bool(raw.text)
         self._join(given, levels, marks)
         films = {media_name(place) for place in {raw.cells.get("media") for raw in raws} if place}
@@ -377,7 +379,7 @@ class _Made:
             above = [by_id[name] for name in mark.above if name in by_id]
             same = above or [each for each in by_span.get(_key(mark, movie), []) if _of_one(each.raw, mark)]
             if not same and alone:
-                same = [_Level(replace(mark, text=""), movie, is_level=False)]
+                same = [_Level(mark, movie, is_level=False, parts=[""])]
                 levels += same
                 by_span.setdefault(_key(mark, movie), []).extend(same)
                 account.used -= 1  # counted as the clip that it is
@@ -392,7 +394,7 @@ class _Made:
         """Make a clip of a span and what is marked on it."""
         raw, cells = level.raw, level.raw.cells
         who = composed(cells.get("annotator", "").strip()) or self._annotator or cells.get("model", "")
-        extras = {"text": "" if level.is_level else raw.text}
+        extras = {"text": "" if level.is_level else level.text}
         extras |= {
             name: cells[name]
             for name in (SEEN_SCORE, DECIDED_ON, *APART, "modifiers", "comment", *ANSWERED)
@@ -411,7 +413,7 @@ class _Made:
                 video=self._films.film_of(cells.get("media", "") or level.movie),
                 start_s=None if raw.whole else raw.start_s,
                 end_s=None if raw.whole else raw.end_s,
-                level=book.level_spelled(raw.text) if level.is_level else None,
+                level=book.level_spelled(level.text) if level.is_level else None,
                 concepts=tuple(map(book.concept_spelled, level.concepts)),
                 annotator=who,
                 extras=extras,
@@ -494,9 +496,9 @@ def _doubts(table: Table, book: Codebook) -> list[str]:
 class _Level:
     """A span of another tool's file, with the concepts that are marked on it."""
 
-    def __init__(self, raw: RawSpan, movie: str, is_level: bool) -> None:
+    def __init__(self, raw: RawSpan, movie: str, is_level: bool, parts: Sequence[str]) -> None:
         self.raw, self.movie, self.is_level = raw, movie, is_level
-        self.concepts: list[str] = []
+        self.text, *self.concepts = parts
 
 
 _Labels = tuple[str | None, tuple[str, ...], str]
@@ -553,16 +555,17 @@ def _parts(text: str) -> list[str]:
 
 def _role(
     raw: RawSpan, roles: Mapping[str, str], levels: Set[str], concepts: Set[str], *, is_said: bool
-) -> str:
-    """Tell what the text of a span is: by its tier, or by the codebook's words."""
+) -> tuple[str, list[str]]:
+    """Tell what the text of a span is, by its tier or the codebook's words; and its parts, a level first."""
     if roles:
-        return roles.get(tier_key(raw.tier)) or roles.get(tier_key(raw.tier.partition("@")[0]), "left")
-    if is_said:
-        return "text"
-    if plain(raw.text) in levels:
-        return "levels"
-    parts = _parts(raw.text)
-    return "concepts" if parts and all(plain(part) in concepts for part in parts) else "text"
+        name = tier_key(raw.tier)
+        return roles.get(name) or roles.get(tier_key(raw.tier.partition("@")[0]), "left"), [raw.text]
+    parts = [raw.text] if plain(raw.text) in levels else _parts(raw.text)
+    said = [part for part in parts if plain(part) in levels]
+    others = [part for part in parts if part not in said]
+    if is_said or not parts or len(said) > 1 or not all(plain(part) in concepts for part in others):
+        return "text", [raw.text]
+    return "levels" if said else "concepts", [*said, *others]
 
 
 def _is_label(account: Account, raw: RawSpan) -> bool:

@@ -98,6 +98,8 @@ def _refuse_shifted(given: Given, rows: Sequence[Row], head: Records) -> None:
     media: dict[str, set[str]] = {}
     for row in rows:
         media.setdefault(row.cells.get(OBSERVATION, ""), set()).update(_media(row))
+    if len(media) > 1 and not all(media.values()) and not given.movie:
+        raise given.error("of several observations, some without media: which films they are of is unclear")
     for observation, names in media.items():
         if len(names) > 1 and any(OBSERVATION in row.cells for row in rows):
             raise given.error(

@@ -57,6 +57,8 @@ def read_labelstudio(given: Given) -> Iterator[RawSpan]:
                 for _ in _dicts(guess.get("result")):
                     yield RawSpan(f"{at}, {name} {n}", why=why)
         media = _media(_dict(task.get("data")))
+        if not media and not given.movie and len(tasks) > 1:
+            raise given.error(f"{at}: no field of its data names a file, so that its film would be another's")
         for note in _dicts(task["annotations"]) or [{"result": []}]:
             yield from _annotation(given, note, f"{at}, annotation {note.get('id', '?')}", media)
 
@@ -182,9 +184,9 @@ def read_activitynet(given: Given) -> Iterator[RawSpan]:
 def read_cvat(given: Given) -> Iterator[RawSpan]:
     """Yield the stretches in which tracks are shown, and runs of frames with one tag; frames count from 0."""
     root = given.xml("annotations", "annotations of CVAT")
-    if root.findtext("meta/project") is not None:
+    sources = {node.text.strip() for node in root.findall("meta//source") if node.text}
+    if root.findtext("meta/project") is not None or len(sources) > 1:
         raise given.error("of a whole project of CVAT: export each task, whose film it then names")
-    source = next((node.text for node in root.findall("meta//source") if node.text), "")
     steps = [re.search(r"step=(\d{1,6})", node.text or "") for node in root.findall("meta//frame_filter")]
     step = next((int(found[1]) for found in steps if found and int(found[1])), 1)
     for node in root:
@@ -195,7 +197,7 @@ def read_cvat(given: Given) -> Iterator[RawSpan]:
         if isinstance(runs, str):
             yield RawSpan(what, why=runs)
             continue
-        film = {"media": source.strip(), "subject": what * what.startswith("track")}
+        film = {"media": "".join(sources), "subject": what * what.startswith("track")}
         for first, end in runs:
             where = f"{what}, frame {first}"
             times = given.frames(first, where), given.frames(end, where)

@@ -13,12 +13,21 @@ from obygaze_features.text import composed
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
+_ALIKE = {
+    ord(sign): alike
+    for signs, alike in (("‘’ʼ′`", "'"), ("‐‑‒–—−", "-"), ("_", " "), ("\u200b\u2060\ufeff\xad", ""))
+    for sign in signs
+}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^?#]*")
 
 
 def plain(text: str) -> str:
-    """Write a name as names are compared: form NFC, one blank for several, no case, its article in front."""
-    folded = composed(" ".join(text.split()).casefold())
+    """Write a name as names are compared: form NFC, one blank for several, no case, its article in front.
+
+    Signs that programs write for each other are one: apostrophes, dashes, `_` for a blank, signs without
+    width.
+    """
+    folded = composed(" ".join(text.translate(_ALIKE).split()).casefold())
     return _ARTICLE.sub(r"\2 \1\3", folded) if ", " in folded else folded
 
 

@@ -161,6 +161,28 @@ def test_words_of_films_are_no_labels(read):
     ]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n",
+        json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": ["Body", "S"]}]}}}),
+    ],
+)
+def test_a_level_and_concepts_in_one_text_are_both_read(read, content):
+    (clip,), _ = read({"a.x": content})
+    assert (clip.level, clip.concepts) == ("S", ("Body",))
+
+
+@pytest.mark.parametrize("other", ["mobygaze", "fights"])
+def test_files_of_two_codebooks_are_refused(read, other):
+    films = {}
+    for name, book in (("a", "obygaze12"), ("b", other)):
+        header = f'<PROPERTY NAME="codebook">{book}</PROPERTY><PROPERTY NAME="movie">{name}</PROPERTY>'
+        films[f"{name}.eaf"] = eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), header)
+    with pytest.raises(ManifestError, match=rf"b\.eaf: .*{other}.*--codebook"):
+        read(films)
+
+
 # --- models
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("body", [track(0, "S", 'source="auto"'), '<tag label="S" frame="3" source="auto"/>'])
@@ -278,6 +300,28 @@ def test_articles_behind_a_comma_are_in_front(read):
     assert plain("Matrix, The (1999)") == plain("The Matrix (1999)")
     with pytest.raises(ManifestError, match="one name"):
         read({"a.csv": 'movie,start_s,end_s\n"Matrix, The",1,5\nThe Matrix,6,7\n'})
+
+
+@pytest.mark.parametrize(
+    "twin", ["Ocean’s_11 – A", "ocean`s 11 - a", "Ocean's 11 \u2011 A\u200b", "\ufeffOcean's  11 - A"]
+)
+def test_signs_that_programs_write_for_each_other_are_one(read, twin):
+    assert plain(twin) == plain("Ocean's 11 - A")
+    with pytest.raises(ManifestError, match="one name"):
+        read({"a.csv": f"movie,start_s,end_s\nOcean's 11 - A,1,5\n{twin},6,7\n"})
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (json.dumps([{"id": n, "data": {"x": "y"}, "annotations": []} for n in (1, 2)]), "task 1"),
+        (tabbed(BORIS, *([o, "NA", "", "S", "STATE", "1", "5"] for o in "pq")), "without media"),
+        (cvat("").replace("</meta>", "<task><source>b.mp4</source></task></meta>"), "each task"),
+    ],
+)  # fmt: skip
+def test_what_is_of_several_films_and_names_none_is_refused(read, content, what):
+    with pytest.raises(ManifestError, match=rf"f\.x: .*{what}"):
+        read({"f.x": content})
 
 
 def test_a_number_that_is_an_id_and_a_title_is_refused():
