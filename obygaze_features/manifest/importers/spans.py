@@ -157,7 +157,7 @@ class _Made:
         length_of: Callable[[Path], float | None] | None,
     ) -> None:  # fmt: skip
         self._root, self._codebook, self._annotator, self._films = root, codebook, composed(annotator), films
-        self._length_of = length_of
+        self._length_of, self._is_chosen = length_of, codebook is not None
         self._clips: list[tuple[Clip, Account, str]] = []
         self._ids: set[str] = set()
         self._judged: dict[tuple[object, ...], int] = {}
@@ -280,13 +280,15 @@ class _Made:
         return Row(line, whole)
 
     def _book(self, given: Given, names: Iterable[str]) -> Codebook:
-        """Find the codebook that a file names, where the person names none; refuse another one."""
+        """Find the codebook that a file names, where the person names none; refuse or note another."""
         named = [*dict.fromkeys(filter(None, map(str.strip, names)))]
         if self._codebook is None:
             self._codebook = builtin_codebook(named[0]) if {*named[:1]} & {*BUILTIN} else default_codebook()
         if other := next((name for name in named if name != self._codebook.name), ""):
-            uses = f"and the import uses {self._codebook.name!r}"
-            raise given.error(f"of codebook {other!r}, {uses}: give its file or name with --codebook")
+            what = f"of codebook {other!r}, and the import uses {self._codebook.name!r}"
+            if not self._is_chosen:
+                raise given.error(f"{what}: give its file or name with --codebook")
+            given.account.notes.append(what)
         return self._codebook
 
     # --- files of other tools
