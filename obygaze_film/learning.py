@@ -30,8 +30,8 @@ from obygaze_film.notes import said
 from obygaze_film.rows import SLACK_S, overlaps, windows_of
 from obygaze_film.schema import FORMER
 from obygaze_film.score import FilmFacts, score_film
-from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
-from obygaze_film.timeline import Timeline, write_films
+from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, write_films
+from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import judged_files
 from obygaze_models.dataset import Dataset, find_group, read_features
 from obygaze_models.evaluation import Interval, Run, auc, t_interval

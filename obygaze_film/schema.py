@@ -469,16 +469,9 @@ def runs(marked: NDArray[np.bool_]) -> list[Run]:
 
 def durations(table: pd.DataFrame) -> NDArray[np.float64]:
     """Compute the length of each row [N] in seconds."""
-    lengths: NDArray[np.float64] = (table["end_s"] - table["start_s"]).to_numpy(dtype=np.float64)
-    return lengths
+    return np.asarray(table["end_s"] - table["start_s"], dtype=np.float64)
 
 
 def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:
     """Mark the rows [N] that a film's rate and segments count."""
-    counted: NDArray[np.bool_] = ~has_flag(table, *UNRELIABLE, *NO_CONTENT) & table["p"].notna().to_numpy()
-    return counted
-
-
-def csv_bytes(table: pd.DataFrame) -> bytes:
-    """Write a table as CSV: numbers unrounded, missing values empty."""
-    return str(table.to_csv(index=False, lineterminator="\n")).encode("utf-8")
+    return np.asarray(~has_flag(table, *UNRELIABLE, *NO_CONTENT) & table["p"].notna(), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Name, check and read the files of scored films, which strangers may have written."""
+"""Name, write, check and read the files of scored films, which strangers may have written."""
 
 import io
 import os
@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -14,7 +14,8 @@ import pandas as pd
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import InputError, first_line
-from obygaze_features.io import file_names, sha256_of
+from obygaze_features.io import file_names, local_path, sha256_of, whole_folder, write_new
+from obygaze_features.lines import json_bytes
 from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
@@ -27,7 +28,11 @@ from obygaze_film.schema import (
     SHOT_COLUMNS,
     FilmRecord,
     read_record,
+    refuse_texts,
 )
+
+if TYPE_CHECKING:
+    from obygaze_film.timeline import Timeline
 
 RECORD, TIMELINE, SEGMENTS, SHOTS = "film.json", "timeline.csv", "segments.csv", "shots.csv"
 FRAMES = "frames.csv"
@@ -71,6 +76,52 @@ def folders_of(movies: Sequence[str], out: Path) -> dict[str, Path]:
     if len(movies) == 1:
         return {movies[0]: out}
     return {movie: out / name for movie, name in file_names(movies).items()}
+
+
+def write_films(films: Sequence["Timeline"], out: Path | str) -> dict[str, Path]:
+    """Write scored films, one into `out` itself, several into a folder of it each; return these folders.
+
+    Earlier films of these folders are replaced with all that belongs to them, rates from judgements too; what
+    else is there stays. Whatever happens, the old or the new films are there, whole.
+
+    Raises
+    ------
+    FilmError
+        Two films would have one folder, or a text has control characters.
+    """
+    out = local_path(out)
+    folders = folders_of([film.movie for film in films], out)
+    ours = FILES if out in folders.values() else {folder.name for folder in folders.values()}
+    with whole_folder(out) as partial:
+        for node in out.iterdir() if out.is_dir() else ():
+            if node.name in ours:
+                continue
+            if node.is_dir() and not node.is_symlink():
+                shutil.copytree(node, partial / node.name, symlinks=True, copy_function=link)
+            else:
+                link(node, partial / node.name)
+        for film in films:
+            folder = partial / folders[film.movie].relative_to(out)
+            folder.mkdir(exist_ok=True)
+            for name, data in files_of(film).items():
+                write_new(folder / name, data)
+    return folders
+
+
+def files_of(film: "Timeline") -> dict[str, bytes]:
+    """Return the bytes of each file of a film's folder; the record has the digests of the others."""
+    each = [film.segments(model.key) for model in film.record.models]
+    segments = pd.concat([table for table in each if len(table)] or each[:1])  # empty ones decide types
+    tables = {TIMELINE: film.table, SEGMENTS: segments, SHOTS: film.shots}
+    more = zip(OPTIONAL, (film.frames, film.subtitles, film.variables), strict=True)
+    tables |= {name: table for name, table in more if len(table)}
+    written = {
+        name: table.to_csv(index=False, lineterminator="\n").encode() for name, table in tables.items()
+    }
+    digests = {name: sha256_of(data) for name, data in written.items()}
+    record = msgspec.structs.replace(film.record, tables=digests)
+    refuse_texts(record)
+    return {**written, RECORD: json_bytes(msgspec.to_builtins(record))}
 
 
 def link(source: str | Path, target: str | Path) -> None:

@@ -1,6 +1,5 @@
 """Represent, read and write a scored film: its rows in time, its shots, and its record."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,32 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from msgspec import structs, to_builtins
 
-from obygaze_features.io import local_path, sha256_of, whole_folder, write_new
-from obygaze_features.lines import json_bytes
+from obygaze_features.io import local_path
 from obygaze_film.errors import FilmError
-from obygaze_film.schema import (
-    NO_TEXTS,
-    NO_TRACES,
-    NO_VARIABLES,
-    FilmRecord,
-    ModelRecord,
-    Rate,
-    csv_bytes,
-    refuse_texts,
-)
-from obygaze_film.scored_files import (
-    FILES,
-    OPTIONAL,
-    RECORD,
-    SEGMENTS,
-    SHOTS,
-    TIMELINE,
-    folders_of,
-    link,
-    read_scored,
-)
+from obygaze_film.schema import NO_TEXTS, NO_TRACES, NO_VARIABLES, FilmRecord, ModelRecord, Rate
+from obygaze_film.scored_files import RECORD, read_scored, write_films
 from obygaze_film.segments import find_segments
 
 
@@ -143,20 +121,6 @@ class Timeline:
         """Write `film.json` and its tables into a folder, as `write_films` does."""
         write_films([self], folder)
 
-    def files(self) -> dict[str, bytes]:
-        """Return the bytes of each file of the folder; the record has the digests of the others."""
-        each = [self.segments(model.key) for model in self.record.models]
-        segments = pd.concat([table for table in each if len(table)] or each[:1])  # empty ones decide types
-        tables = {TIMELINE: self.table, SEGMENTS: segments, SHOTS: self.shots}
-        more = zip(OPTIONAL, (self.frames, self.subtitles, self.variables), strict=True)
-        tables |= {name: table for name, table in more if len(table)}
-        written = {name: csv_bytes(table) for name, table in tables.items()}
-        record = structs.replace(
-            self.record, tables={name: sha256_of(data) for name, data in written.items()}
-        )
-        refuse_texts(record)
-        return {**written, RECORD: json_bytes(to_builtins(record))}
-
     def to_html(self, path: Path | str, *, force: bool = False, **options: Any) -> None:
         """Write the film's page; options as of `obygaze_film.page.film_page`."""
         from obygaze_film.page import write_film_page  # noqa: PLC0415 - it draws what is read here
@@ -180,36 +144,6 @@ class Timeline:
         """
         record, tables = read_scored(local_path(folder))
         return cls(record, *tables)
-
-
-def write_films(films: Sequence[Timeline], out: Path | str) -> dict[str, Path]:
-    """Write scored films, one into `out` itself, several into a folder of it each; return these folders.
-
-    Earlier films of these folders are replaced with all that belongs to them, rates from judgements too; what
-    else is there stays. Whatever happens, the old or the new films are there, whole.
-
-    Raises
-    ------
-    FilmError
-        Two films would have one folder, or a text has control characters.
-    """
-    out = local_path(out)
-    folders = folders_of([film.movie for film in films], out)
-    ours = FILES if out in folders.values() else {folder.name for folder in folders.values()}
-    with whole_folder(out) as partial:
-        for node in out.iterdir() if out.is_dir() else ():
-            if node.name in ours:
-                continue
-            if node.is_dir() and not node.is_symlink():
-                shutil.copytree(node, partial / node.name, symlinks=True, copy_function=link)
-            else:
-                link(node, partial / node.name)
-        for film in films:
-            folder = partial / folders[film.movie].relative_to(out)
-            folder.mkdir(exist_ok=True)
-            for name, data in film.files().items():
-                write_new(folder / name, data)
-    return folders
 
 
 def read_films(folders: Sequence[Path | str]) -> list[Timeline]:

@@ -87,8 +87,7 @@ def score(
 
     from obygaze_film.rows import read_said, read_shots, read_variables, windows_of
     from obygaze_film.score import FilmFacts
-    from obygaze_film.scored_files import RECORD, folders_of
-    from obygaze_film.timeline import write_films
+    from obygaze_film.scored_files import RECORD, folders_of, write_films
     from obygaze_models.prediction import json_text, refuse_wrong_order
 
     *models, store_path = arguments

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError
@@ -64,14 +64,6 @@ SHORTEST_S: Final = 0.1
 """Seconds that a passage of one's own lasts at least; the tenth of a second is that of short shots."""
 
 
-class Act(NamedTuple):
-    """What somebody did in this sitting: ids of the lines that stood before, and after (none: a deletion)."""
-
-    who: str
-    before: tuple[str, ...]
-    after: str
-
-
 Row = dict[str, str]
 State = tuple[int, int, int] | None
 
@@ -118,9 +110,8 @@ class Decisions:
         self.ledger = Ledger(folder, self._say)
         self.kept: dict[str, list[Clip]] = {}
         self.notices: list[str] = []
-        self._done: list[Act] = []
-        self._undone: list[Act] = []
-        self._again: dict[str, str] = {}
+        self._done: list[Line] = []
+        self._undone: list[Line] = []
         self._said: set[str] = set()
         self._clips: dict[str, tuple[Line, Clip | None]] = {}
         self._places: dict[str, int] = {}
@@ -136,7 +127,7 @@ class Decisions:
     def who(self) -> str:
         """Who decided last in this sitting, else who decided all there is, if that is one person."""
         names = {clip.annotator for clips in self.kept.values() for clip in clips}
-        return self._done[-1].who if self._done else names.pop() if len(names) == 1 else ""
+        return self._done[-1].row["annotator"] if self._done else names.pop() if len(names) == 1 else ""
 
     @cached_property
     def windows(self) -> list[tuple[float, float]]:
@@ -232,9 +223,7 @@ class Decisions:
             same = [old.clip_id for old in mine if kind == "judgement" and _place(old) == _place(clip)]
             if edited := more.get("id", ""):
                 same = list(dict.fromkeys([self._standing(edited, clip.annotator).id, *same]))
-            name = self.ledger.add(kind, row, same).id
-            self._did(Act(clip.annotator, tuple(same), name))
-            return name
+            return self._did(self.ledger.add(kind, row, same)).id
 
     def delete(self, name: str, annotator: str) -> Line:
         """Take back a decision of the same person, of whatever sitting, and return it.
@@ -247,17 +236,17 @@ class Decisions:
         with self._lock:
             self.refresh()
             line = self._standing(name, " ".join(annotator.split()))
-            self._take_back(line)
-            self._did(Act(line.row["annotator"], (name,), ""))
+            # Nor does what it stood in place of.
+            self._did(self._take_back(line, *self._replaced(name)))
             return line
 
     def undo(self, annotator: str) -> Line | None:
         """Undo what the same person did last in this sitting; return the decision that it was about."""
-        return self._step(annotator, self._done, self._undone, forward=False)
+        return self._step(annotator, self._done, self._undone)
 
     def redo(self, annotator: str) -> Line | None:
         """Do again what the same person undid last, unless they decided something since."""
-        return self._step(annotator, self._undone, self._done, forward=True)
+        return self._step(annotator, self._undone, self._done)
 
     def history(self, name: str) -> list[Line]:
         """Return what a decision stands in place of, the latest first, without what says the same."""
@@ -285,42 +274,30 @@ class Decisions:
             raise FilmError(said("not_standing"))
         return self.ledger.lines[name]
 
-    def _did(self, act: Act) -> None:
-        self._done.append(act)
-        self._undone = [other for other in self._undone if other.who != act.who]
+    def _did(self, line: Line) -> Line:
+        self._done.append(line)
+        self._undone = [other for other in self._undone if other.row["annotator"] != line.row["annotator"]]
         self._settle()
+        return line
 
-    def _take_back(self, line: Line) -> None:
-        """Let a decision stand no more, nor what it stood in place of."""
-        names = [line.id, *(old.id for old in self._replaced(line.id))]
-        self.ledger.add("undo", {"annotator": line.row["annotator"], "judged_at": _now()}, names)
+    def _take_back(self, *lines: Line) -> Line:
+        row = {"annotator": lines[0].row["annotator"], "judged_at": _now()}
+        return self.ledger.add("undo", row, [line.id for line in lines])
 
-    def _step(self, annotator: str, acts: list[Act], others: list[Act], *, forward: bool) -> Line | None:
+    def _step(self, annotator: str, acts: list[Line], others: list[Line]) -> Line | None:
+        """Take back a person's latest line of `acts`: a decision, or what took one back."""
         with self._lock:
             self.refresh()
             who = " ".join(annotator.split())
-            act = next((act for act in reversed(acts) if act.who == who), None)
-            if act is None:
+            line = next((line for line in reversed(acts) if line.row["annotator"] == who), None)
+            if line is None:
                 return None
-            before, after = (
-                [self._latest(name) for name in act.before],
-                [self._latest(act.after)] * bool(act.after),
-            )
-            gone, back = (before, after) if forward else (after, before)
-            for name in back:  # in one line each, so that a crash leaves one of both
-                line = self.ledger.lines[name]
-                self._again[name] = self.ledger.add(line.kind, line.row, [name, *gone]).id
-            if not back:
-                self._take_back(self.ledger.lines[gone[0]])
-            acts.remove(act)
-            others.append(act)
+            others.append(self._take_back(line))
+            acts.remove(line)
             self._settle()
-            return self.ledger.lines[(after or before)[0]]
-
-    def _latest(self, name: str) -> str:
-        while name in self._again:
-            name = self._again[name]
-        return name
+            while line.kind == "undo":
+                line = self.ledger.lines[line.replaces[0]]
+            return line
 
     def refresh(self, *, opening: bool = False) -> None:
         """Read what others appended to the ledger, or edited in the tables."""

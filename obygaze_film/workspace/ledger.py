@@ -42,7 +42,7 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     clock
         One above the highest that its sitting had read: what was decided in sight of a line comes after it.
     kind
-        `undo` takes back; `table` begins the sitting of a table that was edited elsewhere.
+        `undo` takes back, even another; `table` begins the sitting of a table that was edited elsewhere.
     row
         Its columns, none empty: who (`annotator`), time for people, movie, span, level, concepts, whether
         the score was in sight, or a note.
@@ -63,7 +63,9 @@ _DECODER = msgspec.json.Decoder(Line)
 def standing(lines: Iterable[Line]) -> list[Line]:
     """Return the decisions that nothing replaces or takes back, in an order that is the same everywhere."""
     lines = sorted(lines, key=lambda line: (line.clock, line.id))
-    undone = {name for line in lines if line.kind == "undo" for name in line.replaces}
+    undone: set[str] = set()
+    for line in reversed(lines):  # what takes back may be taken back later
+        undone.update(line.replaces if line.kind == "undo" and line.id not in undone else ())
     made = [line for line in lines if line.kind not in {"undo", "table"} and line.id not in undone]
     replaced = {name for line in made for name in line.replaces}
     return [line for line in made if line.id not in replaced]

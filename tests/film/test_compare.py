@@ -20,7 +20,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import ALL, comparison_report, read_facts
 from obygaze_film.page import side_by_side
 from obygaze_film.page.phrases import Words
-from obygaze_film.timeline import write_films
+from obygaze_film.scored_files import write_films
 from obygaze_film.windows_to_judge import choose_next
 from tests.command import obygaze
 from tests.film.page.invented import invented_film

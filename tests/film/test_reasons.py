@@ -15,6 +15,7 @@ from msgspec.structs import replace as changed
 from obygaze_film.exchange import KINDS, collect, export, write_export
 from obygaze_film.page import film_page
 from obygaze_film.schema import durations, has_flag
+from obygaze_film.scored_files import files_of
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.page.test_page import drawn, text_of
 
@@ -46,7 +47,7 @@ def test_a_segment_keeps_all_its_reasons_with_their_sign_and_says_which_are_seen
     assert best["concepts"] == "Activity;Look;Body"
     assert best["concepts_p"] == "0.0100;0.0200;0.9500"
     assert best["contributions"] == "5.0000;-4.0000;0.5000"
-    written = pd.read_csv(io.BytesIO(film.files()["segments.csv"]))
+    written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]))
     assert written.loc[0, "present"] == "Body"
 
 

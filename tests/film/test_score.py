@@ -20,6 +20,7 @@ from obygaze_film.page import film_page
 from obygaze_film.rows import Windows, cut_into_rows, make_grid, overlaps, read_said, read_shots, windows_of
 from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
 from obygaze_film.score import FilmFacts, _concept, score_film, score_films
+from obygaze_film.scored_files import files_of
 from obygaze_film.timeline import Timeline, read_films
 from obygaze_models.prediction.saved_model import load_model
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
@@ -192,7 +193,7 @@ def test_the_same_film_gives_the_same_bytes_and_comes_back_as_it_was(scored, tim
     for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
         assert (again / name).read_bytes() == (folder / name).read_bytes()
     back = Timeline.read(folder)
-    assert back.files() == timeline.files()
+    assert files_of(back) == files_of(timeline)
     pd.testing.assert_frame_equal(back.table, timeline.table)
     assert back.record == timeline.record
 

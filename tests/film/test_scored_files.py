@@ -13,8 +13,8 @@ from obygaze_film import scored_files
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import write_export
 from obygaze_film.page import film_page
-from obygaze_film.scored_files import FILES, link
-from obygaze_film.timeline import Timeline, read_films, write_films
+from obygaze_film.scored_files import FILES, link, write_films
+from obygaze_film.timeline import Timeline, read_films
 
 BREAKS_TERMINALS = "\x1b]0;gone\x07"
 

@@ -10,6 +10,7 @@ import pytest
 from obygaze_film import score
 from obygaze_film.page import cards, film_page
 from obygaze_film.page.phrases import Words, clock
+from obygaze_film.scored_files import files_of
 from obygaze_film.timeline import Timeline
 from tests.film.films import scored_film
 from tests.film.page.invented import invented_film
@@ -72,7 +73,7 @@ def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
     traced.write(tmp_path)
     again = Timeline.read(tmp_path)
     pd.testing.assert_frame_equal(again.frames, traced.frames, check_dtype=False)
-    assert again.files() == traced.files()
+    assert files_of(again) == files_of(traced)
     replace(traced, frames=score.NO_TRACES).write(tmp_path)
     assert not (tmp_path / "frames.csv").exists()
 
