@@ -52,11 +52,15 @@ def kappa(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
 
 def overlap_matrix(reference: Spans, estimated: Spans) -> NDArray[np.float64]:
     """Compute the tIoU of each pair of spans [R, E]."""
-    common = np.minimum(reference[:, None, 1], estimated[None, :, 1])
-    common = np.clip(common - np.maximum(reference[:, None, 0], estimated[None, :, 0]), 0, None)
+    common = _common_s(reference, estimated)
     lengths = (reference[:, 1] - reference[:, 0])[:, None] + (estimated[:, 1] - estimated[:, 0])[None]
-    tiou: NDArray[np.float64] = common / (lengths - common)
-    return tiou
+    return np.asarray(common / (lengths - common))
+
+
+def _common_s(reference: Spans, estimated: Spans) -> NDArray[np.float64]:
+    """Compute how many seconds each pair of spans [R, E] has in common."""
+    common = np.minimum(reference[:, None, 1], estimated[None, :, 1])
+    return np.asarray((common - np.maximum(reference[:, None, 0], estimated[None, :, 0])).clip(0))
 
 
 def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> NDArray[np.bool_]:
@@ -67,8 +71,7 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> NDA
     """
     onsets = np.abs(reference[:, None, 0] - estimated[None, :, 0]) <= collar_s
     allowed = np.maximum(collar_s, OFFSET_SHARE * (reference[:, 1] - reference[:, 0]))[:, None]
-    matches: NDArray[np.bool_] = onsets & (np.abs(reference[:, None, 1] - estimated[None, :, 1]) <= allowed)
-    return matches
+    return np.asarray(onsets & (np.abs(reference[:, None, 1] - estimated[None, :, 1]) <= allowed))
 
 
 def n_matched(pairs: NDArray[np.bool_]) -> int:
@@ -121,9 +124,7 @@ def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> floa
     listed = estimated[:k]
     if not len(listed):
         return np.nan
-    every = _marked_by_any(references)
-    common = np.minimum(listed[:, None, 1], every[None, :, 1])
-    common = np.clip(common - np.maximum(listed[:, None, 0], every[None, :, 0]), 0, None).sum(axis=1)
+    common = _common_s(listed, _marked_by_any(references)).sum(axis=1)
     return float((common >= 0.5 * (listed[:, 1] - listed[:, 0])).mean())
 
 

@@ -38,13 +38,10 @@ from scipy.optimize import brentq
 from scipy.special import stdtrit
 
 from obygaze_film.cells import Cells, inclusion_chances
-from obygaze_film.judged_rate import MIN_VARIANCE
+from obygaze_film.judged_rate import LEVEL, MIN_VARIANCE
 from obygaze_film.notes import said
 
 Floats = NDArray[np.float64]
-
-LEVEL: Final = 0.95
-"""Of every interval."""
 
 LEAST_FILMS: Final = 5
 """Minimum number of judged films of a group; of fewer, an interval of rare things is too narrow."""

@@ -12,6 +12,7 @@ import pandas as pd
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table
+from obygaze_features.manifest import Row as TableRow
 from obygaze_film.cells import cells_by, cells_of
 from obygaze_film.comparison import (
     LEAST_FILMS,
@@ -103,14 +104,26 @@ class FilmComparison:
 
 
 def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list[str]]:
+    """Read a table of films (`match_rows`): cells by movie, and notes of rows and films without a match."""
+    rows, notes = match_rows(path, {film.movie: film.record.title for film in films})
+    return {movie: row.cells for movie, row in rows.items()}, notes
+
+
+def match_rows(path: Path | str, titles: Mapping[str, str]) -> tuple[dict[str, TableRow], list[str]]:
     """Read a table of films and match its rows by the column `movie`, or else by `title`.
 
     Ids of IMDb count without `tt` and zeros too; a movie may be a path or URL of its file.
 
+    Parameters
+    ----------
+    path : Path or str
+    titles : mapping of str to str
+        Of the films, by movie.
+
     Returns
     -------
-    facts : mapping
-        Cells by movie.
+    rows : dict
+        By movie.
     notes : list of str
         Rows and films without a match.
 
@@ -124,8 +137,7 @@ def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list
     key = next((name for name in ("movie", "title") if name in table.columns), None)
     if key is None:
         raise FilmError(f"{path}: no column movie or title: one of them says which film a row is of")
-    titles = {film.movie: film.record.title for film in films}
-    facts: dict[str, Mapping[str, str]] = {}
+    rows: dict[str, TableRow] = {}
     unmatched = []
     for row in table.rows:
         if row.is_empty:
@@ -137,13 +149,13 @@ def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list
             raise FilmError(f"{path}: line {row.line}, column {key}: {error}") from None
         if movie is None:
             unmatched.append(f"{text}{name_hint(text, titles if key == 'movie' else titles.values())}")
-        elif movie in facts:
+        elif movie in rows:
             raise FilmError(f"{path}: line {row.line}, column {key}: film {movie} has a row already")
         else:
-            facts[movie] = row.cells
-    absent = [film.movie for film in films if film.movie not in facts]
+            rows[movie] = row
+    absent = [movie for movie in titles if movie not in rows]
     of, without = (said(key, path=path.name) for key in ("films_not_scored", "films_not_there"))
-    return facts, _note(of, unmatched) + _note(without, absent)
+    return rows, _note(of, unmatched) + _note(without, absent)
 
 
 def compare_films(

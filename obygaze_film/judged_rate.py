@@ -35,6 +35,9 @@ RATE_FORMAT: Final = "obygaze film rate"
 PLACE: Final = "place"
 """Column of blind judgements: the window's place in its film's random order, from 1."""
 
+LEVEL: Final = 0.95
+"""Of every interval."""
+
 LEAST: Final = 10
 """Minimum number of blind judgements for a rate, unless the film has fewer windows."""
 
@@ -53,7 +56,6 @@ def correct_rate(
     key: str | None = None,
     *,
     labels: Manifest | None = None,
-    level: float = 0.95,
 ) -> tuple[CorrectedRate, list[str]]:
     """Correct a film's rate by blind judgements of cells that `choose_next` drew.
 
@@ -68,7 +70,6 @@ def correct_rate(
         The model whose probabilities are corrected; by default the first with logits.
     labels : Manifest, optional
         Labels of the film's windows by one annotator, such as a machine, which are corrected in their place.
-    level : float
 
     Returns
     -------
@@ -96,7 +97,7 @@ def correct_rate(
     if labels is not None:
         cells, name = cells_by(labels, timeline, key), labels.clips[0].annotator or "labels"
         expected = float(np.average(cells.p, weights=cells.content))
-    estimates = estimate_rate(cells, judged[None], y[None], level=level)
+    estimates = estimate_rate(cells, judged[None], y[None])
     width = float(estimates.high[0] - estimates.low[0])
     alone = float(estimates.alone_high[0] - estimates.alone_low[0])
     agreement, n_pairs = _agreements(by_cell)
@@ -107,7 +108,7 @@ def correct_rate(
         value=float(estimates.value[0]),
         low=float(estimates.low[0]),
         high=float(estimates.high[0]),
-        level=level,
+        level=LEVEL,
         method="difference" if estimates.gain[0] > 0 else "wilson",
         n=len(judged),
         n_positive=int((y > 0.5).sum()),
@@ -283,7 +284,7 @@ class Estimates:
     alone_high: Floats
 
 
-def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats, *, level: float = 0.95) -> Estimates:
+def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
     """Estimate the share of a film's content that is positive from draws of its cells (`Cells.drawn`).
 
     Cells so large that they are certain to be drawn count by their content, as they were judged; the
@@ -297,7 +298,6 @@ def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats, *, level: 
         The cells of B draws.
     y : ndarray, shape [B, n]
         Their judgements, 0 to 1.
-    level : float
     """
     chances = inclusion_chances(cells.content, judged.shape[1])
     is_open = chances < 1
@@ -310,7 +310,7 @@ def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats, *, level: 
     mean = float(np.average(open_p, weights=seconds))
     of_open = difference_estimate(
         y, cells.p[judged], is_open[judged], chances[judged],
-        film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)), level=level,
+        film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)),
     )  # fmt: skip
 
     value, low, high, alone_low, alone_high = (
@@ -328,7 +328,6 @@ def difference_estimate(
     *,
     film_p: float | Floats,
     film_variance: float | Floats,
-    level: float = 0.95,
 ) -> Estimates:
     """Estimate the positive share of the cells that may be drawn from those that were.
 
@@ -358,14 +357,13 @@ def difference_estimate(
         Their chances to be drawn (`inclusion_chances`).
     film_p, film_variance : float or ndarray, shape [B]
         Mean and variance of p over all cells that may be drawn, weighted by content.
-    level : float
     """
     labels, shares, parts, drawn = (
         np.asarray(values, dtype=np.float64) for values in (y, p, weights, chances)
     )
     n = (parts > 0).sum(axis=1)
     parts = parts / parts.sum(axis=1)[:, None]
-    c = float(ndtri((1 + level) / 2)) ** 2 * ((1 - drawn) * parts * parts).sum(axis=1)
+    c = float(ndtri((1 + LEVEL) / 2)) ** 2 * ((1 - drawn) * parts * parts).sum(axis=1)
     alone = (parts * labels).sum(axis=1)
     mean_p = (parts * shares).sum(axis=1)
     above = (parts * labels * shares).sum(axis=1)

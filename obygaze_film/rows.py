@@ -28,6 +28,7 @@ from obygaze_film.schema import (
     BARS,
     BLACK,
     CREDITS,
+    FLAGS,
     MISSING,
     NO_CONTENT,
     PARTIAL,
@@ -131,8 +132,7 @@ class RowGrid:
     @property
     def seconds(self) -> Floats:
         """Length of each row [R]."""
-        lengths: Floats = self.spans[:, 1] - self.spans[:, 0]
-        return lengths
+        return np.asarray(self.spans[:, 1] - self.spans[:, 0])
 
 
 def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
@@ -192,14 +192,8 @@ def rows_of_model(model: Model, key: str, table: pd.DataFrame, grid: RowGrid) ->
         filled = np.where(np.isnan(logit), 0.0, logit)
         p, (low, high) = model.calibration.probability(filled), model.calibration.band(filled)
     called = (logit >= model.card.threshold).astype(np.float64) if model.decides else np.full(n, np.nan)
-    flags = {
-        UNLIKE: unlike,
-        MISSING: missing,
-        **{name: grid.flags[name] for name in (BLACK, CREDITS, BARS)},
-        PARTIAL: partial,
-        SHORT: grid.flags[SHORT],
-        TRAINED_ON: np.full(n, grid.movie in model.card.movies),
-    }
+    flags = {**grid.flags, UNLIKE: unlike, MISSING: missing, PARTIAL: partial}
+    flags[TRAINED_ON] = np.full(n, grid.movie in model.card.movies)
     columns: dict[str, Any] = {
         "movie": grid.movie,
         "start_s": grid.spans[:, 0],
@@ -212,7 +206,7 @@ def rows_of_model(model: Model, key: str, table: pd.DataFrame, grid: RowGrid) ->
         "p_high": told(high),
         "called": told(called),
         "unlike": _average(every, table["unlike"].to_numpy(dtype=np.float64)),
-        "flags": [";".join(name for name in flags if flags[name][row]) for row in range(n)],
+        "flags": [";".join(name for name in FLAGS if flags[name][row]) for row in range(n)],
     }
     by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts)
     values = np.array([averaged(f"{concept}_value") for concept in model.likely_concepts]).T

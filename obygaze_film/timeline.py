@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -120,18 +119,6 @@ class Timeline:
     def write(self, folder: Path | str) -> None:
         """Write `film.json` and its tables into a folder, as `write_films` does."""
         write_films([self], folder)
-
-    def to_html(self, path: Path | str, *, force: bool = False, **options: Any) -> None:
-        """Write the film's page; options as of `obygaze_film.page.film_page`."""
-        from obygaze_film.page import write_film_page  # noqa: PLC0415 - it draws what is read here
-
-        write_film_page([self], path, force=force, **options)
-
-    def export(self, kind: str, path: Path | str, **options: Any) -> None:
-        """Write the film for another tool; kinds and options as of `obygaze_film.exchange.collect`."""
-        from obygaze_film.exchange import write_export  # noqa: PLC0415 - it writes what is read here
-
-        write_export(self, kind, local_path(path), **options)
 
     @classmethod
     def read(cls, folder: Path | str) -> "Timeline":

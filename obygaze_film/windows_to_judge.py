@@ -34,8 +34,7 @@ class _JudgeableFilm:
     @property
     def is_known(self) -> NDArray[np.bool_]:
         """Mark the cells of which more than half counts in the rate that the model expects."""
-        known: NDArray[np.bool_] = self.cells.counted > (self.cells.spans[:, 1] - self.cells.spans[:, 0]) / 2
-        return known
+        return np.asarray(self.cells.counted > (self.cells.spans[:, 1] - self.cells.spans[:, 0]) / 2)
 
 
 def choose_next(
@@ -89,7 +88,10 @@ def choose_next(
         cells = cells_of(film, key)
         # Windows seen with their score have an order of their own: blind ones should be new to the judge.
         order = cells.drawn(film.movie + " in sight" * (not blind), seed)
-        every.append(_JudgeableFilm(film, cells, order, _fresh(film.movie, cells, done)))
+        own = [clip for clip in done if clip.movie == film.movie]
+        seen = {cells.find(clip.start_s or 0.0, clip.end_s or 0.0) for clip in own}
+        is_fresh = np.array([cell not in seen for cell in range(len(cells.spans))])
+        every.append(_JudgeableFilm(film, cells, order, is_fresh))
     random = [[cell for cell in film.order if film.is_fresh[cell]] for film in every]
     if blind:
         clips = [
@@ -109,17 +111,6 @@ def choose_next(
     if not clips:
         raise FilmError("no window is left to judge")
     return clips
-
-
-def _fresh(movie: str, cells: Cells, done: Collection[Clip]) -> NDArray[np.bool_]:
-    """Mark the cells [C] that none of these judgements is of."""
-    fresh = np.ones(len(cells.spans), dtype=np.bool_)
-    for clip in done:
-        if clip.movie == movie and clip.start_s is not None and clip.end_s is not None:
-            cell = cells.find(clip.start_s, clip.end_s)
-            if cell is not None:
-                fresh[cell] = False
-    return fresh
 
 
 def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:

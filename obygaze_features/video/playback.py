@@ -12,13 +12,15 @@ from av.stream import Discard
 
 from obygaze_features.video.decode import numbered
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.picture import pictures
+from obygaze_features.video.picture import pictures as decoded
 from obygaze_features.video.sound import placed
 from obygaze_features.video.source import Tally, opened
 
 
-def played(path: Path) -> Iterator[tuple[float, Any]]:
+def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
     """Yield the pictures of a file and the frames of its first sound track in the order of their times.
+
+    Without `pictures` none is decoded.
 
     Yields
     ------
@@ -27,13 +29,13 @@ def played(path: Path) -> Iterator[tuple[float, Any]]:
     NDArray[np.uint8] or av.AudioFrame
         A picture as `read_frames` gives it, [H, W, 3], or a frame of sound.
     """
-    return merge(_seen(path), _heard(path), key=lambda shown: shown[0])
+    return merge(_seen(path), _heard(path), key=lambda shown: shown[0]) if pictures else _heard(path)
 
 
 def _seen(path: Path) -> Iterator[tuple[float, Any]]:
     table = index_packets(path)
     with opened(path) as source:
-        for number, picture in pictures(numbered(source, table, Tally()), path, table.stream.crop):
+        for number, picture in decoded(numbered(source, table, Tally()), path, table.stream.crop):
             if number < len(table.time_s) and np.isfinite(table.time_s[number]):
                 yield float(table.time_s[number]), picture.rgb
 

@@ -132,26 +132,18 @@ def score(
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
     """Read titles, years and digests of films; say which are not of the store."""
-    from obygaze_features.manifest import find_film, name_hint, read_table
+    from obygaze_film.film_groups import match_rows
     from obygaze_film.score import FilmFacts
 
+    rows, notes = match_rows(path, dict.fromkeys(movies, ""))
+    for note in notes:
+        click.echo(note, err=True)
     facts: dict[str, FilmFacts] = {}
-    for row in read_table(path, needed=("movie",)).rows:
-        movie = find_film(row.cells["movie"], movies)
-        if movie is None:
-            hint = name_hint(row.cells["movie"], movies)
-            click.echo(
-                f"{path}: line {row.line}: film {row.cells['movie']} is not scored here{hint}", err=True
-            )
-            continue
-        if movie in facts:
-            raise FilmError(f"{path}: line {row.line}, column movie: film {movie} has a row already")
-        year = row.cells.get("year", "")
+    for movie, row in rows.items():
+        title, year, sha256 = (row.cells.get(name, "") for name in ("title", "year", "sha256"))
         if year and not (year.isdecimal() and 1870 <= int(year) <= 2100):
             raise FilmError(f"{path}: line {row.line}, column year: {year!r} is no year")
-        facts[movie] = FilmFacts(
-            row.cells.get("title", ""), int(year) if year else None, row.cells.get("sha256", "")
-        )
+        facts[movie] = FilmFacts(title, int(year) if year else None, sha256)
     return facts
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_film.cells import Cells
+from obygaze_film.judged_rate import LEVEL
 
 Floats = NDArray[np.float64]
 
@@ -16,13 +17,11 @@ STAKES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
 """Bets against a share, as parts of the largest that cannot lose more than everything."""
 
 
-def anytime_interval(
-    cells: Cells, judged: NDArray[np.int64], y: Floats, *, level: float = 0.95
-) -> tuple[float, float]:
+def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tuple[float, float]:
     """Find the shares that no bet on the judgements, in the order of the draw, has refuted so far.
 
     Someone bets at each window that a share m is wrong; if m is right, the capital of such bets grows to
-    1 / (1 - level) with at most that chance at any time (Ville's inequality). The interval has the shares
+    1 / (1 - `LEVEL`) with at most that chance at any time (Ville's inequality). The interval has the shares
     against which the mean capital of all bets never did (betting confidence sequence: Waudby-Smith and
     Ramdas, JRSS B 86, 2024, here with a mixture of fixed stakes). Bets are on the judgements themselves, and
     on their differences from the model's probabilities, as in `correct_rate`: the capital is the mean of
@@ -49,7 +48,7 @@ def anytime_interval(
                 path = np.vstack([np.zeros(len(GRID)), np.cumsum(growth, axis=0)])
                 capital += np.exp(np.minimum(path, 50)) / (4 * len(STAKES))
     highest_capital = capital.max(axis=0)
-    kept = GRID[highest_capital < 1 / (1 - level)]
+    kept = GRID[highest_capital < 1 / (1 - LEVEL)]
     if not len(kept):
         kept = GRID[[highest_capital.argmin()]]
     return float(kept[0]), float(kept[-1])

@@ -4,14 +4,12 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import av
 import numpy as np
-from av.stream import Discard
 from numpy.typing import NDArray
 
 from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.video import at, frame_times, keyframes, opened, read_frames
+from obygaze_features.video import at, frame_times, keyframes, played, read_frames
 from obygaze_film.workspace.proxy import cache_folder, content_key, private_cache
 
 if TYPE_CHECKING:
@@ -91,18 +89,9 @@ def _of_shots(path: Path, begins: Any, ends: Any, spread: Any) -> list[NDArray[n
 def _peaks(path: Path, whole_s: float) -> list[int]:
     """Find the highest samples of the sound's parts, of 255; empty without sound."""
     peaks, n = np.zeros(MOST_PEAKS), 0
-    with opened(path) as source:
-        for track in source.container.streams.audio[:1]:
-            track.discard, source.stream.discard = Discard.default, Discard.all
-            for packet in source.container.demux(track):
-                try:
-                    frames: Any = packet.decode()
-                except av.FFmpegError:
-                    continue
-                for frame in frames:
-                    place = 0.0 if frame.time is None else float(frame.time) - float(source.origin)
-                    part = min(max(int(place / whole_s * MOST_PEAKS), 0), MOST_PEAKS - 1)
-                    peaks[part], n = max(peaks[part], _loudest(frame.to_ndarray())), n + 1
+    for at_s, frame in played(path, pictures=False):
+        part = min(max(int(at_s / whole_s * MOST_PEAKS), 0), MOST_PEAKS - 1)
+        peaks[part], n = max(peaks[part], _loudest(frame.to_ndarray())), n + 1
     return (255 * peaks.clip(0, 1)).astype(int).tolist() if n else []
 
 

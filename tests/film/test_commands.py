@@ -103,7 +103,7 @@ def test_what_is_there_is_refused_before_anything_is_made(obygaze, films, traine
     facts = tmp_path / "films.csv"
     facts.write_text("movie,title\nC:\\films\\M.mkv,Mine\nn,Other\n", encoding="utf-8")
     _, err = obygaze("film", "score", model, store, "--films", facts, "--out", tmp_path / "out")
-    assert "line 3: film n" in err
+    assert "films of films.csv not scored: 1 (n" in err
     assert json.loads((tmp_path / "out" / "film.json").read_bytes())["title"] == "Mine"
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
     obygaze("film", "score", model, store, "--title", "Other", "--out", tmp_path / "out", code=1)
