@@ -87,29 +87,23 @@ def correct_rate(
     cells, by_cell, notices = judged_cells(timeline, judgements, key)
     n_cells, least = int((cells.content > 0).sum()), least_judged(cells)
     if len(by_cell) < least:
-        raise FilmError(
-            f"film {timeline.movie}: {len(by_cell)} windows were judged blindly, at least {least} are needed "
-            f"({'; '.join(notices) or 'none was left out'}): "
-            "'obygaze film next FOLDER --blind --n 30' draws some"
-        )
+        of = {"movie": timeline.movie, "n": len(by_cell), "least": least}
+        raise FilmError(said("rate_few", **of, notices="; ".join(notices) or said("rate_none_out")))
     judged, y, _ = votes(by_cell)
     name, expected = model.key, model.rate.value
     if labels is not None:
         cells, name = cells_by(labels, timeline, key), labels.clips[0].annotator or "labels"
         expected = float(np.average(cells.p, weights=cells.content))
-    estimates = estimate_rate(cells, judged[None], y[None])
-    width = float(estimates.high[0] - estimates.low[0])
-    alone = float(estimates.alone_high[0] - estimates.alone_low[0])
+    found = estimate_rate(cells, judged[None], y[None])
+    width, alone = float(found.high[0] - found.low[0]), float(found.alone_high[0] - found.alone_low[0])
     agreement, n_pairs = _agreements(by_cell)
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     rate = CorrectedRate(
         model=name,
-        value=float(estimates.value[0]),
-        low=float(estimates.low[0]),
-        high=float(estimates.high[0]),
+        **{end: float(getattr(found, end)[0]) for end in ("value", "low", "high")},
         level=LEVEL,
-        method="difference" if estimates.gain[0] > 0 else "wilson",
+        method="difference" if found.gain[0] > 0 else "wilson",
         n=len(judged),
         n_positive=int((y > 0.5).sum()),
         n_rows=n_cells,
@@ -159,10 +153,8 @@ def judged_cells(
     """
     model, cells = timeline.model(key), cells_of(timeline, key)
     if unknown := [level for level in model.positive if level not in judgements.codebook.level_names]:
-        raise FilmError(
-            f"model {model.key} calls {unknown[0]!r} positive, which is no level of the judgements' codebook "
-            f"{judgements.codebook.name!r}: give judgements with the codebook {model.codebook!r}"
-        )
+        books = {"codebook": judgements.codebook.name, "expected": model.codebook}
+        raise FilmError(said("rate_level", model=model.key, level=unknown[0], **books))
     notices: list[str] = []
 
     def kept(clips: Iterable[Clip], keep: Callable[[Clip], bool], why: str) -> list[Clip]:
@@ -190,10 +182,8 @@ def judged_cells(
     for clip in own:
         place, span = int(clip.extras[PLACE]), (clip.start_s, clip.end_s)
         if placed.setdefault(place, span) != span:
-            raise FilmError(
-                f"film {timeline.movie}: clip {clip.clip_id} and another window are both at {PLACE} {place} "
-                "of a draw: these are draws of two seeds; give the judgements of one"
-            )
+            of = {"movie": timeline.movie, "clip": clip.clip_id}
+            raise FilmError(said("rate_seeds", **of, column=PLACE, place=place))
     gap = next(place for place in count(1) if place not in placed)
     own = kept(own, lambda clip: int(clip.extras[PLACE]) < gap, said("why_gap", column=PLACE, gap=gap))
     first_s = f"{cells.spans[0, 1]:g}"

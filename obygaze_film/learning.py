@@ -192,18 +192,17 @@ def learn_from_judgements(
     scored = films[0].model(key)
     (spec,) = find_models([scored.model], BUILTIN_MODELS)
     if spec.reads != "pooled":
-        raise FilmError(f"model {spec.name} reads {spec.reads}: only models of pooled features can learn so")
+        raise FilmError(said("learn_pooled", model=spec.name, reads=spec.reads))
     expected = (scored.model, scored.backbone, scored.task, manifest.codebook.name)
     labelled = {clip.movie for clip in manifest if clip.level}
     for film in films:
         model = film.model(key)
         found = (model.model, model.backbone, model.task, model.codebook)
         if found != expected:
-            raise FilmError(
-                f"film {film.movie}: scored by {', '.join(found)}; expected {', '.join(expected)}"
-            )
+            of = {"found": ", ".join(found), "expected": ", ".join(expected)}
+            raise FilmError(said("learn_model", movie=film.movie, **of))
         if film.movie in labelled:
-            raise FilmError(f"film {film.movie} is in the corpus: it would be labelled twice; leave it out")
+            raise FilmError(said("learn_twice", movie=film.movie))
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
     given = [clip for clip in judgements if clip.level in manifest.codebook.labels]
     if "present" in spec.requests():  # who agrees by a key names no concepts
@@ -282,10 +281,8 @@ def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:
     for store in stores:
         if store.fingerprint == record.fingerprint and film.movie in windows_of(store):
             return store
-    raise FilmError(
-        f"film {film.movie} was scored from store {record.name} ({record.fingerprint[:12]}), which is not "
-        "here, or no longer the same: give it with --windows, or score the film again"
-    )
+    of_store = {"store": record.name, "digest": record.fingerprint[:12]}
+    raise FilmError(said("learn_store", movie=film.movie, **of_store))
 
 
 def stores_near(folder: Path, film: Timeline) -> list[Store]:
@@ -310,10 +307,8 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     group = find_group(store, data.backbone)
     fields = same_numerics(data.group.provenance if data.group else {}, group.provenance)
     if fields or data.features not in group.arrays:
-        raise FilmError(
-            f"store {store.name}: its features of {group.name} were made otherwise than the corpus's "
-            f"({', '.join(fields[:3]) or f'no {data.features}'}): extract both alike"
-        )
+        other = ", ".join(fields[:3]) or f"no {data.features}"
+        raise FilmError(said("learn_features", store=store.name, group=group.name, fields=other))
     windows = windows_of(store)[clips[0].movie]
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
     rows = np.array([row_of[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)

@@ -54,6 +54,10 @@ from obygaze_models.prediction import Model, frames_of, load_model, predict, rea
 LONGEST_S = 60.0
 """A step of a trace is as long as the time between frames, at most this long."""
 
+KEPT = ("model", "title", "backbone", "threshold", "clip_s", "n_clips", "licence", "citation")
+FITTED = ("slope", "intercept", "error", "film_error", "worst_film_error")
+"""What a film's record keeps of a model's card and of its calibration, as it is there."""
+
 NO_SHOTS = pd.DataFrame(columns=SHOT_COLUMNS)
 
 MOBYGAZE = HumanRecord(
@@ -265,14 +269,10 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     if (fitted := model.calibration) is not None:
         population: Any = card.population or {"n_movies": len(card.movies), "clips": {}}
         calibration = CalibrationRecord(
-            slope=fitted.slope,
-            intercept=fitted.intercept,
-            error=fitted.error,
+            **{name: getattr(fitted, name) for name in FITTED},
             n_movies=population["n_movies"],
             clips=dict(population["clips"]),
             levels_left_out=list(card.levels_left_out or ()),
-            film_error=fitted.film_error,
-            worst_film_error=fitted.worst_film_error,
         )
         threshold_p = float(fitted.probability([card.threshold])[0])
     positive = sides[-1] if sides else []
@@ -283,9 +283,8 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     kinds = {perceived(each["provenance"]) for each in card.inputs}
     meant = positive[-1] if positive else card.target["name"].removeprefix("concept:")
     return ModelRecord(
+        **{name: getattr(card, name) for name in KEPT},
         key=loaded.key,
-        model=card.model,
-        title=card.title,
         sha256=loaded.sha256,
         task=card.target["name"],
         task_title=card.target["title"],
@@ -294,7 +293,6 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         codebook=name,
         construct=construct,
         means=means.get(meant, ""),
-        backbone=card.backbone,
         perceives=sorted(kinds) if all(kinds) else [],
         concepts=[
             _concept(model, name, float(threshold))
@@ -302,15 +300,10 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         ],
         decides=model.decides,
         by_concepts="base_contribution" in rows,
-        threshold=card.threshold,
         threshold_p=threshold_p,
         calibration=calibration,
-        clip_s=card.clip_s,
         n_movies=len(card.movies),
-        n_clips=card.n_clips,
         metrics=[dict(row) for row in card.metrics],
-        licence=card.licence,
-        citation=card.citation,
         is_trained_on=seen,
         flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in flags_in(rows)},
         rate=expected_rate(rows, model, is_trained_on=seen),

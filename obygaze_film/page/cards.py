@@ -24,37 +24,17 @@ HALF = 48.0
 """Longest bar of a contribution to one side of the middle, in percent of the available width."""
 
 
-def figures(
-    model: ModelRecord,
-    segments: pd.DataFrame,
-    positive: str,
-    words: Words,
-    corrected: CorrectedRate | None,
-) -> list[dict[str, Any]]:
-    """Return the share of time, the number of segments, and the AUC within films left out of training.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    segments : DataFrame
-        As `Timeline.segments` gives them.
-    positive : str
-        Title of what the model finds.
-    words : Words
-    corrected : CorrectedRate or None
-        Replaces the rate that the model expects.
-    """
-    share = _expected(model, positive, words) if corrected is None else _corrected(corrected, positive, words)
-    return [share, _segments(model, segments, words), _auc(model, words)]
+def figures(view: "FilmView") -> list[dict[str, Any]]:
+    """Return the share of time, the number of segments, and the AUC within films left out of training."""
+    model, words, rate = view.model, view.words, view.corrected
+    share = _expected(model, view.positive, words) if rate is None else _corrected(rate, view.positive, words)
+    return [share, _segments(model, view.segments, words), _auc(model, words)]
 
 
 def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, str]:
     """Place a number and its interval on a scale from 0, in percent of its width."""
-    places = {"value": value, "low": low, "high": high}
-    return {
-        name: f"{100 * min(max(value_on_scale / scale, 0.0), 1.0):.1f}%"
-        for name, value_on_scale in places.items()
-    }
+    ends = {"value": value, "low": low, "high": high}
+    return {name: f"{100 * min(max(end / scale, 0.0), 1.0):.1f}%" for name, end in ends.items()}
 
 
 def why_no_rate(model: ModelRecord, words: Words) -> str:
@@ -128,9 +108,7 @@ def _auc(model: ModelRecord, words: Words) -> dict[str, Any]:
     return _shown(words.number(value), interval, drawn, what, words.say(note, n=int(row["n_movies"])))
 
 
-def _shown(
-    value: str, interval: str, drawn: Mapping[str, str] | None, what: str, note: str
-) -> dict[str, Any]:
+def _shown(value: str, interval: str, drawn: object, what: str, note: str) -> dict[str, Any]:
     return {"value": value, "interval": interval, "bar": drawn, "what": what, "note": note}
 
 

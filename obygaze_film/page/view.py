@@ -93,7 +93,7 @@ class FilmView:
     @property
     def figures(self) -> list[dict[str, Any]]:
         """The key figures."""
-        return figures(self.model, self.segments, self.positive, self.words, self.corrected)
+        return figures(self)
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
