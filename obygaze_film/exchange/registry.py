@@ -1,7 +1,7 @@
 """List the formats that scored films are exported in, and write a film in one of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +11,7 @@ from obygaze_features.manifest import time_code
 from obygaze_features.plugins import offered
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.text_formats import to_csv, to_eaf, to_rttm, to_srt, to_textgrid, to_vtt
-from obygaze_film.exchange.tiers import KINDS, Exported, exported
+from obygaze_film.exchange.tiers import KINDS, Exported, levels_of, notice_of, tiers_of
 from obygaze_film.exchange.video_editors import to_edl, to_fcpxml7, to_otio
 from obygaze_film.exchange.web_annotations import to_iiif, to_jsonld
 from obygaze_film.schema import refuse_texts
@@ -100,9 +100,11 @@ def collect(
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")
     if unknown := [name for name in tiers if name not in KINDS]:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
-    made = exported(film, tuple(tiers) or FORMATS[kind].tiers, rate=rate, top=top, model=model)
-    first = round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
-    return replace(made, start=(";" in start, first))
+    first = ";" in start, round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
+    chosen = film.model(model)
+    made = tiers_of(film, chosen, tuple(tiers) or FORMATS[kind].tiers, top)
+    notice = notice_of(film, chosen, made)
+    return Exported(film, chosen, tuple(made), levels_of(chosen), rate, notice, first)
 
 
 def export(film: "Timeline", kind: str, **options: Any) -> str:
@@ -110,7 +112,7 @@ def export(film: "Timeline", kind: str, **options: Any) -> str:
 
     A film without a passage that reaches the threshold gives a valid file without passages.
     """
-    made = collect(film, kind, **options)
+    made = collect(film, kind, **options)  # which refuses what is no format
     return FORMATS[kind].write(made)
 
 

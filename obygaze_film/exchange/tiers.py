@@ -1,9 +1,9 @@
 """Build the content of every export of a scored film: tiers of labelled spans, and caveats."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pandas as pd
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_features.screen import probability
+from obygaze_film.notes import said
 from obygaze_film.schema import ModelRecord, durations
 from obygaze_film.segments import Reason, reasons
 
@@ -88,7 +89,7 @@ class Exported:
     levels: tuple[str, ...]
     rate: Fraction
     notice: str
-    start: tuple[bool, int] = (False, 0)
+    start: tuple[bool, int]
 
     @property
     def spans(self) -> list[tuple[Tier, TierSpan]]:
@@ -108,86 +109,74 @@ class Exported:
     @property
     def caveats(self) -> tuple[str, ...]:
         """Caveats of the scores, one sentence each, for every export."""
-        model, record = self.model, self.film.record
-        digest = model.sha256[:12] or "unknown"
-        lines = [
-            (
-                f"Scores of a model ({model.title}, {model.task_title}, SHA-256 {digest}) "
-                f"for {self.film.heading}"
-                + ("." if any(tier.kind == "people" for tier in self.tiers) else "; no annotation by people.")
-            ),
-            (
-                f"'{self.positive}' is how a span is staged, as judged by a few experts of one school: "
-                "no property of a person, an actor or a director, and no verdict on a film. "
-                "Disagreement is data."
-            ),
-            "No face is recognised, no person identified, no gender inferred.",
-            (
-                "p is calibrated on films left out; [a, b] is its 80 % band. "
-                "Contributions are shares of a logit, no causes."
-            ),
-        ]
-        if record.human is not None:
-            lines.append(
-                f"Two experts, {record.human.corpus}, agreed second by second with kappa "
-                f"{record.human.kappa:.2f}, and on boundaries within 5 s with F1 "
-                f"{record.human.boundary_f1:.2f}."
-            )
+        model, human = self.model, self.film.record.human
+        of = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
+        rest = "." if any(tier.kind == "people" for tier in self.tiers) else said("caveat_people")
+        lines = [said("caveat_scores", **of, film=self.film.heading, rest=rest)]
+        lines += [said("caveat_span", positive=self.positive), said("caveat_faces"), said("caveat_p")]
+        if human is not None:
+            known = {"kappa": human.kappa, "boundary": human.boundary_f1}
+            lines.append(said("caveat_human", corpus=human.corpus, **known))
         if model.rate.unreliable > 0:
-            share = f"{100 * model.rate.unreliable:.0f} %"
-            lines.append(f"{share} of the time is unlike the training films, or missing, and has no score.")
+            lines.append(said("caveat_unlike", percent=100 * model.rate.unreliable))
         if self.licence:
-            lines.append(f"Model licence: {self.licence}.")
-        if self.notice:
-            lines.append(self.notice)
-        return tuple(lines)
+            lines.append(said("caveat_licence", licence=self.licence))
+        return (*lines, *[self.notice] * bool(self.notice))
 
 
-def exported(
-    film: "Timeline", kinds: Sequence[str], *, rate: Fraction, top: int, model: str | None
-) -> Exported:
-    """Collect the tiers of a film: what every format writes.
-
-    Passages are those that reach the threshold; a larger `top` adds the highest others.
-    """
-    chosen = film.model(model)
-    rows = film.rows(chosen.key)
+def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: int) -> list[Tier]:
+    """Collect some kinds of tiers; passages that reach the threshold, and up to `top` the highest others."""
+    levels = _records(film.rows(model.key).dropna(subset="p"))
+    shots, lines = _records(film.shots), film.subtitles.itertuples(index=False, name=None)
     every = [
-        Tier("segments", f"{PREFIX}segments", _segments(film, chosen, top)),
-        Tier("level", f"{PREFIX}level (p)", _level(rows)),
-        *_concepts(film, chosen),
-        Tier("shots", f"{PREFIX}shots", _shots(film)),
-    ]
-    every += _texts("subtitles", "subtitles", film.subtitles)
-    tiers = [tier for tier in every if tier.kind in kinds]
-    known = chosen.codebook in BUILTIN
-    levels = builtin_codebook(chosen.codebook).level_names if known else (*chosen.negative, *chosen.positive)
-    return Exported(film, chosen, tuple(tiers), tuple(levels), rate, _notice(film, chosen, tiers))
+        ("segments", "segments", _segments(film, model, top)),
+        ("level", "level (p)", (_spanned(row, probability(row["p"])) for row in levels)),
+        *_concepts(film, model),
+        ("shots", "shots",
+         (TierSpan(row["start_s"], row["end_s"], row["flags"] or row["detector"]) for row in shots)),
+        *[("subtitles", "subtitles", (TierSpan(*line) for line in lines))] * bool(len(film.subtitles)),
+    ]  # fmt: skip
+    return [Tier(kind, f"{PREFIX}{name}", tuple(spans)) for kind, name, spans in every if kind in kinds]
 
 
-def _notice(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier]) -> str:
+def levels_of(model: ModelRecord) -> tuple[str, ...]:
+    """Return the levels of a model's codebook, for people to choose from."""
+    known = model.codebook in BUILTIN
+    return builtin_codebook(model.codebook).level_names if known else (*model.negative, *model.positive)
+
+
+def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
+    return table.to_dict(orient="records")
+
+
+def _spanned(row: Mapping[Any, Any], text: str, **more: Any) -> TierSpan:
+    """Make a span of a row with a probability and its band."""
+    numbers = (row[name] for name in ("p", "p_low", "p_high", "flags"))
+    return TierSpan(row["start_s"], row["end_s"], text, *numbers, **more)
+
+
+def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier]) -> str:
     """Say in one line why there are no passages, or nothing at all."""
     if any(tier.kind == "segments" for tier in tiers):
         if model.threshold_p is None or not film.rows(model.key)["p"].notna().any():
-            return "No passage is marked: the film has no probability."
+            return said("export_no_p")
         if film.segments(model.key, top=0).empty:
-            return f"No passage reaches the threshold, {probability(model.threshold_p)}."
+            return said("export_none", p=probability(model.threshold_p))
     elif not any(tier.spans for tier in tiers):
-        return f"There is nothing to write: no {' or '.join(dict.fromkeys(tier.kind for tier in tiers))}."
+        return said("export_nothing", kinds=" or ".join(dict.fromkeys(tier.kind for tier in tiers)))
     return ""
 
 
-def _segments(film: "Timeline", model: ModelRecord, top: int) -> tuple[TierSpan, ...]:
-    table = film.segments(model.key, top=top).sort_values("start_s", kind="stable")
-    spans = []
-    for row in table.to_dict(orient="records"):
-        start, end, p, low, high = (float(row[name]) for name in ("start_s", "end_s", "p", "p_low", "p_high"))
-        span = TierSpan(start, end, "", p, low, high, str(row["flags"]), int(row["rank"]), reasons(row))
-        parts = [f"{span.rank}. {'/'.join(model.positive) or model.task_title} {_with_band(p, low, high)}"]
-        parts += [", ".join(span.present), "" if row["reaches"] else "below the threshold"]
-        parts += [span.flags.replace(";", ", ")]
-        spans.append(replace(span, text="; ".join(filter(None, parts))))
-    return tuple(spans)
+def _segments(film: "Timeline", model: ModelRecord, top: int) -> Iterator[TierSpan]:
+    for row in _records(film.segments(model.key, top=top).sort_values("start_s", kind="stable")):
+        span = _spanned(row, "", rank=row["rank"], reasons=reasons(row))
+        band = _with_band(row["p"], row["p_low"], row["p_high"])
+        parts = [
+            f"{span.rank}. {'/'.join(model.positive) or model.task_title} {band}",
+            ", ".join(span.present),
+        ]
+        parts += ["" if row["reaches"] else "below the threshold", span.flags.replace(";", ", ")]
+        yield replace(span, text="; ".join(filter(None, parts)))
 
 
 def _with_band(p: float, low: float, high: float) -> str:
@@ -196,49 +185,20 @@ def _with_band(p: float, low: float, high: float) -> str:
     return f"{probability(p)} [{probability(low, '<')}, {probability(high)}]"
 
 
-def _level(rows: pd.DataFrame) -> tuple[TierSpan, ...]:
-    """Make one span per row that has a probability."""
-    spans = []
-    for row in rows[rows["p"].notna()].to_dict(orient="records"):
-        start, end, p, low, high = (float(row[name]) for name in ("start_s", "end_s", "p", "p_low", "p_high"))
-        spans.append(TierSpan(start, end, probability(p), p, low, high, row["flags"]))
-    return tuple(spans)
-
-
-def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
+def _concepts(film: "Timeline", model: ModelRecord) -> Iterator[tuple[str, str, Iterator[TierSpan]]]:
     """Make a tier for each concept found better than chance: spans where it is seen."""
-    source = next((candidate for candidate in (model, *film.record.models) if candidate.concepts), None)
-    if source is None:
-        return []
+    source = next((candidate for candidate in (model, *film.record.models) if candidate.concepts), model)
     rows = film.rows(source.key)
-    tiers = []
     for concept in source.concepts:
         p = rows.get(f"{concept.name}_p")
-        if p is None or not concept.is_found:
-            continue
-        there = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
-        tiers.append(Tier("concepts", f"{PREFIX}{concept.name}", _merged(there, concept.name)))
-    return tiers
+        if p is not None and concept.is_found:
+            there = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
+            yield "concepts", concept.name, _merged(there, concept.name)
 
 
-def _merged(rows: pd.DataFrame, name: str) -> tuple[TierSpan, ...]:
+def _merged(rows: pd.DataFrame, name: str) -> Iterator[TierSpan]:
     """Join rows that touch; the probability is their mean by duration."""
-    spans = []
     for _, group in rows.groupby((rows["start_s"] != rows["end_s"].shift()).cumsum()):
         mean = float(np.average(group["p"], weights=durations(group)))
         start, end = float(group["start_s"].iloc[0]), float(group["end_s"].iloc[-1])
-        spans.append(TierSpan(start, end, f"{name} {mean:.2f}", mean))
-    return tuple(spans)
-
-
-def _texts(kind: str, name: str, table: pd.DataFrame) -> list[Tier]:
-    """Make the tier of a table of `TEXT_COLUMNS`, unless it is empty."""
-    spans = tuple(TierSpan(*row) for row in table.itertuples(index=False, name=None))
-    return [Tier(kind, f"{PREFIX}{name}", spans)] if spans else []
-
-
-def _shots(film: "Timeline") -> tuple[TierSpan, ...]:
-    return tuple(
-        TierSpan(float(row["start_s"]), float(row["end_s"]), row["flags"] or row["detector"])
-        for row in film.shots.to_dict(orient="records")
-    )
+        yield TierSpan(start, end, f"{name} {mean:.2f}", mean)
