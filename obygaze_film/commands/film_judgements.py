@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from obygaze_film.schema import CorrectedRate, JudgesAgreement
 
 judged_option = click.option(
-    "--judged", type=PATH, multiple=True, help="Judgements outside of the folders; repeatable."
+    "--judged", type=PATH, multiple=True, help="Judgements in files of their own; repeatable."
 )
-
 
 labels_option = click.option(
     "--labels",
@@ -33,9 +32,7 @@ labels_option = click.option(
 @folders
 @click.option("--n", type=click.IntRange(1), default=20, help="Number of windows; --blind: of each film.")
 @click.option("--blind", is_flag=True, help="Draw windows at random, without their scores, for `film rate`.")
-@click.option(
-    "--judged", type=PATH, multiple=True, help="Judgements made already, to be left out; repeatable."
-)
+@judged_option
 @model_option
 @click.option(
     "--codebook", type=PATH, help="Codebook file of the judgements.  [default: the models', if built in]"
@@ -53,7 +50,7 @@ def next_(
     draws all at random, in proportion to their content (without black and credits), and shows no score: from
     such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
     columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any
-    row. The same seed gives the same windows; a larger --n adds to them.
+    row. The same seed gives the same windows; a larger --n adds to them; those of --judged are left out.
 
     \b
     Examples:
@@ -61,7 +58,7 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.manifest import Manifest, read_manifest, write_manifest
+    from obygaze_features.manifest import Manifest, counted, read_manifest, write_manifest
     from obygaze_film.windows_to_judge import choose_next
     from obygaze_film.workspace.decisions import codebook_of
 
@@ -72,15 +69,13 @@ def next_(
     clips = choose_next(films, judged=done, **draw)
     book = codebook_of(films[0].model(draw["key"]).codebook, codebook)
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
-    movies = len({clip.movie for clip in clips})
+    n_films = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
-    document = {"manifest": str(out), "windows": len(clips), "films": movies, "random": random}
+    document = {"manifest": str(out), "windows": len(clips), "films": n_films, "random": random}
     if draw["blind"]:
-        click.echo(
-            "Judge them in this order, without looking at the film's page, then: obygaze film rate", err=True
-        )
-    films_in_words = f"{movies} film{'' if movies == 1 else 's'}"
-    return document, f"{out}: {len(clips)} windows of {films_in_words}, {random} drawn at random"
+        then = "Judge them in this order, without looking at the film's page, then: obygaze film rate"
+        click.echo(then, err=True)
+    return document, f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {random} drawn at random"
 
 
 @click.command()

@@ -87,7 +87,7 @@ def open_(
         for notice in film.decisions.notices:
             tell(notice)
         film.decisions.notices.clear()
-        if film.path is not None and not film.is_playable and film.played is None:
+        if film.path and not film.lost and film.played is None:
             tell(f"{film.path}: browsers don't play this; the page offers to make a copy")
     without = {
         film.path: film.timeline
@@ -95,10 +95,8 @@ def open_(
         if film.path is not None and film.media and not film.media["media.json"].is_file()
     }
     if kept := private_cache(cache_folder()):
-        size = f"{sum(kept.values()) / 1e6:,.0f} MB"
-        tell(
-            f"{cache_folder()}: {counted(len(kept), 'file')} for the desk, {size}; delete them when you like"
-        )
+        size = f"{counted(len(kept), 'file')} for the desk, {sum(kept.values()) / 1e6:,.0f} MB"
+        tell(f"{cache_folder()}: {size}; delete them when you like")
     if without:
         tell(f"making stills, colours and sound of {counted(len(without), 'film')} in {cache_folder()}")
         Thread(target=make_all, args=(without, tell), daemon=True).start()

@@ -149,6 +149,8 @@ def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
 
 def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     """Summarise a scored film."""
+    from obygaze_features.manifest import counted
+
     record = timeline.record
     lines = [timeline.heading, *([f"  {said}"] if (said := timeline.sentence()) else [])]
     windows = record.windows
@@ -170,12 +172,11 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
             if model.calibration is not None and model.calibration.film_error is not None:
                 expected += f"; films left out were off by {model.calibration.film_error:.0%} on average"
         segments = timeline.segments(model.key)
-        n = int((segments["reaches"] == 1).sum()) if len(segments) else 0
-        lines.append(f"  {model.key} ({model.task}): {expected}; {n} segment{'' if n == 1 else 's'}")
+        n = int((segments["reaches"] == 1).sum())
+        lines.append(f"  {model.key} ({model.task}): {expected}; {counted(n, 'segment')}")
         if model.clip_s and abs(windows.window_s / model.clip_s - 1) > 0.25:
-            lines.append(
-                f"    windows of {windows.window_s:g} s; the model was trained on clips of {model.clip_s:g} s"
-            )
+            text = f"windows of {windows.window_s:g} s; the model was trained on clips of {model.clip_s:g} s"
+            lines.append(f"    {text}")
         flags = {flag: seconds for flag, seconds in model.flags.items() if flag != "trained_on"}
         if flags:
             shares = (f"{flag} {seconds / record.duration_s:.0%}" for flag, seconds in flags.items())

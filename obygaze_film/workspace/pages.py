@@ -18,7 +18,6 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept
 from obygaze_features.store import Store
 from obygaze_features.video import probe
-from obygaze_film.errors import FilmError
 from obygaze_film.exchange.tiers import Tier, TierSpan
 from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
 from obygaze_film.learning import stores_near, windows_store
@@ -120,38 +119,26 @@ class OpenFilm:
         return "" if now == self._state else said(f"copy_{'replaced' if now else 'removed'}", path=self.path)
 
     @cached_property
-    def is_playable(self) -> bool:
-        """Whether browsers play the user's copy itself."""
-        return self.path is not None and made_anew(self.path) == "nothing"
-
-    @cached_property
-    def copy_path(self) -> Path:
-        """Where the copy for the browser is, or would be."""
-        if self.path is None:
-            raise FilmError("no film was given: add --film")
-        return proxy_path(self.path)
+    def for_browser(self) -> Path | None:
+        """The user's copy where browsers play it, else where a copy of it that they play is, or would be."""
+        return self.path and (self.path if made_anew(self.path) == "nothing" else proxy_path(self.path))
 
     @cached_property
     def media(self) -> dict[str, Path]:
         """Where stills, colours and peaks are, or will be; empty without a copy."""
-        return media_paths(self.path, self.timeline) if self.path is not None and not self.lost else {}
+        return media_paths(self.path, self.timeline) if self.path and not self.lost else {}
 
     @property
     def played(self) -> Path | None:
         """The file that the browser plays; None without any."""
-        if self.path is None or self.lost:
-            return None
-        if self.is_playable:
-            return self.path
-        return self.copy_path if self.copy_path.is_file() else None
+        file = None if self.lost else self.for_browser
+        return file if file and file.is_file() else None
 
     @cached_property
     def fps(self) -> float:
         """Frames a second of the user's copy."""
-        if self.path is None or self.lost:
-            return RATE
-        film = probe(self.path)
-        return round(film.frames / film.duration_s, 4) if film.duration_s else RATE
+        film = probe(self.path) if self.path and not self.lost else None
+        return round(film.frames / film.duration_s, 4) if film and film.duration_s else RATE
 
     @cached_property
     def store(self) -> Store | None:

@@ -384,12 +384,12 @@ def _state(job: Job, request: Request) -> dict[str, Any]:
 
 def _begin_copy(film: OpenFilm) -> None:
     """Make the copy that the browser plays, where it needs one."""
-    if film.path is None or film.lost or film.played is not None:
+    path, out, whole_s = film.path, film.for_browser, film.timeline.record.duration_s
+    if path is None or out is None or film.lost or film.played is not None:
         return
-    path, whole_s = film.path, film.timeline.record.duration_s
 
     def copy(tell: Tell) -> list[str]:
-        make_proxy(path, film.copy_path, lambda seconds: tell(min(1.0, seconds / whole_s)))
+        make_proxy(path, out, lambda seconds: tell(min(1.0, seconds / whole_s)))
         return []
 
     film.copying.begin(copy)

@@ -308,7 +308,7 @@ def test_how_far_a_copy_is_is_a_share_of_the_film(monkeypatch, tmp_path):
     monkeypatch.setattr(pages, "Thread", Now)
     job, timeline = pages.Job(), SimpleNamespace(record=SimpleNamespace(duration_s=200.0))
     film = SimpleNamespace(
-        path=tmp_path, lost="", played=None, copying=job, copy_path=tmp_path, timeline=timeline
+        path=tmp_path, lost="", played=None, copying=job, for_browser=tmp_path, timeline=timeline
     )
     server._begin_copy(film)
     assert job.share == 0.25
