@@ -367,37 +367,29 @@ def _values(estimate: RateEstimate | Contrast | CorrectedRate | None) -> dict[st
 
 def comparison_report(compared: FilmComparison) -> Report:
     """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
+    share, group = "share of time [95 %]", (compared.by, "group", str)
     counts: list[Column] = [("films", "n_films", str), ("judged", "n_judged", str), ("by", "judges", str)]
-    windows: Column = ("windows", "n_windows", str)
-    rate: Column = ("share of time [95 %]", ("value", "low", "high"), interval)
-    model: Column = ("model alone", "expected", number)
+    windows, model = ("windows", "n_windows", str), ("model alone", "expected", number)
+    rate, change = ((share, ("value", "low", "high"), write) for write in (interval, signed))
     films = pd.DataFrame(
-        {
-            "movie": film.timeline.movie,
-            "year": film.facts["year"],
-            "title": film.facts["title"],
-            "group": film.group,
-            "n_windows": film.sample.n,
-            "expected": film.sample.expected,
-            **_values(film.rate),
-        }
+        {"movie": film.timeline.movie, "year": film.facts["year"], "title": film.facts["title"],
+         "group": film.group, "n_windows": film.sample.n, "expected": film.sample.expected,
+         **_values(film.rate)}
         for film in compared.films
-    )
+    )  # fmt: skip
     tables: dict[str, tuple[pd.DataFrame, list[Column]]] = {
         "Groups": (
             compared.groups,
-            [(compared.by, "group", str), *counts, windows, rate, ("worth", "worth", lambda n: number(n, 0)),
-             model, ("no rate", "reason", str)],
+            [group, *counts, windows, rate, ("worth", "worth", lambda n: number(n, 0)), model,
+             ("no rate", "reason", str)],
         ),
         "Changes": (
             compared.changes,
-            [("change", "change", str), *counts, ("share of time [95 %]", ("value", "low", "high"), signed),
-             ("note", "note", str), ("none", "reason", str)],
+            [("change", "change", str), *counts, change, ("note", "note", str), ("none", "reason", str)],
         ),
         "Films": (
             films,
-            [("year", "year", str), ("film", "title", str), (compared.by, "group", str), windows, rate,
-             model],
+            [("year", "year", str), ("film", "title", str), group, windows, rate, model],
         ),
     }  # fmt: skip
     return Report(

@@ -33,28 +33,21 @@ class Format:
     loses: str = ""
 
 
+MARKED, BOTH = ("segments",), ("segments", "concepts")
+MILLISECONDS, FRAMES = "times are rounded to milliseconds", "times are rounded to frames"
+
 FORMATS: Final[Mapping[str, Format]] = {
-    "eaf": Format(to_eaf, ".eaf", KINDS, "times are rounded to milliseconds"),
-    "vtt": Format(to_vtt, ".vtt", ("segments",), "times are rounded to milliseconds"),
-    "srt": Format(to_srt, ".srt", ("segments",), "times are rounded to milliseconds"),
-    "otio": Format(to_otio, ".otio", ("segments", "concepts"), "times are rounded to frames"),
-    "fcpxml7": Format(to_fcpxml7, ".xml", ("segments", "concepts"), "times are rounded to frames"),
-    "edl": Format(
-        to_edl,
-        ".edl",
-        ("segments",),
-        "times are rounded to frames, and texts are ASCII; ends are read by Resolve alone",
-    ),
+    "eaf": Format(to_eaf, ".eaf", KINDS, MILLISECONDS),
+    "vtt": Format(to_vtt, ".vtt", MARKED, MILLISECONDS),
+    "srt": Format(to_srt, ".srt", MARKED, MILLISECONDS),
+    "otio": Format(to_otio, ".otio", BOTH, FRAMES),
+    "fcpxml7": Format(to_fcpxml7, ".xml", BOTH, FRAMES),
+    "edl": Format(to_edl, ".edl", MARKED, f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone"),
     "textgrid": Format(to_textgrid, ".TextGrid", KINDS, "times are rounded to microseconds"),
-    "rttm": Format(
-        to_rttm,
-        ".rttm",
-        ("segments", "concepts"),
-        "labels are names of tiers; times are rounded to milliseconds",
-    ),
-    "jsonld": Format(to_jsonld, ".jsonld", ("segments", "concepts")),
-    "iiif": Format(to_iiif, ".iiif.json", ("segments", "concepts"), "the film is not part of it"),
-    "csv": Format(to_csv, ".csv", ("segments",)),
+    "rttm": Format(to_rttm, ".rttm", BOTH, f"labels are names of tiers; {MILLISECONDS}"),
+    "jsonld": Format(to_jsonld, ".jsonld", BOTH),
+    "iiif": Format(to_iiif, ".iiif.json", BOTH, "the film is not part of it"),
+    "csv": Format(to_csv, ".csv", MARKED),
     **offered("obygaze.exporters", Format),
 }
 """Formats by name, ours and those of other packages (entry points of `obygaze.exporters`)."""

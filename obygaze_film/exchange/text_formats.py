@@ -88,14 +88,8 @@ def to_eaf(made: Exported) -> str:
     for tier in made.tiers:
         is_probability = tier.kind in {"level", "concepts"}
         for number, part in enumerate(_apart(tier.spans), start=1):
-            spans = [
-                (
-                    span.start_s,
-                    span.end_s,
-                    _bin(span.p) if is_probability and span.p is not None else span.text,
-                )
-                for span in part
-            ]
+            texts = [span.text if span.p is None or not is_probability else _bin(span.p) for span in part]
+            spans = [(span.start_s, span.end_s, text) for span, text in zip(part, texts, strict=True)]
             name = f"{tier.name} ({number})" if number > 1 else tier.name
             tiers.append(EafTier(name, "probability" if is_probability else "model", spans))
     tiers += [EafTier(HUMAN_LEVEL, "level"), EafTier(HUMAN_CONCEPTS, "concepts", parent=HUMAN_LEVEL)]

@@ -23,43 +23,33 @@ BASE: Final = "https://obygaze.invalid/"
 
 def to_jsonld(made: Exported) -> str:
     """Write an annotation collection with one page; its `rights` and `summary` hold licence and caveats."""
-    collection = _urn(made)
+    collection, by = _urn(made), f"urn:sha256:{made.model.sha256}"
     items = [
         {
-            "id": _urn(made, tier, span),
-            "type": "Annotation",
-            "motivation": "classifying",
-            "generator": f"urn:sha256:{made.model.sha256}",
-            "body": _bodies(tier, span),
-            "target": {
-                "source": f"urn:film:{quote(made.film.movie, safe='')}",
-                "selector": {
-                    "type": "FragmentSelector",
-                    "conformsTo": MEDIA_FRAGMENTS,
-                    "value": _fragment(span),
-                },
-            },
+            "id": _urn(made, tier, span), "type": "Annotation", "motivation": "classifying", "generator": by,
+            "body": _bodies(tier, span), "target": _target(made, span),
         }
         for tier, span in made.spans
-    ]
+    ]  # fmt: skip
+    page = {"id": f"{collection}#page-1", "type": "AnnotationPage", "partOf": collection, "startIndex": 0}
     document: dict[str, Any] = {
         "@context": CONTEXT,
         "id": collection,
         "type": "AnnotationCollection",
         "label": made.film.heading,
         "summary": " ".join(made.caveats),
-        "creator": {"id": f"urn:sha256:{made.model.sha256}", "type": "Software", "name": _software(made)},
+        "creator": {"id": by, "type": "Software", "name": _software(made)},
         **({"rights": licence} if (licence := _licence(made.licence)) else {}),
         "total": len(items),
-        "first": {
-            "id": f"{collection}#page-1",
-            "type": "AnnotationPage",
-            "partOf": collection,
-            "startIndex": 0,
-            "items": items,
-        },
+        "first": {**page, "items": items},
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _target(made: Exported, span: TierSpan) -> dict[str, Any]:
+    """Name a span of the film."""
+    selector = {"type": "FragmentSelector", "conformsTo": MEDIA_FRAGMENTS, "value": _fragment(span)}
+    return {"source": f"urn:film:{quote(made.film.movie, safe='')}", "selector": selector}
 
 
 def to_iiif(made: Exported) -> str:
@@ -67,11 +57,11 @@ def to_iiif(made: Exported) -> str:
 
     The film itself is not part of it: add a painting annotation where you may publish the film.
     """
-    manifest = f"{BASE}{_uuid(made)}/manifest.json"
-    canvas = f"{BASE}{_uuid(made)}/canvas"
+    base = f"{BASE}{_uuid(made)}"
+    canvas, label = f"{base}/canvas", {"none": [made.film.heading]}
     items = [
         {
-            "id": f"{BASE}{_uuid(made)}/{_uuid(made, tier, span)}",
+            "id": f"{base}/{_uuid(made, tier, span)}",
             "type": "Annotation",
             "motivation": "commenting",  # viewers show comments and tags, nothing else
             "body": {"type": "TextualBody", "value": f"{tier.name}: {span.text}", "format": "text/plain"},
@@ -79,29 +69,19 @@ def to_iiif(made: Exported) -> str:
         }
         for tier, span in made.spans
     ]
+    page = {"id": f"{base}/page-1", "type": "AnnotationPage", "label": {"none": [made.model.title]}}
+    shown = {
+        "id": canvas, "type": "Canvas", "label": label, "duration": made.film.record.duration_s,
+        "annotations": [{**page, "items": items}],
+    }  # fmt: skip
     document = {
         "@context": IIIF_CONTEXT,
-        "id": manifest,
+        "id": f"{base}/manifest.json",
         "type": "Manifest",
-        "label": {"none": [made.film.heading]},
+        "label": label,
         "requiredStatement": {"label": {"en": ["Limits"]}, "value": {"en": list(made.caveats)}},
         "metadata": [{"label": {"en": ["Model"]}, "value": {"none": [_software(made)]}}],
-        "items": [
-            {
-                "id": canvas,
-                "type": "Canvas",
-                "label": {"none": [made.film.heading]},
-                "duration": made.film.record.duration_s,
-                "annotations": [
-                    {
-                        "id": f"{BASE}{_uuid(made)}/page-1",
-                        "type": "AnnotationPage",
-                        "label": {"none": [made.model.title]},
-                        "items": items,
-                    }
-                ],
-            }
-        ],
+        "items": [shown],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
