@@ -84,17 +84,15 @@ class Marks:
         Share of the film; NaN if it is refused.
     scores : ndarray, shape [n], optional
         A score for each second, NaN where it is missing.
-    listed : ndarray, shape [L, 2], optional
-        Segments, best first, including those below the threshold.
-    listed_scores : ndarray, shape [L], optional
+    listed : DataFrame, optional
+        Segments (`Timeline.segments`), best first, including those below the threshold.
     """
 
     seconds: NDArray[np.bool_]
     segments: Spans
     rate: float
     scores: NDArray[np.float64] | None = None
-    listed: Spans | None = None
-    listed_scores: NDArray[np.float64] | None = None
+    listed: pd.DataFrame | None = None
 
 
 def annotated(truth: Manifest, positive: set[str]) -> dict[str, dict[str, Spans]]:
@@ -150,8 +148,7 @@ def marks_of(film: Timeline, key: str | None, n: int) -> Marks:
         segments=merged(zip(reaching["start_s"].astype(float), reaching["end_s"].astype(float), strict=True)),
         rate=np.nan if rate is None else rate,
         scores=np.where(inside, p[row_of], np.nan),
-        listed=listed[["start_s", "end_s"]].to_numpy(dtype=np.float64),
-        listed_scores=listed["p"].to_numpy(dtype=np.float64),
+        listed=listed,
     )
 
 
@@ -295,13 +292,13 @@ def film_metrics(
     """Compute every metric of one film."""
     metrics = _of_seconds(reference, estimated) | {"kappa": kappa(reference.seconds, estimated.seconds)}
     metrics |= _of_segments(reference, estimated, collars)
-    if estimated.listed is not None and estimated.listed_scores is not None:
-        listed = estimated.listed, estimated.listed_scores
+    if estimated.listed is not None:
+        p, listed = estimated.listed["p"], estimated.listed[["start_s", "end_s"]].to_numpy(dtype=np.float64)
         metrics["segment_map"] = float(
-            np.mean([segment_ap(reference.segments, *listed, t) for t in THRESHOLDS])
+            np.mean([segment_ap(reference.segments, listed, p, t) for t in THRESHOLDS])
         )
-        metrics[f"top{TOP}_precision"] = top_precision(references, estimated.listed, TOP)
-        metrics[f"top{TOP}_best"] = best_top_precision(references, estimated.listed, TOP)
+        metrics[f"top{TOP}_precision"] = top_precision(references, listed, TOP)
+        metrics[f"top{TOP}_best"] = best_top_precision(references, listed, TOP)
     metrics["rate"] = estimated.rate
     metrics["rate_error"] = abs(estimated.rate - reference.rate)
     return metrics

@@ -17,12 +17,12 @@ from obygaze_features.manifest import (
     Problems,
     RawSpan,
     find_film,
-    name_hint,
     read_parts,
     read_subtitles,
     read_table,
 )
 from obygaze_features.store import Store
+from obygaze_features.text import file_name
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     BARS,
@@ -365,15 +365,28 @@ def read_said(
     """
     tables = {}
     for path in files:
-        name = path.name.partition(".")[0]
-        movie = movies[0] if len(movies) == len(files) == 1 else find_film(name, movies)
-        if movie is None:
-            hint = name_hint(name, movies)
-            raise FilmError(f"{path}: film {name} is not scored here{hint}; a file is named by its film's id")
         lines, notice = read_words(path, encoding)
         tell(notice)
-        tables[movie] = pd.DataFrame(lines, columns=list(TEXT_COLUMNS))
+        tables[film_of(path, movies, len(files))] = pd.DataFrame(lines, columns=list(TEXT_COLUMNS))
     return tables
+
+
+def film_of(path: Path, movies: Sequence[str], n_files: int) -> str:
+    """Find the film whose id a file is named by; the only file of an only film may have any name.
+
+    Raises
+    ------
+    FilmError
+        The name is no film's.
+    """
+    if len(movies) == n_files == 1:
+        return movies[0]
+    names = {file_name(movie): movie for movie in movies}
+    ways = (find_film(name, movies) for name in (path.stem, path.name.partition(".")[0]))
+    movie = names.get(file_name(path.stem)) or next(filter(None, ways), None)
+    if movie is None:
+        raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
+    return movie
 
 
 def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float, str]], str]:

@@ -9,7 +9,6 @@ import click
 import obygaze_film
 from obygaze_features.options import PATH
 from obygaze_film.commands.film_score import folders
-from obygaze_film.errors import FilmError
 from obygaze_models.commands import read_inputs
 
 if TYPE_CHECKING:
@@ -141,19 +140,9 @@ def make_all(films: "Mapping[Path, Timeline]", tell: Callable[[object], object])
 
 def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
     """Find the film that each file is a copy of."""
-    from obygaze_features.manifest import find_film
-    from obygaze_features.text import file_name
     from obygaze_features.video import check_file
+    from obygaze_film.rows import film_of
 
     for path in videos:
         check_file(path)
-    if len(videos) == len(films) == 1:
-        return {films[0].movie: videos[0]}
-    movies = {file_name(film.movie): film.movie for film in films}
-    paths = {}
-    for path in videos:
-        movie = movies.get(file_name(path.stem)) or find_film(path.stem, movies.values())
-        if movie is None:
-            raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
-        paths[movie] = path
-    return paths
+    return {film_of(path, [film.movie for film in films], len(videos)): path for path in videos}

@@ -366,5 +366,5 @@ def test_subtitles_are_matched_to_films_by_name(tmp_path):
     one, two = said(tmp_path, "a.en.srt"), said(tmp_path, "b.srt")
     assert list(read_said([one, two], ["b", "a"])) == ["a", "b"]
     assert list(read_said([one], ["other"])) == ["other"]
-    with pytest.raises(FilmError, match="film b is not scored"):
+    with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
         read_said([one, two], ["a", "c"])
