@@ -3,6 +3,7 @@
 import http.client
 import json
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -121,3 +122,22 @@ def process():
         one.kill()
         one.wait()
         one.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def scored_once(tmp_path_factory, trained):
+    return scored_film(tmp_path_factory.mktemp("scored"), trained, "tt1", end_s=120.0)
+
+
+@pytest.fixture
+def place(tmp_path, scored_once):
+    folder, timeline = scored_once
+    return shutil.copytree(folder, tmp_path / folder.name), timeline, codebook(tmp_path)
+
+
+@pytest.fixture
+def copied(films, tmp_path):
+    shutil.copytree(
+        films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*-1.0.0", "*.staging")
+    )
+    return tmp_path / "scored", films / "violence.codebook.toml"

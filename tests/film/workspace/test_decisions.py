@@ -1,8 +1,6 @@
-"""What people decide: a ledger, the tables that are written of it, and tables that come back edited."""
+"""What people decide: what stands, is undone, conflicts, and is hidden from whom."""
 
 import errno
-import os
-import shutil
 
 import numpy as np
 import pytest
@@ -15,51 +13,12 @@ from obygaze_film import Timeline
 from obygaze_film.errors import FilmError
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace import pages
-from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions, judged_files
+from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
 from tests.files import rows_of
-from tests.film.films import scored_film
 from tests.film.page.invented import invented_film
-from tests.planted_models import codebook
-
-
-@pytest.fixture(scope="module")
-def scored_once(tmp_path_factory, trained):
-    return scored_film(tmp_path_factory.mktemp("scored"), trained, "tt1", end_s=120.0)
-
-
-@pytest.fixture
-def place(tmp_path, scored_once):
-    folder, timeline = scored_once
-    return shutil.copytree(folder, tmp_path / folder.name), timeline, codebook(tmp_path)
-
-
-def judge(made, start, end, level="calm", who="AB", **more):
-    return made.keep("judgement", start, end, who, level=level, **more)
-
-
-def judge_blindly(made, *levels, who="AB", n=99):
-    """Judge the next windows of the draw."""
-    film = OpenFilm(0, made.film, made)
-    for level in levels:
-        window = next_window(film, who, n)["window"]
-        judge(made, window["start"], window["end"], level, who, place=window["place"], windows=n)
-
-
-def stands(made):
-    """All decisions, without ids."""
-    return {
-        kind: [
-            (clip.annotator, clip.start_s, clip.end_s, clip.level, clip.extras.get("note", ""))
-            for clip in clips
-        ]
-        for kind, clips in made.kept.items()
-    }
-
-
-def levels(made):
-    return [(clip.annotator, clip.level) for clip in made.kept["judgement"]]
+from tests.film.workspace.deciding import HEAD, ROW, judge, judge_blindly, levels, stands
 
 
 def test_decisions_are_read_back_as_judgements_of_the_film(place):
@@ -177,20 +136,6 @@ def test_a_blind_judgement_is_of_the_window_at_its_place(place, place_given):
     assert made.kept["judgement"] == []
 
 
-def test_concepts_that_decisions_of_an_earlier_page_share_are_named(place):
-    folder, film, book = place
-    made = Decisions(*place)
-    for start in (10, 30, 50):
-        judge(made, start, start + 5, "violent", concepts=["Gun"] if start < 50 else [])
-    assert Decisions(*place).notices == []
-    rows = (folder / JUDGEMENTS).read_text("utf-8")
-    other, timeline = folder.parent / "other", film
-    other.mkdir()
-    (other / JUDGEMENTS).write_text(rows, "utf-8")
-    notices = Decisions(other, timeline, book).notices
-    assert any("1 decision " in notice and notice.endswith(" line 3") for notice in notices)
-
-
 @pytest.mark.parametrize(("start", "end"), [(-0.1, 8), (8, 8), (9, 8), (100, 121.1)])
 def test_a_decision_is_of_a_span_of_the_film(place, start, end):
     """Players round the end of a film, by less than a second."""
@@ -200,113 +145,6 @@ def test_a_decision_is_of_a_span_of_the_film(place, start, end):
     with pytest.raises(ObygazeError):
         judge(made, start, end if end < 100 else whole_s + 1.1)
     assert len(made.kept["judgement"]) == 1
-
-
-HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,draw,place,mine\n"
-
-
-def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(place):
-    folder = place[0]
-    path = folder / JUDGEMENTS
-    path.write_text(f"{HEAD}a,tt1,,0,8.50,calm,,XY,1,,,kept\nb,tt1,,8,16,Violent,gun,XY,1,,,\n", "utf-8")
-    before = path.read_bytes()
-    (folder / NOTES).write_text(
-        "movie,start_s,end_s,annotator,note,written_at\ntt1,0,1,XY,why,2020\n", "utf-8"
-    )
-    made = Decisions(*place)
-    assert [str(path) in made.notices[0], str(folder / NOTES) in made.notices[1]] == [True, True]
-    assert stands(made)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
-    assert stands(made)["note"] == [("XY", 0, 1, None, "why")]
-    assert [row["mine"] for row in rows_of(path)] == ["kept", ""]
-    assert rows_of(folder / NOTES)[0]["written_at"] == "2020"
-    again = Decisions(*place)
-    judge(again, 10, 20)
-    assert (again.notices, len(levels(again))) == ([], 3)
-    assert not made.undo("XY")
-    path.write_bytes(before)  # a synchronised folder brings the old file back
-    judge(again, 30, 40)
-    assert {str(path) in notice for notice in again.notices} == {True}
-    assert len(levels(again)) == len(rows_of(path)) == 4
-
-
-def edited(path, old, new):
-    text = path.read_text("utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), "utf-8")
-
-
-def test_a_row_that_a_colleague_adds_or_changes_meanwhile_stands_beside_ours(place):
-    folder, path = place[0], place[0] / JUDGEMENTS
-    made = Decisions(*place)
-    first, _ = judge(made, 0, 8), judge(made, 20, 28)
-    edited(path, ",calm,", ",violent,")
-    with path.open("a", encoding="utf-8") as file:
-        file.write("b,tt1,,10,20,violent,,COLLEAGUE,1,,,,,,violence\n")
-    judge(made, 30, 38)
-    assert [str(path) in notice for notice in made.notices] == [True]
-    expected = [("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent"), ("AB", "calm")]
-    assert sorted(levels(made)) == sorted(expected)
-    assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == sorted(expected)
-    assert first not in {clip.clip_id for clip in made.kept["judgement"]}
-    assert stands(Decisions(*place)) == stands(made)
-    assert len([*folder.glob("ledger/*.jsonl")]) == 2
-
-
-def test_a_spreadsheet_saves_it_in_its_own_way_and_nothing_comes_in(place):
-    path = place[0] / JUDGEMENTS
-    made = Decisions(*place)
-    judge(made, 0, 8.5, who="=A")
-    judge(made, 10, 20, "violent", concepts=["Gun", "Dim light"])
-    before = stands(made)
-    text = path.read_text("utf-8").replace("Gun;Dim light", "Gun|").replace(",", ";").replace("8.5;", "8.50;")
-    text = text.replace("Gun|", '"Gun;Dim light"')
-    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    again = Decisions(*place)
-    assert (stands(again), again.notices) == (before, [])
-    assert len([*place[0].glob("ledger/*.jsonl")]) == 1
-
-
-def test_rows_and_files_that_are_gone_are_written_anew(place):
-    path = place[0] / JUDGEMENTS
-    made = Decisions(*place)
-    judge(made, 0, 8)
-    judge(made, 10, 20)
-    path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:2]), "utf-8")
-    os.utime(path, (later := path.stat().st_mtime + 9, later))
-    again = Decisions(*place)
-    assert [str(path) in notice for notice in again.notices] == [True]
-    assert len(rows_of(path)) == len(levels(again)) == 2
-    path.unlink()
-    judge(made, 30, 40)
-    assert len(rows_of(path)) == 3
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        "a,tt1,,abc,8,calm,,AB,1,,,", "a,tt1,,nan,8,calm,,AB,1,,,", "a,tt1,,8,0,calm,,AB,1,,,",
-        "a,tt1,,,8,calm,,AB,1,,,", "a,tt1,,0,1e9,calm,,AB,1,,,", "a,tt1,,0,8,S,,AB,1,,,",
-        "a,tt1,,0,8,calm,Body,AB,1,,,", "a,tt1,,0,8,calm,,,1,,,", "a,tt1,,0,8,calm,,AB,,,,",
-        "a,tt1,,0,8,calm,,AB,2,,,", "a,tt1,,0,8,calm,,A\u202eB,1,,,", "a,,,0,8,calm,,AB,1,,,",
-    ],
-)  # fmt: skip
-def test_nonsense_in_a_table_is_named_by_file_and_line_at_opening_and_meanwhile(place, row):
-    path = place[0] / JUDGEMENTS
-    made = Decisions(*place)
-    path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{row}\n", "utf-8")
-    before = path.read_bytes()
-    with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
-        Decisions(*place)
-    judge(made, 10, 20)
-    judge(made, 20, 30)
-    assert [str(path) in notice and "line 3" in notice for notice in made.notices] == [True]
-    assert path.read_bytes() == before  # it may be mended
-    edited(path, row, "")
-    judge(made, 30, 40)
-    assert len(rows_of(path)) == len(levels(made)) == 4
-
-
-ROW = {"movie": "tt1", "start_s": "0", "end_s": "8", "level": "calm", "annotator": "AB", "seen_score": "1"}
 
 
 @pytest.mark.parametrize(
@@ -424,21 +262,6 @@ def test_a_film_that_is_scored_again_keeps_its_ledger(place):
     made.ledger.close()  # Windows replaces no folder that holds an open file
     place[1].write(place[0])
     assert levels(Decisions(*place)) == [("AB", "calm")]
-
-
-def test_a_file_of_other_columns_is_refused(place):
-    (place[0] / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
-    with pytest.raises(ObygazeError, match=PASSAGES):
-        Decisions(*place)
-
-
-def test_commands_read_what_a_ledger_got_since_its_tables_were_written(place):
-    folder, film, book = place
-    made = Decisions(*place)
-    judge(made, 10, 20)
-    made.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
-    (path,), notices = judged_files({folder: film}, book, JUDGEMENTS)
-    assert (len(rows_of(path)), notices) == (2, [])
 
 
 def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(place):

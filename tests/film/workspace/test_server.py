@@ -3,7 +3,6 @@
 import gzip
 import http.client
 import json
-import os
 import queue
 import re
 import shutil
@@ -11,10 +10,8 @@ import signal
 import socket
 import sys
 import threading
-import time
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import urlencode, urlsplit
 from urllib.request import url2pathname
 
@@ -24,28 +21,16 @@ import uvicorn
 import obygaze_features as of
 from obygaze_features.manifest import write_manifest
 from obygaze_features.store import open_store
-from obygaze_film import Timeline, read_films
-from obygaze_film.commands import film_open
-from obygaze_film.errors import FilmError
-from obygaze_film.workspace import pages, proxy, server
+from obygaze_film import Timeline
+from obygaze_film.workspace import server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
-from obygaze_film.workspace.pages import OpenFilm
 from obygaze_models import load_model
 from obygaze_models.prediction.explain import explain
-from tests.film.page.invented import invented_film
 
 
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as held:
         return held.getsockname()[1]
-
-
-@pytest.fixture
-def copied(films, tmp_path):
-    shutil.copytree(
-        films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*-1.0.0", "*.staging")
-    )
-    return tmp_path / "scored", films / "violence.codebook.toml"
 
 
 JUDGED = {"kind": "judgement", "start_s": 0, "end_s": 8, "level": "calm", "who": "AB"}
@@ -281,39 +266,6 @@ def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
         assert "window" not in json.loads(served.ask("GET", f"/film/0/next?who=EF&n={n}")[1])
 
 
-@pytest.mark.long  # transcodes a film
-def test_a_copy_that_browsers_do_not_play_is_made_and_sent_in_parts(serve, copied, shared_data, monkeypatch):
-    film = shared_data / "videos" / "flipping_a_pancake.mkv"
-    monkeypatch.setattr(proxy, "cache_folder", lambda: copied[0] / "cache")
-    served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
-    assert "make a copy" in served.said
-    assert served.ask("GET", "/film/0/video")[0].status == 404
-    assert json.loads(served.ask("POST", "/film/0/copy")[1])["share"] is not None
-    while not (state := json.loads(served.ask("GET", "/film/0/copy")[1]))["done"]:
-        assert state["error"] == ""
-        assert 0 <= state["share"] <= 1
-    part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
-    assert (part.status, len(data)) == (206, 100)
-
-
-def test_how_far_a_copy_is_is_a_share_of_the_film(monkeypatch, tmp_path):
-    def quarter(*asked):
-        asked[-1](50.0)
-
-    class Now(threading.Thread):
-        def start(self):
-            self.run()
-
-    monkeypatch.setattr(server, "make_proxy", quarter)
-    monkeypatch.setattr(pages, "Thread", Now)
-    job, timeline = pages.Job(), SimpleNamespace(record=SimpleNamespace(duration_s=200.0))
-    film = SimpleNamespace(
-        path=tmp_path, lost="", played=None, copying=job, for_browser=tmp_path, timeline=timeline
-    )
-    server._begin_copy(film)
-    assert job.share == 0.25
-
-
 def test_what_is_decided_is_sent_as_tables_and_to_elan_without_what_is_hidden(serve, copied):
     served = serve(copied[0] / "tt1", copied[1])
     window = served.next(who="CD", n=10)["window"]
@@ -364,25 +316,6 @@ def test_the_desk_learns_and_opens_the_film_anew_with_its_decisions(serve, films
     assert [one["level"] for one in shown] == ["violent", "calm"]
     assert served.decide(2, kind="delete", id=shown[0]["id"])[0] == 200
     assert len(json.loads(served.ask("GET", "/film/0/decisions?who=AB")[1])["you"]) == 1
-
-
-def test_a_film_that_browsers_play_is_sent_itself(serve, copied, shared_data):
-    film = shared_data / "videos" / "arm_wrestling.mp4"
-    served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
-    assert "make a copy" not in served.said
-    part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
-    assert (part.status, data) == (206, film.read_bytes()[:100])
-
-
-def test_of_several_films_each_file_is_that_of_its_name(serve, copied, shared_data):
-    film = copied[0] / "tt2.mp4"
-    film.write_bytes((shared_data / "videos" / "arm_wrestling.mp4").read_bytes())
-    served = serve(*copied, "--film", str(film))
-    status = [served.ask("GET", f"/film/{n}/video", range="bytes=0-9")[0].status for n in (0, 1)]
-    assert status == [404, 206]
-    other = Path(shutil.copy(film, copied[0] / "another.mp4"))  # Windows renames no file that is being sent
-    with pytest.raises(FilmError, match="another"):
-        film_open.matched([other], read_films([copied[0]]))
 
 
 def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
@@ -455,33 +388,6 @@ def test_what_was_edited_meanwhile_is_said_where_one_decides(serve, copied):
     assert (said[0].startswith("kept; "), str(path) in said[0], said[1]) == (True, True, "kept")
 
 
-def test_a_film_that_is_replaced_or_removed_while_it_is_open_is_said(serve, copied, shared_data):
-    film = copied[0] / "film.mp4"
-    film.write_bytes((shared_data / "videos" / "arm_wrestling.mp4").read_bytes())
-    served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
-    assert served.ask("GET", "/film/0/video", range="bytes=0-9")[0].status == 206
-    for become in ("replaced", "removed"):
-        film.write_bytes(b"not a film") if become == "replaced" else film.unlink()
-        answer, text = served.ask("GET", "/film/0/video", range="bytes=0-9")
-        assert (answer.status, become in text.decode()) == (404, True)
-        page, text = served.ask("GET", "/film/0/read")
-        assert (page.status, become in text.decode(), b"<video" in text) == (200, True, False)
-        assert served.decide(**JUDGED)[0] == 200
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
-def test_copies_of_films_are_their_owners_and_are_not_kept_for_ever(tmp_path, shared_data):
-    folder = tmp_path / "films"
-    folder.mkdir(mode=0o755)
-    old, new = folder / "a.mp4", folder / "b.mp4"
-    for path, days in ((old, 91), (new, 89)):
-        path.write_bytes(b"copy")
-        os.utime(path, (time.time() - days * 86_400,) * 2)
-    proxy.make_proxy(shared_data / "videos" / "arm_wrestling.mp4", folder / "c.mp4", lambda _: None)
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert sorted(path.name for path in folder.iterdir()) == ["b.mp4", "c.mp4"]
-
-
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
 def test_it_ends_on_a_signal_with_a_line(process, copied):
@@ -493,15 +399,3 @@ def test_it_ends_on_a_signal_with_a_line(process, copied):
     started.send_signal(signal.SIGTERM)
     assert started.wait(60) == 143
     assert started.stdout.read().strip() == "obygaze: stopped"
-
-
-def test_a_film_that_browsers_play_gets_no_copy(shared_data, monkeypatch):
-    begun = []
-    monkeypatch.setattr(server, "make_proxy", lambda *_: begun.append(1))
-    timeline = invented_film(n_rows=60, duration_s=600.0)
-    for film in (None, shared_data / "videos" / "nasa_13013.mp4"):
-        opened = OpenFilm(0, timeline, None, film)
-        assert (film is None) == (opened.played is None)
-        server._begin_copy(opened)
-        assert opened.copying.share is None
-    assert not begun

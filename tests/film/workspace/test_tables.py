@@ -1,0 +1,140 @@
+"""Tables of what people decide: written of the ledger, edited elsewhere, and read back."""
+
+import os
+
+import pytest
+
+from obygaze_features.errors import ObygazeError
+from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, judged_files
+from tests.files import rows_of
+from tests.film.workspace.deciding import HEAD, ROW, judge, levels, stands
+
+
+def test_concepts_that_decisions_of_an_earlier_page_share_are_named(place):
+    folder, film, book = place
+    made = Decisions(*place)
+    for start in (10, 30, 50):
+        judge(made, start, start + 5, "violent", concepts=["Gun"] if start < 50 else [])
+    assert Decisions(*place).notices == []
+    rows = (folder / JUDGEMENTS).read_text("utf-8")
+    other, timeline = folder.parent / "other", film
+    other.mkdir()
+    (other / JUDGEMENTS).write_text(rows, "utf-8")
+    notices = Decisions(other, timeline, book).notices
+    assert any("1 decision " in notice and notice.endswith(" line 3") for notice in notices)
+
+
+def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(place):
+    folder = place[0]
+    path = folder / JUDGEMENTS
+    path.write_text(f"{HEAD}a,tt1,,0,8.50,calm,,XY,1,,,kept\nb,tt1,,8,16,Violent,gun,XY,1,,,\n", "utf-8")
+    before = path.read_bytes()
+    (folder / NOTES).write_text(
+        "movie,start_s,end_s,annotator,note,written_at\ntt1,0,1,XY,why,2020\n", "utf-8"
+    )
+    made = Decisions(*place)
+    assert [str(path) in made.notices[0], str(folder / NOTES) in made.notices[1]] == [True, True]
+    assert stands(made)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
+    assert stands(made)["note"] == [("XY", 0, 1, None, "why")]
+    assert [row["mine"] for row in rows_of(path)] == ["kept", ""]
+    assert rows_of(folder / NOTES)[0]["written_at"] == "2020"
+    again = Decisions(*place)
+    judge(again, 10, 20)
+    assert (again.notices, len(levels(again))) == ([], 3)
+    assert not made.undo("XY")
+    path.write_bytes(before)  # a synchronised folder brings the old file back
+    judge(again, 30, 40)
+    assert {str(path) in notice for notice in again.notices} == {True}
+    assert len(levels(again)) == len(rows_of(path)) == 4
+
+
+def edited(path, old, new):
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_a_row_that_a_colleague_adds_or_changes_meanwhile_stands_beside_ours(place):
+    folder, path = place[0], place[0] / JUDGEMENTS
+    made = Decisions(*place)
+    first, _ = judge(made, 0, 8), judge(made, 20, 28)
+    edited(path, ",calm,", ",violent,")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("b,tt1,,10,20,violent,,COLLEAGUE,1,,,,,,violence\n")
+    judge(made, 30, 38)
+    assert [str(path) in notice for notice in made.notices] == [True]
+    expected = [("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent"), ("AB", "calm")]
+    assert sorted(levels(made)) == sorted(expected)
+    assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == sorted(expected)
+    assert first not in {clip.clip_id for clip in made.kept["judgement"]}
+    assert stands(Decisions(*place)) == stands(made)
+    assert len([*folder.glob("ledger/*.jsonl")]) == 2
+
+
+def test_a_spreadsheet_saves_it_in_its_own_way_and_nothing_comes_in(place):
+    path = place[0] / JUDGEMENTS
+    made = Decisions(*place)
+    judge(made, 0, 8.5, who="=A")
+    judge(made, 10, 20, "violent", concepts=["Gun", "Dim light"])
+    before = stands(made)
+    text = path.read_text("utf-8").replace("Gun;Dim light", "Gun|").replace(",", ";").replace("8.5;", "8.50;")
+    text = text.replace("Gun|", '"Gun;Dim light"')
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    again = Decisions(*place)
+    assert (stands(again), again.notices) == (before, [])
+    assert len([*place[0].glob("ledger/*.jsonl")]) == 1
+
+
+def test_rows_and_files_that_are_gone_are_written_anew(place):
+    path = place[0] / JUDGEMENTS
+    made = Decisions(*place)
+    judge(made, 0, 8)
+    judge(made, 10, 20)
+    path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:2]), "utf-8")
+    os.utime(path, (later := path.stat().st_mtime + 9, later))
+    again = Decisions(*place)
+    assert [str(path) in notice for notice in again.notices] == [True]
+    assert len(rows_of(path)) == len(levels(again)) == 2
+    path.unlink()
+    judge(made, 30, 40)
+    assert len(rows_of(path)) == 3
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "a,tt1,,abc,8,calm,,AB,1,,,", "a,tt1,,nan,8,calm,,AB,1,,,", "a,tt1,,8,0,calm,,AB,1,,,",
+        "a,tt1,,,8,calm,,AB,1,,,", "a,tt1,,0,1e9,calm,,AB,1,,,", "a,tt1,,0,8,S,,AB,1,,,",
+        "a,tt1,,0,8,calm,Body,AB,1,,,", "a,tt1,,0,8,calm,,,1,,,", "a,tt1,,0,8,calm,,AB,,,,",
+        "a,tt1,,0,8,calm,,AB,2,,,", "a,tt1,,0,8,calm,,A\u202eB,1,,,", "a,,,0,8,calm,,AB,1,,,",
+    ],
+)  # fmt: skip
+def test_nonsense_in_a_table_is_named_by_file_and_line_at_opening_and_meanwhile(place, row):
+    path = place[0] / JUDGEMENTS
+    made = Decisions(*place)
+    path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{row}\n", "utf-8")
+    before = path.read_bytes()
+    with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
+        Decisions(*place)
+    judge(made, 10, 20)
+    judge(made, 20, 30)
+    assert [str(path) in notice and "line 3" in notice for notice in made.notices] == [True]
+    assert path.read_bytes() == before  # it may be mended
+    edited(path, row, "")
+    judge(made, 30, 40)
+    assert len(rows_of(path)) == len(levels(made)) == 4
+
+
+def test_a_file_of_other_columns_is_refused(place):
+    (place[0] / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
+    with pytest.raises(ObygazeError, match=PASSAGES):
+        Decisions(*place)
+
+
+def test_commands_read_what_a_ledger_got_since_its_tables_were_written(place):
+    folder, film, book = place
+    made = Decisions(*place)
+    judge(made, 10, 20)
+    made.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
+    (path,), notices = judged_files({folder: film}, book, JUDGEMENTS)
+    assert (len(rows_of(path)), notices) == (2, [])
