@@ -1,6 +1,5 @@
 """Read features stored as arrays whose first axis is the clip: .npy, .npz, HDF5 and AnnData."""
 
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
-from obygaze_features.exchange.import_files import map_npy
+from obygaze_features.exchange.import_files import map_npy, open_npz
 from obygaze_features.exchange.import_hdf5 import (
     groups_of_clips,
     is_plain,
@@ -24,13 +23,11 @@ from obygaze_features.exchange.import_hdf5 import (
     text_of,
 )
 from obygaze_features.exchange.import_items import (
-    NOT_NPY,
     FileContent,
     read_apart,
     refuse_giants,
 )
 from obygaze_features.exchange.row_ids import id_texts, ids_file, ids_of, read_ids, row_items
-from obygaze_features.file_kinds import NPZ, why_not
 
 MOST_UNPACKED = 16 << 30
 """Most bytes of one array of a .npz, which is unpacked into memory as a whole."""
@@ -50,20 +47,10 @@ def npy_rows(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -
 @contextmanager
 def npz_rows(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
     """Read the ids and the arrays of numpy.savez."""
-    try:
-        with open_regular(path) as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
-            for member in file.zip.infolist() if file.zip else ():
-                _refuse_bomb(member, path)
-            arrays = {name: file[name] for name in file.files}
-    except StoreError:
-        raise
-    except (*NOT_NPY, OSError, zipfile.BadZipFile) as error:
-        text = "; ids are texts: save them with np.asarray(ids, str)" if "pickle" in str(error) else ""
-        raise StoreError(f"{path}: {why_not(path, NPZ)}{text}") from error
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # numpy returns bytes for other files in the zip
-            raise StoreError(f"{path}: {name} is no array; expected what numpy.savez writes")
-    yield _rows(path, arrays, ids, asked, lambda column: id_texts(arrays[column], f"{path}, {column}"))
+    with open_regular(path) as file, open_npz(file, str(path), MOST_UNPACKED) as (headers, load):
+        yield _rows(
+            path, headers, ids, asked, lambda column: id_texts(load(column), f"{path}, {column}"), load
+        )
 
 
 def _rows(
@@ -72,20 +59,16 @@ def _rows(
     ids: str | None,
     asked: tuple[str, ...],
     texts: Callable[[str], list[str]],
+    load: Callable[[str], Any],
 ) -> FileContent:
     """Take ids and the arrays that have a row for each."""
     names, column = ids_of(path, list(arrays), ids)
     labels = texts(column) if names is None else names
     choice = ArrayChoice(asked, axes=1)
-    rest = {name: array for name, array in arrays.items() if name != column}
-    return row_items(path, labels, _by_row(path, rest, len(labels), choice)), choice.about
-
-
-def _refuse_bomb(member: zipfile.ZipInfo, path: Path) -> None:
-    if member.file_size > MOST_UNPACKED:
-        raise StoreError(f"{path}: {member.filename} is too large to unpack; save it as .npy")
-    if member.compress_size > path.stat().st_size:  # zipfile allocates that much before it reads
-        raise StoreError(f"{path}: {member.filename} claims more bytes than the file has; it is damaged")
+    chosen = choice(path, {name: array for name, array in arrays.items() if name != column})
+    return row_items(
+        path, labels, _by_row(path, {name: load(name) for name in chosen}, len(labels))
+    ), choice.about
 
 
 def hdf5_apart(
@@ -117,7 +100,12 @@ def _hdf5_table(path: Path, file: h5py.File, ids: str | None, asked: tuple[str, 
     if not matrices:
         return None
     return _rows(
-        path, matrices, ids, asked, lambda column: id_texts(read_column(matrices[column], path), path)
+        path,
+        matrices,
+        ids,
+        asked,
+        lambda column: id_texts(read_column(matrices[column], path), path),
+        matrices.__getitem__,
     )
 
 
@@ -156,16 +144,14 @@ def _anndata(
         if is_plain(node) and node.shape == ():
             refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
             about[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
-    return row_items(path, labels, _by_row(path, {"": x}, len(labels), ArrayChoice(axes=1)), **columns), about
+    return row_items(path, labels, _by_row(path, {"": x}, len(labels)), **columns), about
 
 
-def _by_row(path: Path, arrays: Mapping[str, Any], rows: int, choice: ArrayChoice) -> dict[str, Any]:
-    """Choose the arrays that have a row per clip: those named as the format's, a single one, or columns."""
-    for name, array in arrays.items():
+def _by_row(path: Path, chosen: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
+    """Check that arrays have a row per clip, and put columns side by side."""
+    for name, array in chosen.items():
         if isinstance(array, h5py.Dataset) and not is_plain(array):
             raise StoreError(f"{path}: {name} lies in another file; only plain datasets are read")
-    chosen = {name: arrays[name] for name in choice(path, arrays)}
-    for name, array in chosen.items():
         where = f"{path}, {name}" if name else str(path)
         if (found := array.shape[0] if array.ndim else 0) != rows:
             raise StoreError(f"{where}: {found} rows and {rows} ids")

@@ -5,6 +5,7 @@ import os
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
-from obygaze_features.exchange.import_items import NOT_NPY, Arrays, ImportItem, refuse_giants
+from obygaze_features.exchange.import_items import MOST_BYTES, NOT_NPY, Arrays, ImportItem, refuse_giants
 from obygaze_features.file_kinds import NPY, NPZ, what, why_not
 from obygaze_features.torch_files import load_torch
 
@@ -129,37 +130,48 @@ def _read_arrays(path: Path, choice: ArrayChoice) -> Arrays | NDArray[Any]:
 
 
 def read_npz(file: IO[bytes], where: str, choice: ArrayChoice) -> Arrays:
-    """Read the chosen arrays of a .npz file of one clip; the others, such as pickled ones, are not touched.
+    """Read the chosen arrays of a .npz file of one clip; the others, such as pickled ones, are not touched."""
+    with open_npz(file, where, MOST_BYTES) as (headers, load):
+        return {name: load(name) for name in choice(where, headers)}
+
+
+@contextmanager
+def open_npz(
+    file: IO[bytes], where: str, most: int
+) -> Iterator[tuple[dict[str, Any], Callable[[str], NDArray[Any]]]]:
+    """Yield what the arrays of a .npz file are, by name, and a function that loads one of up to `most` bytes.
 
     Raises
     ------
     StoreError
-        If it is no such file, or an array is too large.
+        If it is no such file, or an array is too large or would be unpickled.
     """
+
+    def load(name: str) -> NDArray[Any]:
+        header = headers[name]
+        if header.dtype.hasobject:
+            raise StoreError(f"{where}, {name}: {OBJECTS}; of ids, np.asarray(ids, str) makes texts")
+        size = int(np.prod([float(n) for n in header.shape])) * header.dtype.itemsize
+        if size > most:
+            raise StoreError(f"{where}, {name}: {size} bytes, and {most} is the most; save it as .npy")
+        return np.asarray(archive[name])
+
     try:
-        with np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
+        whole = file.seek(0, io.SEEK_END)
+        with np.lib.npyio.NpzFile(file, allow_pickle=False) as archive, zipfile.ZipFile(file) as members:
             headers = {}
-            with zipfile.ZipFile(file) as members:
-                for name, member in zip(archive.files, members.namelist(), strict=True):
-                    with members.open(member) as header:
-                        shape, _, dtype = _header(header)
-                    headers[name] = SimpleNamespace(dtype=dtype, ndim=len(shape), shape=shape)
-            chosen = choice(where, headers)
-            for name in chosen:
-                _refuse_objects(headers[name], f"{where}, {name}")
-                size = int(np.prod([float(n) for n in headers[name].shape])) * headers[name].dtype.itemsize
-                refuse_giants(size, f"{where}, {name}")
-            return {name: archive[name] for name in chosen}
+            for name, member in zip(archive.files, members.infolist(), strict=True):
+                if member.compress_size > whole:  # zipfile allocates that much before it reads
+                    raise StoreError(f"{where}: {name} claims more bytes than the file has; it is damaged")
+                with members.open(member) as opened:
+                    shape, _, dtype = _header(opened)
+                headers[name] = SimpleNamespace(dtype=dtype, ndim=len(shape), shape=shape)
+            yield headers, load
     except StoreError:
         raise
     except (*NOT_NPY, OSError, OverflowError, zipfile.BadZipFile, NotImplementedError):
         file.seek(0)
         raise StoreError(f"{where}: {why_not(file.read(1 << 16), NPZ)}") from None
-
-
-def _refuse_objects(header: SimpleNamespace, where: str) -> None:
-    if header.dtype.hasobject:
-        raise StoreError(f"{where}: {OBJECTS}")
 
 
 def map_npy(path: Path) -> NDArray[Any]:

@@ -49,25 +49,12 @@ def read_ids(path: Path) -> list[str]:
         need_pyarrow(path)
         with read_apart("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        reason = (
-            "not UTF-8; save the list of ids as UTF-8 text"
-            if kind == TEXT
-            else why_not(content, "a list of ids")
-        )
-        raise StoreError(f"{path}: {reason}") from error
-    lines = text.splitlines()
-    delimiter = _delimiter(lines[0]) if lines else ","
-    try:
-        header, *rows = csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if lines else [[]]
-    except csv.Error as error:
-        raise StoreError(f"{path}: not a table: {why_no_table(error)}") from error
-    if "clip_id" in header:
-        column = header.index("clip_id")
-        return [row[column] for row in rows if len(row) > column]
-    return [line.strip() for line in lines if line.strip()]
+    rows, delimiter = csv_rows(path)
+    if rows and "clip_id" in rows[0]:
+        column = rows[0].index("clip_id")
+        return [row[column] for row in rows[1:] if len(row) > column]
+    lines = (delimiter.join(row).strip() for row in rows)
+    return [line for line in lines if line]
 
 
 def _encoding(path: Path) -> str:

@@ -1,11 +1,18 @@
 """Know the files of a film; compute their digest and packets once for all processes of a run."""
 
 import hashlib
+import io
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
+from typing import Self, get_type_hints
+
+import msgspec
+import numpy as np
 
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import InputError, StoreError, VideoError
@@ -98,6 +105,39 @@ def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
             unfinished.write_bytes(fact)
             unfinished.replace(cache_file)
         return fact
+
+
+class Packed:
+    """A dataclass of arrays and plain values, which is kept as the bytes of an NPZ file without pickles."""
+
+    __slots__ = ()
+
+    def to_bytes(self) -> bytes:
+        """Serialise all fields."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        plain = {name: value for name, value in values.items() if not isinstance(value, np.ndarray)}
+        file = io.BytesIO()
+        packed = np.array(json.dumps(plain, default=msgspec.to_builtins))
+        np.savez(file, json=packed, **{name: values[name] for name in values.keys() - plain.keys()})
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` wrote.
+
+        Raises
+        ------
+        ValueError, KeyError, OSError, zipfile.BadZipFile
+            The bytes are others.
+        """
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        kinds, plain = get_type_hints(cls), json.loads(str(arrays.pop("json")))
+        read = {
+            name: None if value is None else msgspec.convert(value, kinds[name])
+            for name, value in plain.items()
+        }
+        return cls(**arrays, **read)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
 from obygaze_features.video.stream import describe, side_data_names
-from obygaze_features.video.time_line import USUAL_RATE, TimeLine, evened, settled, time_line
+from obygaze_features.video.time_line import USUAL_RATE, TimeLine, settled, time_line
 
 # Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
@@ -208,15 +208,13 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     by_kind = source.codec in MPEG12 and len(kinds) == count and not packets.error
     program = by_kind and source.format in PROGRAM_FORMATS
     estimated = program and None not in packets.dts and packets.pts != packets.dts
-    line, note = _line(source, packets, estimated=estimated)
+    line, note = _line(source, packets, program=program, estimated=estimated)
     cut = _cut(source, packets, line)
     discard[cut] = True
-    if program and line is not None:
-        line = evened(line, _step(source))
-        if estimated:
-            line = replace(line, ticks=_following(line.ticks, _step(source))[display_ranks(kinds)])
-        if source.format == "mpegvideo":
-            line, note = replace(line, ticks=line.ticks - line.ticks.min()), _by_rate(source)[1]
+    if estimated and line is not None:
+        line = replace(line, ticks=_following(line.ticks, _step(source))[display_ranks(kinds)])
+    if program and line is not None and source.format == "mpegvideo":
+        line, note = replace(line, ticks=line.ticks - line.ticks.min()), _by_rate(source)[1]
     unique = line is not None and not note and len(np.unique(line.ticks)) == count
     rank = display_ranks(kinds) if by_kind else pts if line is None else line.ticks
     # Others store no presentation times, and FFmpeg's estimates are wrong with B-frames (AVI, ASF).
@@ -335,7 +333,9 @@ def _why_unsafe(
     return "" if access[0] else "decoding cannot start at the first packet"
 
 
-def _line(source: Source, packets: PacketColumns, *, estimated: bool) -> tuple[TimeLine | None, str]:
+def _line(
+    source: Source, packets: PacketColumns, *, program: bool, estimated: bool
+) -> tuple[TimeLine | None, str]:
     """Return the line of the stream's times, and a note if they are not times of presentation.
 
     None if all times are equal, or one is missing.
@@ -348,7 +348,7 @@ def _line(source: Source, packets: PacketColumns, *, estimated: bool) -> tuple[T
         known = np.array([value for value in stamps if value is not None], np.int64)
         if not tick_s or len(known) < len(stamps) or (len(known) > 1 and (known == known[0]).all()):
             continue
-        if estimated:
+        if program and None not in packets.dts:
             known = settled(known, _step(source))
         if source.format == "avi":  # it counts pictures, whatever it was joined from
             return TimeLine(known, np.zeros(1, np.int64), np.zeros(1, np.int64)), note

@@ -1,19 +1,17 @@
 """Define the packet table of a stream: display times and random access points, known without decoding."""
 
-import io
-import json
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.video.file_facts import Packed
 from obygaze_features.video.sampling import FrameTimes
 from obygaze_features.video.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
-class PacketTable:
+class PacketTable(Packed):
     """The packets of a stream in decoding order, with their properties known before decoding.
 
     Parameters
@@ -93,24 +91,3 @@ class PacketTable:
             return -1
         numbers = np.flatnonzero((self.pts == pts) & (self.size == size))
         return int(numbers[0]) if len(numbers) == 1 else -1
-
-    def to_bytes(self) -> bytes:
-        """Serialise the table to the bytes of an NPZ file, without pickled objects."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        arrays: dict[str, Any] = {
-            name: value for name, value in values.items() if isinstance(value, np.ndarray)
-        }
-        rest = {name: value for name, value in values.items() if name not in arrays}
-        rest["stream"] = self.stream.record()
-        file = io.BytesIO()
-        np.savez(file, json=np.array(json.dumps(rest)), **arrays)
-        return file.getvalue()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read a table that `to_bytes` wrote."""
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            values: dict[str, Any] = {name: stored[name] for name in stored.files if name != "json"}
-            values |= json.loads(str(stored["json"]))
-        values["stream"] = Stream.from_record(values["stream"])
-        return cls(**values | {name: tuple(values[name]) for name in ("notes", "besides")})

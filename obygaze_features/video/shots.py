@@ -1,10 +1,9 @@
 """Find the shots of a film, and flag black shots, credits and black bars."""
 
-import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from av.video.frame import VideoFrame
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Differences, OwnDetector
 from obygaze_features.video.decode import decode_sequential
+from obygaze_features.video.file_facts import Packed
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.picture import Converter
@@ -77,8 +77,10 @@ class Shot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """Measurements of consecutive frames of a film; a film's shots follow from those of all its frames.
+class Measured(Differences, Packed):
+    """Measurements of consecutive frames of a film, and what the detector of cuts kept of them.
+
+    A film's shots follow from those of all its frames.
 
     Parameters
     ----------
@@ -94,8 +96,6 @@ class Measured:
         Shape [T]: number of edges in lines of text (see `text_edges`); 0 if the picture is not text on black.
     bars
         Shape [T, 4]: black rows above and below, black columns left and right, in pictures of `SMALL` size.
-    differences
-        What the detector of cuts measured.
     """
 
     first: int
@@ -106,34 +106,6 @@ class Measured:
     dark: NDArray[np.bool_]
     letters: NDArray[np.int64]
     bars: NDArray[np.int64]
-    differences: Differences
-
-    def to_bytes(self) -> bytes:
-        """Serialise to the bytes of an NPZ file, without pickled objects."""
-        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "differences"}
-        cuts = {each.name: getattr(self.differences, each.name) for each in fields(Differences)}
-        file = io.BytesIO()
-        np.savez(file, **own, **cuts)
-        return file.getvalue()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` wrote.
-
-        Raises
-        ------
-        ValueError, KeyError, OSError, zipfile.BadZipFile
-            The bytes are others.
-        """
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            values = {name: stored[name] for name in stored.files}
-        cuts = Differences(**{each.name: values.pop(each.name) for each in fields(Differences)})
-        first, n_frames, end_s = (
-            int(values.pop("first")),
-            int(values.pop("n_frames")),
-            float(values.pop("end_s")),
-        )
-        return cls(first, n_frames, end_s, differences=cuts, **values)
 
 
 class Meter:
@@ -193,15 +165,15 @@ class Meter:
         """Return the measurements so far."""
         rows = np.array(self._rows, np.int64).reshape(-1, 7)
         return Measured(
-            self._seen[0] if self._seen else 0,
-            self.n_frames,
-            self.end_s,
-            self._times[self._seen],
-            rows[:, 0] > 0,
-            rows[:, 1] > 0,
-            rows[:, 2],
-            rows[:, 3:],
-            differences,
+            **asdict(differences),
+            first=self._seen[0] if self._seen else 0,
+            n_frames=self.n_frames,
+            end_s=self.end_s,
+            time_s=self._times[self._seen],
+            black=rows[:, 0] > 0,
+            dark=rows[:, 1] > 0,
+            letters=rows[:, 2],
+            bars=rows[:, 3:],
         )
 
 
@@ -297,7 +269,7 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
         if len(part.time_s) and part.first != n_seen:
             return None
         n_seen += len(part.time_s)
-        finder.join(part.differences)
+        finder.join(part)
     if not n_seen or {(part.n_frames, part.end_s) for part in parts} != {(n_seen, parts[0].end_s)}:
         return None
     arrays = zip(

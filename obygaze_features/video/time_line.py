@@ -125,14 +125,14 @@ def _part_starts(
 
 
 def settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Take back times of decoding that leave their line by a few steps for a few packets, and return.
+    """Take back times that leave their line by a few steps for a few packets, and return.
 
     FFmpeg estimates them in a program stream, and gives a time to a picture before its own where pictures are
     so small that one packet of the stream holds several. A part keeps to its own line to its end.
     """
     off = ticks - step * np.arange(len(ticks))
     reach = np.arange(-IN_A_PACKET, IN_A_PACKET + 1)
-    back = np.flatnonzero(np.diff(ticks) < 0)
+    back = np.flatnonzero(np.diff(off) < 0)
     near = np.unique((back[:, None] + reach).clip(0, len(ticks) - 1))
     settled = ticks.copy()
     for some in np.array_split(near, 1 + len(near) // 4096):
@@ -140,20 +140,6 @@ def settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
         wrong_by = off[some] - np.sort(around, axis=1)[:, IN_A_PACKET]
         settled[some] -= np.where(abs(wrong_by) <= MOST_OFF * step, wrong_by, 0)
     return settled
-
-
-def evened(line: TimeLine, step: int) -> TimeLine:
-    """Return a line whose parts have even steps where their length is that of all pictures at one rate.
-
-    FFmpeg's estimates of times that are not stored are a picture early or late at times.
-    """
-    ticks = line.ticks.copy()
-    for part in np.split(ticks, line.first[1:]):
-        order = np.argsort(part, kind="stable")
-        even = part[order[0]] + step * np.arange(len(part))
-        if abs(int(even[-1] - part[order[-1]])) <= step // 2:
-            part[order] = even
-    return TimeLine(ticks, line.first, line.offset)
 
 
 class TrackLine:
