@@ -48,9 +48,11 @@ def npy_rows(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -
 def npz_rows(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
     """Read the ids and the arrays of numpy.savez."""
     with open_regular(path) as file, open_npz(file, str(path), MOST_UNPACKED) as (headers, load):
-        yield _rows(
-            path, headers, ids, asked, lambda column: id_texts(load(column), f"{path}, {column}"), load
-        )
+
+        def texts(column: str) -> list[str]:
+            return id_texts(load(column), f"{path}, {column}")
+
+        yield _rows(path, headers, ids, asked, texts=texts, load=load)
 
 
 def _rows(
@@ -58,6 +60,7 @@ def _rows(
     arrays: Mapping[str, Any],
     ids: str | None,
     asked: tuple[str, ...],
+    *,
     texts: Callable[[str], list[str]],
     load: Callable[[str], Any],
 ) -> FileContent:
@@ -66,9 +69,8 @@ def _rows(
     labels = texts(column) if names is None else names
     choice = ArrayChoice(asked, axes=1)
     chosen = choice(path, {name: array for name, array in arrays.items() if name != column})
-    return row_items(
-        path, labels, _by_row(path, {name: load(name) for name in chosen}, len(labels))
-    ), choice.about
+    matrices = _by_row(path, {name: load(name) for name in chosen}, len(labels))
+    return row_items(path, labels, matrices), choice.about
 
 
 def hdf5_apart(
@@ -104,8 +106,8 @@ def _hdf5_table(path: Path, file: h5py.File, ids: str | None, asked: tuple[str, 
         matrices,
         ids,
         asked,
-        lambda column: id_texts(read_column(matrices[column], path), path),
-        matrices.__getitem__,
+        texts=lambda column: id_texts(read_column(matrices[column], path), path),
+        load=matrices.__getitem__,
     )
 
 

@@ -130,7 +130,7 @@ def _read_arrays(path: Path, choice: ArrayChoice) -> Arrays | NDArray[Any]:
 
 
 def read_npz(file: IO[bytes], where: str, choice: ArrayChoice) -> Arrays:
-    """Read the chosen arrays of a .npz file of one clip; the others, such as pickled ones, are not touched."""
+    """Read the chosen arrays of a .npz file of one clip; others, such as pickled ones, are not touched."""
     with open_npz(file, where, MOST_BYTES) as (headers, load):
         return {name: load(name) for name in choice(where, headers)}
 
@@ -152,8 +152,7 @@ def open_npz(
         if header.dtype.hasobject:
             raise StoreError(f"{where}, {name}: {OBJECTS}; of ids, np.asarray(ids, str) makes texts")
         size = int(np.prod([float(n) for n in header.shape])) * header.dtype.itemsize
-        if size > most:
-            raise StoreError(f"{where}, {name}: {size} bytes, and {most} is the most; save it as .npy")
+        refuse_giants(size, f"{where}, {name}", most)
         return np.asarray(archive[name])
 
     try:
@@ -161,8 +160,7 @@ def open_npz(
         with np.lib.npyio.NpzFile(file, allow_pickle=False) as archive, zipfile.ZipFile(file) as members:
             headers = {}
             for name, member in zip(archive.files, members.infolist(), strict=True):
-                if member.compress_size > whole:  # zipfile allocates that much before it reads
-                    raise StoreError(f"{where}: {name} claims more bytes than the file has; it is damaged")
+                refuse_giants(member.compress_size, f"{where}, {name}", whole)  # zipfile allocates that much
                 with members.open(member) as opened:
                     shape, _, dtype = _header(opened)
                 headers[name] = SimpleNamespace(dtype=dtype, ndim=len(shape), shape=shape)
