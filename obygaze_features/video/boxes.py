@@ -33,9 +33,6 @@ STATED_BYTES = re.compile(
 BLOCK_HEAD: Final = 4
 """Bytes of a block of Matroska before its picture: track, time, flags (RFC 9559, 10.1)."""
 
-MOST_HEAD: Final = 80
-"""Bytes by which a file is known as Matroska."""
-
 
 def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> int:
     """Return where a second file begins that was joined to the first one; 0 if there is none.
@@ -63,34 +60,15 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
         return found.start() if found else 0
 
 
-def cut_blocks(path: Path, blocks: Iterable[tuple[int, int]]) -> list[bool]:
-    """Return of blocks of Matroska, by where each begins and its bytes, whether a second file begins in it.
+def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[tuple[int, bytes]]:
+    """Return where a file begins between two blocks of joined Matroska, each, and its bytes up to the second.
 
-    The first file was cut there, and what follows is read as the rest of its last picture.
+    FFmpeg reads it as the rest of a block that was cut, and decodes what follows with the settings of the
+    first file: to other pictures, and without an error at times. 0 where no file begins.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        ends = [(start, start + BLOCK_HEAD + size) for start, size in blocks]
-        found = [SECOND_FILE.search(data, start, end + MOST_HEAD) for start, end in ends]
-    return [match is not None and match.start() < end for match, (_, end) in zip(found, ends, strict=True)]
-
-
-def other_settings(path: Path, settings: bytes, between: Sequence[tuple[int, int]]) -> list[bool]:
-    """Return whether files of Matroska that were joined state other settings of their codec than the first.
-
-    FFmpeg decodes them with those of the first: to other pictures, and without an error at times.
-
-    Parameters
-    ----------
-    path
-        The file.
-    settings
-        Those of the first file.
-    between
-        Where the last block before each file, and its first one, begin.
-    """
-    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        heads = [data[start:end] for start, end in between]
-    return [SECOND_FILE.search(head) is not None and settings not in head for head in heads]
+        found = [(SECOND_FILE.search(data, start, end), end) for start, end in between]
+        return [(head.start(), data[head.start() : end]) if head else (0, b"") for head, end in found]
 
 
 def stated_bytes(path: Path) -> float:

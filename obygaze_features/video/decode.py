@@ -263,12 +263,8 @@ def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 # --- all frames in order, with one thread
 # ---------------------------------------------------------------------------
-def decode_all(source: Source, tally: Tally) -> Iterator[VideoFrame]:
-    """Yield every decoded frame in display order; count packets that the decoder refuses."""
-    return _decoded(source, source.packets(), tally)
-
-
 def _decoded(source: Source, packets: "Iterator[Packet]", tally: Tally) -> Iterator[VideoFrame]:
+    """Yield every decoded frame in display order; count packets that the decoder refuses."""
     source.context.skip_frame = "DEFAULT"
     while True:
         try:
@@ -296,12 +292,10 @@ def _decoded(source: Source, packets: "Iterator[Packet]", tally: Tally) -> Itera
 
 def numbered(source: Source, table: PacketTable, tally: Tally) -> Iterator[tuple[int, VideoFrame]]:
     """Yield every frame with its number: by its packet where that is known, else by counting."""
-    if not table.labelled:
-        yield from enumerate(decode_all(source, tally))
-        return
-    numbers = {int(packet): number for number, packet in enumerate(table.shown)}
-    for frame in _decoded(source, _labelled(source.packets()), tally):
-        number = numbers.get(frame.pts) if frame.pts is not None else None
+    numbers = {int(packet): number for number, packet in enumerate(table.shown)} if table.labelled else None
+    packets = source.packets() if numbers is None else _labelled(source.packets())
+    for count, frame in enumerate(_decoded(source, packets, tally)):
+        number = count if numbers is None else numbers.get(frame.pts)  # type: ignore[arg-type]
         if number is not None:
             yield number, frame
 

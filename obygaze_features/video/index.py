@@ -25,13 +25,7 @@ from obygaze_features.video.bitstream import (
     header_reader,
     vop_type,
 )
-from obygaze_features.video.boxes import (
-    cut_blocks,
-    odd_edits,
-    other_settings,
-    second_file,
-    stated_bytes,
-)
+from obygaze_features.video.boxes import BLOCK_HEAD, heads, odd_edits, second_file, stated_bytes
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
@@ -209,7 +203,7 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     program = by_kind and source.format in PROGRAM_FORMATS
     estimated = program and None not in packets.dts and packets.pts != packets.dts
     line, note = _line(source, packets, program=program, estimated=estimated)
-    cut = _cut(source, packets, line)
+    cut, wrong = _seams(source, packets, line)
     discard[cut] = True
     if estimated and line is not None:
         line = replace(line, ticks=_following(line.ticks, _step(source))[display_ranks(kinds)])
@@ -257,7 +251,7 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     times = FrameTimes(np.arange(len(shown)), time_s, None)
     holes = np.zeros((0, 2)) if packets.declared else times.holes()
     stream, said = describe(source, packets.side_data, len(first))
-    lost, lost_from_s = _lost(source, packets, line, time_s)
+    lost, lost_from_s = _lost(source, packets, line, time_s, wrong)
     flagged = random_access if not unsafe else np.array(packets.key, np.bool_)
     return PacketTable(
         pts=pts,
@@ -399,25 +393,32 @@ def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> in
     return torn
 
 
-def _cut(source: Source, packets: PacketColumns, line: TimeLine | None) -> list[int]:
-    """Return the packets of Matroska in which the film ends to which another was joined.
+def _seams(source: Source, packets: PacketColumns, line: TimeLine | None) -> tuple[list[int], int]:
+    """Find where Matroska was joined: packets that were cut through, and the first that is wrongly decoded.
 
     Pictures of MPEG-4 are counted, and the decoder says which are damaged.
     """
-    if line is None or "matroska" not in source.format or source.codec == "mpeg4":
-        return []
-    last = (line.first[1:] - 1).tolist()
-    blocks = [(packets.pos[number], packets.size[number]) for number in last]
-    return [number for number, cut in zip(last, cut_blocks(source.path, blocks), strict=True) if cut]
+    if line is None or "matroska" not in source.format:
+        return [], 0
+    starts, settings = line.first[1:].tolist(), source.context.extradata or b""
+    found = heads(source.path, [(packets.pos[first - 1], packets.pos[first]) for first in starts])
+    cut, wrong = [], []
+    for first, (begin, head) in zip(starts, found, strict=True):
+        if 0 < begin < packets.pos[first - 1] + BLOCK_HEAD + packets.size[first - 1]:
+            cut.append(first - 1)
+        described = source.codec in SELF_DESCRIBED or packets.headers[first].sets
+        if begin and not described and settings not in head:
+            wrong.append(first)
+    return [] if source.codec == "mpeg4" else cut, wrong[0] if wrong else 0
 
 
 def _lost(
-    source: Source, packets: PacketColumns, line: TimeLine | None, time_s: NDArray[np.float64]
+    source: Source, packets: PacketColumns, line: TimeLine | None, time_s: NDArray[np.float64], wrong: int
 ) -> tuple[str, float]:
     """Describe a file that was joined to the first, and from when on its pictures are missing or wrong."""
+    if line is not None and wrong:
+        return OTHER_SETTINGS, seconds([int(line.ticks[wrong])], source)[0]
     position = np.array(packets.pos, np.int64)
-    if line is not None and (part := _otherwise_coded(source, packets, line)):
-        return OTHER_SETTINGS, seconds([int(line.ticks[part])], source)[0]
     ends = (position + np.array(packets.size, np.int64))[position >= 0]
     at = second_file(files_of(source.path)[-1], source.format.split(","), ends.tolist())
     if not at:
@@ -431,18 +432,6 @@ def _lost(
         f"a second file begins at byte {at:,}, of which pictures are missing: join films with FFmpeg",
         from_s,
     )
-
-
-def _otherwise_coded(source: Source, packets: PacketColumns, line: TimeLine) -> int:
-    """Return the first packet of joined Matroska that is decoded with another file's settings; 0 if none."""
-    settings, formats = source.context.extradata, source.format
-    if not settings or "matroska" not in formats or source.codec in SELF_DESCRIBED:
-        return 0
-    starts = [first for first in line.first[1:].tolist() if not packets.headers[first].sets]
-    wrong = other_settings(
-        source.path, settings, [(packets.pos[first - 1], packets.pos[first]) for first in starts]
-    )
-    return next((first for first, other in zip(starts, wrong, strict=True) if other), 0)
 
 
 def _step(source: Source) -> int:
