@@ -23,6 +23,7 @@ from obygaze_features.exchange.import_hdf5 import (
     text_of,
 )
 from obygaze_features.exchange.import_items import (
+    Asked,
     FileContent,
     read_apart,
     refuse_giants,
@@ -34,86 +35,80 @@ MOST_UNPACKED = 16 << 30
 
 
 @contextmanager
-def npy_rows(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
+def npy_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     """Read a matrix, whose ids a file holds."""
     matrix = map_npy(path)
-    if {*asked} - {"*"}:
+    if {*asked.columns} - {"*"}:
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
-    if ids is None:
+    if asked.ids is None:
         raise StoreError(f"{path}: a matrix does not say whose its rows are; give --ids FILE")
-    yield row_items(path, ids_file(path, ids), {"": matrix}), {}
+    yield row_items(path, ids_file(path, asked.ids), {"": matrix}), {}
 
 
 @contextmanager
-def npz_rows(path: Path, ids: str | None, asked: tuple[str, ...], **_: object) -> Iterator[FileContent]:
+def npz_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     """Read the ids and the arrays of numpy.savez."""
     with open_regular(path) as file, open_npz(file, str(path), MOST_UNPACKED) as (headers, load):
 
         def texts(column: str) -> list[str]:
             return id_texts(load(column), f"{path}, {column}")
 
-        yield _rows(path, headers, ids, asked, texts=texts, load=load)
+        yield _rows(path, headers, asked, texts=texts, load=load)
 
 
 def _rows(
     path: Path,
     arrays: Mapping[str, Any],
-    ids: str | None,
-    asked: tuple[str, ...],
+    asked: Asked,
     *,
     texts: Callable[[str], list[str]],
     load: Callable[[str], Any],
 ) -> FileContent:
     """Take ids and the arrays that have a row for each."""
-    names, column = ids_of(path, list(arrays), ids)
+    names, column = ids_of(path, list(arrays), asked.ids)
     labels = texts(column) if names is None else names
-    choice = ArrayChoice(asked, axes=1)
+    choice = ArrayChoice(asked.columns, axes=1)
     chosen = choice(path, {name: array for name, array in arrays.items() if name != column})
     matrices = _by_row(path, {name: load(name) for name in chosen}, len(labels))
     return row_items(path, labels, matrices), choice.about
 
 
-def hdf5_apart(
-    path: Path, ids: str | None, asked: tuple[str, ...], **_: object
-) -> AbstractContextManager[FileContent]:
+def hdf5_apart(path: Path, asked: Asked) -> AbstractContextManager[FileContent]:
     """Read HDF5 or AnnData in a subprocess."""
-    return read_apart("HDF5", hdf5_rows, path, ids, asked)
+    return read_apart("HDF5", hdf5_rows, path, asked)
 
 
 @contextmanager
-def hdf5_rows(path: Path, ids: str | None, asked: tuple[str, ...]) -> Iterator[FileContent]:
+def hdf5_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     """Open HDF5 or AnnData in this process, as `table_items` does in a subprocess."""
     with open_hdf5(path) as file:
         with naming_damage(str(path)):
-            content = _hdf5_table(path, file, ids, asked)
+            content = _hdf5_table(path, file, asked)
         if content is not None:
             yield content
             return
-    with groups_of_clips(path, asked, frozenset()) as groups:
+    with groups_of_clips(path, asked.columns, frozenset()) as groups:
         yield groups
 
 
-def _hdf5_table(path: Path, file: h5py.File, ids: str | None, asked: tuple[str, ...]) -> FileContent | None:
+def _hdf5_table(path: Path, file: h5py.File, asked: Asked) -> FileContent | None:
     """Read AnnData or datasets at the top; None for a file that holds groups alone."""
     nodes = {name: plain_node(file, name) for name in file}
     if "X" in nodes and isinstance(obs := nodes.get("obs"), h5py.Group):
-        return _anndata(path, file, obs, ids, asked)
+        return _anndata(path, file, obs, asked)
     matrices = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
     if not matrices:
         return None
     return _rows(
         path,
         matrices,
-        ids,
         asked,
         texts=lambda column: id_texts(read_column(matrices[column], path), path),
         load=matrices.__getitem__,
     )
 
 
-def _anndata(
-    path: Path, file: h5py.File, obs: h5py.Group, ids: str | None, asked: tuple[str, ...]
-) -> FileContent:
+def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> FileContent:
     """Read AnnData's X, or what is asked for of obsm and layers, and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
     x, uns = plain_node(file, "X"), plain_node(file, "uns")
     held = [
@@ -122,15 +117,15 @@ def _anndata(
         if isinstance(node, h5py.Group)
     ]
     arrays = {"X": x} | {name: plain_node(group, name) for group in held for name in group}
-    choice = ArrayChoice(asked or ("X",), axes=1)
+    choice = ArrayChoice(asked.columns or ("X",), axes=1)
     (chosen,) = choice(path, arrays)
     x = arrays[chosen]
     if not isinstance(x, h5py.Dataset):
         raise StoreError(f"{path}: {chosen} is sparse; write it dense (adata.X = adata.X.toarray())")
-    if ids and Path(ids).is_file():
-        labels = read_ids(Path(ids))
+    if asked.ids and Path(asked.ids).is_file():
+        labels = read_ids(Path(asked.ids))
     else:
-        name = ids or text_of(obs.attrs, "_index") or "_index"
+        name = asked.ids or text_of(obs.attrs, "_index") or "_index"
         column = plain_node(obs, name)
         if column is None:
             raise StoreError(f"{path}: obs has no column {name!r} of its own; found {', '.join(obs)}")

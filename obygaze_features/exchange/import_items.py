@@ -63,6 +63,24 @@ FileContent = tuple[Mapping[str, ImportItem], dict[str, str]]
 """Name -> features, and texts about the file itself."""
 
 
+class Asked(NamedTuple):
+    """What is asked for of a table.
+
+    Attributes
+    ----------
+    ids
+        The column or array of ids, or a file of them; None for one of the usual names.
+    columns
+        Patterns of the features.
+    never
+        Columns that are no features.
+    """
+
+    ids: str | None
+    columns: tuple[str, ...]
+    never: frozenset[str]
+
+
 @dataclass(frozen=True)
 class MatchedItems:
     """Features matched to clips.
@@ -137,7 +155,6 @@ def refuse_giants(size: int, where: str, most: int = MOST_BYTES) -> None:
 # --- files read in a worker
 # ---------------------------------------------------------------------------
 Reader = Callable[..., AbstractContextManager[FileContent]]
-Words = Path | str | frozenset[str] | tuple[str, ...] | None
 
 
 class _Request(NamedTuple):
@@ -146,14 +163,12 @@ class _Request(NamedTuple):
     session: int
     folder: Path
     reader: Reader
-    words: tuple[Path | str | tuple[str, ...] | frozenset[str] | None, ...]
+    words: tuple[object, ...]
     clip: int | None = None
 
 
 @contextmanager
-def read_apart(
-    library: str, reader: Reader, path: Path, *words: str | tuple[str, ...] | frozenset[str] | None
-) -> Iterator[FileContent]:
+def read_apart(library: str, reader: Reader, path: Path, *words: object) -> Iterator[FileContent]:
     """Open a file with a reader that runs in a worker; each `load` requests one clip from it.
 
     Parameters

@@ -13,6 +13,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.import_arrays import hdf5_apart, npy_rows, npz_rows
 from obygaze_features.exchange.import_items import (
+    Asked,
     FileContent,
     ImportItem,
     read_apart,
@@ -65,7 +66,7 @@ def table_items(
     StoreError
         Naming the file and the column or array at fault.
     """
-    never = NO_FEATURES | frozenset(labels)
+    asked = Asked(ids, tuple(columns), NO_FEATURES | frozenset(labels))
     readers: Mapping[str, Callable[..., AbstractContextManager[FileContent]]] = {
         ".csv": _csv,
         ".tsv": _csv,
@@ -91,7 +92,7 @@ def table_items(
         for part in parts:
             open_regular(part).close()  # HDF5 and others open the name themselves, and would wait for a pipe
             read = readers[part.suffix.lower()]
-            found, about = opened.enter_context(read(part, ids, asked=tuple(columns), never=never))
+            found, about = opened.enter_context(read(part, asked))
             if twice := next(iter(items.keys() & found.keys()), None):
                 raise StoreError(f"{found[twice].where} and {items[twice].where}: both are of {twice!r}")
             items.update(found)
@@ -100,29 +101,19 @@ def table_items(
 
 
 @contextmanager
-def _csv(path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]) -> Iterator[FileContent]:
-    yield _cells(path, *csv_rows(path), ids, asked=asked, never=never)
+def _csv(path: Path, asked: Asked) -> Iterator[FileContent]:
+    yield _cells(path, *csv_rows(path), asked)
 
 
 @contextmanager
-def _xlsx(
-    path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]
-) -> Iterator[FileContent]:
+def _xlsx(path: Path, asked: Asked) -> Iterator[FileContent]:
     records, others = read_sheet(path, read_bytes(path), StoreError)
-    items, about = _cells(path, [cells for _, cells in records], "", ids, asked=asked, never=never)
+    items, about = _cells(path, [cells for _, cells in records], "", asked)
     said = [*filter(None, [about.get("left_out")]), *others]
     yield items, {"left_out": "; ".join(said)} if said else {}
 
 
-def _cells(
-    path: Path,
-    lines: Sequence[Sequence[str]],
-    delimiter: str,
-    ids: str | None,
-    *,
-    asked: tuple[str, ...],
-    never: frozenset[str],
-) -> FileContent:
+def _cells(path: Path, lines: Sequence[Sequence[str]], delimiter: str, asked: Asked) -> FileContent:
     """Take ids and features of rows of texts, the header first."""
     if not lines:
         raise StoreError(f"{path}: empty; expected a header and a row per clip")
@@ -159,7 +150,7 @@ def _cells(
 
     signs = set[str]()
     columns = {name: [row[n] for row in rows] for n, name in enumerate(header)}
-    return _columns(path, header, columns, ids, asked=asked, never=never, kind_of=kind_of, numbers=numbers)
+    return _columns(path, header, columns, asked, kind_of=kind_of, numbers=numbers)
 
 
 def refuse_both_signs(where: str, cells: Sequence[str], signs: set[str]) -> None:
@@ -173,18 +164,16 @@ def _columns(
     path: Path,
     header: Sequence[str],
     columns: Mapping[str, Sequence[Any]],
-    ids: str | None,
+    asked: Asked,
     *,
-    asked: tuple[str, ...],
-    never: frozenset[str],
     kind_of: Callable[[str], ColumnKind],
     numbers: Callable[[str], NDArray[Any]],
 ) -> FileContent:
     """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
-    names, column = ids_of(path, header, ids)
+    names, column = ids_of(path, header, asked.ids)
     labels = [*map(id_text, columns[column])] if names is None else names
     own_index = {name for name in header if name.startswith("Unnamed: ")}
-    features = choose_columns(path, header, kind_of, asked, {column, *never, *own_index})
+    features = choose_columns(path, header, kind_of, asked.columns, {column, *asked.never, *own_index})
     chosen = [numbers(name) for name in features]
     if len({values.shape for values in chosen}) != 1 or (len(chosen) > 1 and chosen[0].ndim > 1):
         raise StoreError(f"{path}: expected columns of numbers, or one of lists")
@@ -195,17 +184,13 @@ def _columns(
     return row_items(path, labels, {"": matrix}), about
 
 
-def _parquet(
-    path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]
-) -> AbstractContextManager[FileContent]:
+def _parquet(path: Path, asked: Asked) -> AbstractContextManager[FileContent]:
     need_pyarrow(path)
-    return read_apart("Parquet", parquet_rows, path, ids, asked, never)
+    return read_apart("Parquet", parquet_rows, path, asked)
 
 
 @contextmanager
-def parquet_rows(
-    path: Path, ids: str | None, asked: tuple[str, ...], never: frozenset[str]
-) -> Iterator[FileContent]:
+def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
 
@@ -213,7 +198,7 @@ def parquet_rows(
     header = [name for name in table.column_names if name != "__index_level_0__"]
     if "__index_level_0__" in table.column_names and not set(ID_NAMES) & set(header):
         header = table.column_names  # a data frame's index holds the ids
-        ids = ids or "__index_level_0__"
+        asked = asked._replace(ids=asked.ids or "__index_level_0__")
 
     lists = (pa.types.is_list, pa.types.is_fixed_size_list, pa.types.is_large_list)
 
@@ -236,4 +221,4 @@ def parquet_rows(
         return np.stack(list(vectors))
 
     columns = dict(zip(table.column_names, table.columns, strict=True))
-    yield _columns(path, header, columns, ids, asked=asked, never=never, kind_of=kind_of, numbers=numbers)
+    yield _columns(path, header, columns, asked, kind_of=kind_of, numbers=numbers)
