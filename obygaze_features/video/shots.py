@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from av.video.frame import VideoFrame
@@ -272,11 +272,9 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
         finder.join(part)
     if not n_seen or {(part.n_frames, part.end_s) for part in parts} != {(n_seen, parts[0].end_s)}:
         return None
-    arrays = zip(
-        *((part.time_s, part.black, part.dark, part.letters, part.bars) for part in parts), strict=True
-    )
-    time_s, black, dark, letters, bars = map(np.concatenate, arrays)
-    film = replace(parts[0], time_s=time_s, black=black, dark=dark, letters=letters, bars=bars)
+    names = ("time_s", "black", "dark", "letters", "bars")
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    film = replace(parts[0], **arrays)
     return _shots(film, finder.cuts())
 
 
