@@ -221,9 +221,7 @@ def _span(clip: Clip) -> tuple[str, float | None, float | None]:
     return clip.video, clip.start_s, clip.end_s
 
 
-def _labels(
-    manifest: Manifest,
-) -> dict[tuple[str, str], dict[tuple[str, float | None, float | None], str]]:
+def _labels(manifest: Manifest) -> dict[tuple[str, str], dict[tuple[str, float | None, float | None], str]]:
     labels: dict[tuple[str, str], dict[tuple[str, float | None, float | None], str]] = {}
     for clip in manifest:
         if clip.level is None or not clip.annotator:

@@ -2,8 +2,9 @@
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
@@ -63,8 +64,11 @@ class Clip:
     extras: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        self._check_texts()
-        self._check_span()
+        for column, what in chain(self._wrong_texts(), self._wrong_times()):
+            raise ManifestError(f"clip {self.clip_id!r}: {column} {what}", column)
+        if self.start_s is not None and self.end_s is not None:
+            object.__setattr__(self, "start_s", float(self.start_s) + 0.0)  # + 0.0: minus zero is zero
+            object.__setattr__(self, "end_s", float(self.end_s))
         object.__setattr__(self, "concepts", tuple(dict.fromkeys(self.concepts)))
         object.__setattr__(self, "extras", dict(self.extras))
 
@@ -73,51 +77,40 @@ class Clip:
         """Length of the span in seconds, None for a whole file."""
         return None if self.start_s is None or self.end_s is None else self.end_s - self.start_s
 
-    def _check_texts(self) -> None:
-        for column in ("clip_id", "movie"):
-            self._check(bool(getattr(self, column)), column, "is empty")
+    def _wrong_texts(self) -> Iterator[tuple[str, str]]:
+        """Yield columns whose text is not allowed, and why."""
         for column in ("clip_id", "movie", "video", "annotator"):
             text: str = getattr(self, column)
-            self._check_signs(column, text)
-            self._check(text == text.strip(), column, f"{text!r} begins or ends with a space")
-        self._check(
-            not any(sign in self.clip_id for sign in "/\\") and not self.clip_id.startswith("."),
-            "clip_id",
-            "holds a slash or a backslash, or begins with a dot",
-        )
-        is_path = "\\" in self.movie or ".." in self.movie.split("/")
-        self._check(not is_path, "movie", "holds a backslash, or leads upwards")
+            if (what := unsuitable(text)) or text != text.strip():
+                yield column, f"{text!r} {what or 'begins or ends with a space'}"
+            if not text and column in {"clip_id", "movie"}:
+                yield column, "is empty"
+        if any(sign in self.clip_id for sign in "/\\") or self.clip_id.startswith("."):
+            yield "clip_id", "holds a slash or a backslash, or begins with a dot"
+        if "\\" in self.movie or ".." in self.movie.split("/"):
+            yield "movie", "holds a backslash, or leads upwards"
         for column, text in self.extras.items():
-            self._check(
-                bool(column) and column not in (*FIELDS, CODEBOOK_COLUMN),
-                column,
-                "is no name for an extra column",
-            )
-            self._check_signs("extra column", column)
-            self._check_signs(column, text, lines=True)
+            if not column or column in FIELDS or column == CODEBOOK_COLUMN:
+                yield column, "is no name for an extra column"
+            if what := unsuitable(column):
+                yield "extra column", f"{column!r} {what}"
+            if what := unsuitable(text, lines=True):
+                yield column, f"{text!r} {what}"
 
-    def _check_signs(self, column: str, text: str, *, lines: bool = False) -> None:
-        what = unsuitable(text, lines=lines)
-        self._check(what is None, column, f"{text!r} {what}")
-
-    def _check_span(self) -> None:
+    def _wrong_times(self) -> Iterator[tuple[str, str]]:
+        """Yield columns whose time can be none, and why."""
         start, end = self.start_s, self.end_s
         if start is None or end is None:
-            self._check(
-                start is None and end is None,
-                "start_s" if start is None else "end_s",
-                "is empty: give both ends of the span, or neither for the whole file",
-            )
+            if start is not end:
+                column = "start_s" if start is None else "end_s"
+                yield column, "is empty: give both ends of the span, or neither for the whole file"
             return
         for column, time_s in (("start_s", start), ("end_s", end)):
-            self._check(math.isfinite(time_s), column, f"{time_s} is not a finite number of seconds")
-            self._check(time_s >= 0, column, f"{time_s} is negative")
-            object.__setattr__(self, column, float(time_s) + 0.0)  # + 0.0: minus zero is zero
-        self._check(start < end, "end_s", f"{end} is not after start_s {start}")
-
-    def _check(self, holds: bool, column: str, what: str) -> None:
-        if not holds:
-            raise ManifestError(f"clip {self.clip_id!r}: {column} {what}", column)
+            if not 0 <= time_s < math.inf:
+                is_time = math.isfinite(time_s)
+                yield column, f"{time_s} is {'negative' if is_time else 'not a finite number of seconds'}"
+        if start >= end:
+            yield "end_s", f"{end} is not after start_s {start}"
 
 
 def absolute(path: Path) -> Path:

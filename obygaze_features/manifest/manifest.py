@@ -23,13 +23,7 @@ from obygaze_features.manifest.clip import (
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from obygaze_features.manifest.spans.names import suggestion
-from obygaze_features.manifest.text_tables import (
-    CODEBOOK_COLUMN,
-    FIELDS,
-    Problems,
-    Table,
-    read_table,
-)
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Table, read_table
 from obygaze_features.text import composed
 
 if TYPE_CHECKING:

@@ -56,13 +56,11 @@ def apply_policy(manifest: Manifest, policy: LabelPolicy) -> Manifest:
             f"label policy {policy}: the codebook {codebook.name!r} "
             f"has {', '.join(policies_of(codebook))} alone"
         )
-    match policy:
-        case LabelPolicy.PAPER:
-            return manifest.with_clips(_as_in_paper(clip, codebook) for clip in manifest)
-        case LabelPolicy.RELEASED:
-            return manifest.with_clips(clip for clip in manifest if _is_released(clip, codebook))
-        case LabelPolicy.RAW:
-            return manifest
+    if policy is LabelPolicy.PAPER:
+        return manifest.with_clips(_as_in_paper(clip, codebook) for clip in manifest)
+    if policy is LabelPolicy.RELEASED:
+        return manifest.with_clips(clip for clip in manifest if _is_released(clip, codebook))
+    return manifest
 
 
 def _as_in_paper(clip: Clip, codebook: Codebook) -> Clip:

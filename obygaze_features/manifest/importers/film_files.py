@@ -1,6 +1,7 @@
 """Find the video files that other people's annotations name, however they spell them."""
 
 import re
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
@@ -24,17 +25,11 @@ class FilmFiles:
         if self.folder is not None:
             self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
         self._named: set[PurePosixPath] = set()
-        self._found: dict[str, PurePosixPath | None] = {}
-        self._stored_as: dict[tuple[Path, str], str] = {}
         self._missing: dict[str, str] = {}
+        self.find, self.stored = cache(self._find), cache(self._stored)  # many spans are of few films
 
-    def find(self, place: str) -> PurePosixPath | None:
+    def _find(self, place: str) -> PurePosixPath | None:
         """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
-        if place not in self._found:
-            self._found[place] = self._look_for(place)
-        return self._found[place]
-
-    def _look_for(self, place: str) -> PurePosixPath | None:
         wanted = path_of(composed(place.strip()))
         parts = [part for part in wanted.parts if part not in {"/", "\\", "."}]
         for n in range(len(parts), 0, -1):
@@ -61,14 +56,8 @@ class FilmFiles:
             self._missing.setdefault(movie, f"{movie}{self._hint(movie)}")
         return "" if file is None else stored_path((self.folder or Path()) / file, self.root)
 
-    def stored(self, table: Path, written: str, file: PurePosixPath | None) -> str:
+    def _stored(self, table: Path, written: str, file: PurePosixPath | None) -> str:
         """Return where a video that a table names lies from the manifest; one that is not there is noted."""
-        key = (table, written)
-        if key not in self._stored_as:
-            self._stored_as[key] = self._place(table, written, file)
-        return self._stored_as[key]
-
-    def _place(self, table: Path, written: str, file: PurePosixPath | None) -> str:
         folder = self.folder or table.absolute().parent
         if file is not None:
             return stored_path(folder / file, self.root)

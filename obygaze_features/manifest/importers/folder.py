@@ -25,11 +25,7 @@ LATER_PART = re.compile(r"(VTS_\d\d_)[2-9](\.VOB)", re.IGNORECASE)
 """A further file of a DVD's title, which is read with the first."""
 
 
-def import_folder(
-    source: Path | str,
-    root: Path | str,
-    codebook: Codebook | None = None,
-) -> Imported:
+def import_folder(source: Path | str, root: Path | str, codebook: Codebook | None = None) -> Imported:
     """Make a clip of every video below a folder.
 
     Parameters

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
@@ -157,7 +158,7 @@ class _Made:
         length_of: Callable[[Path], float | None] | None,
     ) -> None:  # fmt: skip
         self._root, self._codebook, self._annotator, self._films = root, codebook, composed(annotator), films
-        self._length_of, self._is_chosen = length_of, codebook is not None
+        self._length_of, self._is_chosen = length_of and cache(length_of), codebook is not None
         self._clips: list[tuple[Clip, Account, str]] = []
         self._ids: set[str] = set()
         self._judged: dict[tuple[object, ...], int] = {}
@@ -165,7 +166,6 @@ class _Made:
         self._accounts: list[Account] = []
         self._places: dict[str, str] = {}
         self._said: dict[tuple[object, ...], tuple[_Labels, Given, str]] = {}
-        self._lengths: dict[str, float | None] = {}
 
     # --- tables with the columns of a manifest
     # ---------------------------------------------------------------------------
@@ -435,7 +435,7 @@ class _Made:
             if cell or name != "text" or kind == "table"
         }
         videos = {clip.clip_id: clip.video for clip, _ in inside if clip and clip.video}
-        kept = [_completed(clip, tuple(told), videos.get(clip.clip_id, "")) for clip, _ in inside if clip]
+        kept = [_with_columns(clip, tuple(told), videos.get(clip.clip_id, "")) for clip, _ in inside if clip]
         theirs = {(clip.clip_id, clip.movie) for clip in kept if clip.annotator}
         n_before = len(kept)
         kept = [
@@ -468,9 +468,7 @@ class _Made:
         """Cut a span at its film's end, where that is known; None, and said, if it begins behind it."""
         if self._length_of is None or not clip.video or clip.end_s is None or clip.start_s is None:
             return clip
-        if clip.video not in self._lengths:
-            self._lengths[clip.video] = self._length_of(self._root / clip.video)
-        length = self._lengths[clip.video]
+        length = self._length_of(self._root / clip.video)
         if length is None or clip.end_s <= length + OVERHANG_S:
             return clip
         if clip.start_s >= length - SHORTEST_S:
@@ -515,7 +513,7 @@ def _key(raw: RawSpan, movie: str) -> tuple[object, ...]:
     return movie, raw.cells.get("annotator", ""), round(raw.start_s, 3), round(raw.end_s, 3)
 
 
-def _completed(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
+def _with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
     """Give a clip these extra columns and, where it has none, this video."""
     if tuple(clip.extras) == names and (clip.video or video) == clip.video:
         return clip  # to make one costs as much as to read it

@@ -101,13 +101,12 @@ def _refuse_shifted(given: Given, rows: Sequence[Row], head: Records) -> None:
     if len(media) > 1 and not all(media.values()) and not given.movie:
         raise given.error("of several observations, some without media: which films they are of is unclear")
     for observation, names in media.items():
-        if len(names) > 1 and any(OBSERVATION in row.cells for row in rows):
-            raise given.error(
-                f"observation {observation!r} has {len(names)} media one after the other; its times count "
-                "from the start of the first: export each film as an observation of its own"
-            )
         if len(names) > 1:
+            has = OBSERVATION in rows[0].cells
+            what = (
+                f"observation {observation!r} has" if has else f"without the column {OBSERVATION} there are"
+            )
             raise given.error(
-                f"no column {OBSERVATION} says whether its {len(names)} media are films of their own, or one "
-                "after the other with times from the start of the first: keep that column"
+                f"{what} {len(names)} media; times may count from the start of the first: keep that column, "
+                "and export each film as an observation of its own"
             )
