@@ -304,7 +304,7 @@ def _folds(
         cuts = list(splits(leave_movies_out(ids, movies), *cut))
     for number in seeds:
         for split in cuts:
-            own = Split(split.fold, used[split.train], used[split.validation], used[split.test])
+            own = Split(split.fold, used[split.train], used[split.test])
             tested = np.unique(data.movies[own.test])
             grouped = seen or len(tested) > 1
             name = f"{'block' if seen else 'fold'} {split.fold}" if grouped else str(tested[0])

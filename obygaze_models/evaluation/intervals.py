@@ -35,7 +35,7 @@ from scipy.special import expit, stdtrit
 Covers = Literal["models", "method"]
 Bounds = tuple[float, float]
 
-NAN = float("nan")
+NAN, LEVEL = float("nan"), 0.95
 
 CAPTIONS: dict[str, str] = {
     "models": "95 % intervals of these trained models on movies like these",
@@ -85,7 +85,7 @@ def variance_factor(n_movies: int, covers: Covers) -> float:
 
 
 def t_interval(
-    values: ArrayLike, level: float = 0.95, *, covers: Covers = "models", bounds: Bounds | None = None
+    values: ArrayLike, level: float = LEVEL, *, covers: Covers = "models", bounds: Bounds | None = None
 ) -> Interval:
     """Compute the mean of one value per movie [K], NaN where undefined, and its Student's t interval.
 
@@ -120,7 +120,6 @@ def t_interval(
 def jackknife_interval(
     statistic: Callable[[NDArray[np.bool_]], float],
     movies: NDArray[Any],
-    level: float = 0.95,
     *,
     bounds: Bounds | None = None,
 ) -> Interval:
@@ -137,7 +136,6 @@ def jackknife_interval(
         A mask of clips [N] to the value on these clips, NaN where undefined.
     movies : ndarray, shape [N]
         The movie of each clip.
-    level : float
     bounds : tuple of float, optional
         As in `t_interval`.
     """
@@ -148,7 +146,7 @@ def jackknife_interval(
         group_of = movie_of % MOST_GROUPS
         groups = range(min(names.size, MOST_GROUPS))
         without = np.array([statistic(group_of != group) for group in groups])
-        low, high = _around(value, without, level, bounds)
+        low, high = _around(value, without, LEVEL, bounds)
     return Interval(value, low, high, int(names.size), 0)
 
 

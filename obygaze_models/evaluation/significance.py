@@ -64,7 +64,6 @@ def permutation_pvalues(
     movies: ArrayLike,
     *,
     n_permutations: int = 1000,
-    penalty: float = 1.0,
     seed: int = 0,
 ) -> Significance:
     """Test for each of K concepts whether features predict it within movies, beside the place in the movie.
@@ -80,8 +79,6 @@ def permutation_pvalues(
         1 with the concept, 0 without, NaN for a clip that is not used for it.
     movies : array-like, shape [N]
     n_permutations : int
-    penalty : float
-        Ridge penalty, in mean variances of the centred features' directions (trace over their number).
     seed : int
 
     Raises
@@ -106,7 +103,7 @@ def permutation_pvalues(
                         f"concept {concept} varies within {n_mixed} movies: shifts within "
                         "movies need at least 2 movies that have clips with it and clips without it"
                     )
-            operator = leave_movie_out_operator(features[used], groups[used], penalty)
+            operator = leave_movie_out_operator(features[used], groups[used])
             orders = circular_shifts(groups[used], n_permutations, np.random.default_rng(seed))
             lag1[which] = lag_correlation(presence, groups[used])
             for concept, z in zip(which, np.ascontiguousarray(presence.T), strict=True):
@@ -114,12 +111,11 @@ def permutation_pvalues(
     return Significance(statistic, p, holm(p), lag1, n_permutations)
 
 
-def leave_movie_out_operator(
-    X: NDArray[np.float64], groups: NDArray[np.intp], penalty: float
-) -> NDArray[np.float64]:
+def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
     """Make the matrix A [N, N] that takes centred presences to held-out ridge projections.
 
-    With H = X inv(X'X + l I) X' of the features without each movie's mean and linear trend, the rows of movie
+    With H = X inv(X'X + l I) X' of the features without each movie's mean and linear trend, l their mean
+    variance (trace over the number of directions), the rows of movie
     g are ``inv(I - H_gg) H_g.`` with their own movie's columns 0: the closed form of refitting without g.
     """
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
@@ -127,7 +123,7 @@ def leave_movie_out_operator(
     for rows in members:
         level[rows] = detrend(X[rows], axis=0)
     n_clips, n_features = level.shape
-    ridge = penalty * float(np.sum(level * level)) / min(n_clips, n_features)
+    ridge = float(np.sum(level * level)) / min(n_clips, n_features)
     if ridge <= 0:
         raise ConceptError("the features are constant in every movie: nothing can be read from them")
     # Of the two ways to write H, the one that factors the smaller matrix.
@@ -169,18 +165,16 @@ def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) 
     return orders
 
 
-def lag_correlation(
-    centred: NDArray[np.float64], groups: NDArray[np.intp], lag: int = 1
-) -> NDArray[np.float64]:
-    """Correlate values [N, K], centred within groups, with those `lag` clips on in the same group [K].
+def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Correlate values [N, K], centred within groups, with those of the next clip in the same group [K].
 
     The sum of the products of pairs over that of squares, each over its number; NaN where nothing varies.
     """
     total, pairs = np.zeros(centred.shape[1]), 0
     for group in np.unique(groups):
         own = centred[groups == group]
-        total += np.sum(own[lag:] * own[:-lag], axis=0)
-        pairs += max(len(own) - lag, 0)
+        total += np.sum(own[1:] * own[:-1], axis=0)
+        pairs += len(own) - 1
     squares = np.mean(centred * centred, axis=0)
     correlation = np.full(centred.shape[1], np.nan)
     np.divide(total / max(pairs, 1), squares, out=correlation, where=squares > 0)

@@ -56,27 +56,23 @@ class FoldTable:
 
     def __post_init__(self) -> None:
         seen: dict[str, int] = {}
-        for clip_id, fold in zip(self.clip_ids, self.folds.tolist(), strict=True):
+        fold_of: dict[str, int] = {}
+        for clip_id, movie, fold in zip(self.clip_ids, self.movies, self.folds.tolist(), strict=True):
             if clip_id in seen:
                 raise ProtocolError(
                     f"clip {clip_id} is in the fold table twice: in fold {seen[clip_id]} and in {fold}"
                 )
             seen[clip_id] = fold
-        if not self.by_movie:
-            return
-        fold_of: dict[str, int] = {}
-        for movie, fold in zip(self.movies, self.folds.tolist(), strict=True):
-            if fold_of.setdefault(movie, fold) != fold:
+            if self.by_movie and fold_of.setdefault(movie, fold) != fold:
                 raise ProtocolError(f"movie {movie} is in two folds: {fold_of[movie]} and {fold}")
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The rows of one fold, as indices: to train on, to select with (may be none), and to test on."""
+    """The rows of one fold, as indices: to train on, with what is selected in it, and to test on."""
 
     fold: int
     train: NDArray[np.intp]
-    validation: NDArray[np.intp]
     test: NDArray[np.intp]
 
 
@@ -149,8 +145,8 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     Yields
     ------
     Split
-        Fold by fold, those without a test clip skipped. Without validation rows: strict selection is an inner
-        loop over the training movies.
+        Fold by fold, those without a test clip skipped. Strict selection is an inner loop over the training
+        movies.
 
     Raises
     ------
@@ -175,7 +171,7 @@ def _checked_split(
     table: FoldTable, fold: int, train: NDArray[np.bool_], test: NDArray[np.bool_]
 ) -> Iterator[Split]:
     """Yield a fold of the masks of its sides [N], if it has a test clip."""
-    split = Split(fold, np.flatnonzero(train), np.empty(0, dtype=np.intp), np.flatnonzero(test))
+    split = Split(fold, np.flatnonzero(train), np.flatnonzero(test))
     if split.test.size:
         check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
         yield split
@@ -184,33 +180,27 @@ def _checked_split(
 def check_split(
     split: Split, clip_ids: Sequence[str], movies: Sequence[str], *, by_movie: bool = True
 ) -> None:
-    """Refuse a split with a clip, or (``by_movie``) a movie, on more than one of its sides.
+    """Refuse a split with a clip, or (``by_movie``) a movie, on both of its sides.
 
     Raises
     ------
     ProtocolError
-        Names the first clip or movie that leaks, and the two sides.
+        Names the first clip or movie that leaks.
     """
-    sides = {"training": split.train, "validation": split.validation, "test": split.test}
-    for what, key in (("clip", clip_ids), ("movie", movies)):
-        if what == "movie" and not by_movie:
-            continue
-        side_of: dict[str, str] = {}
-        for side, rows in sides.items():
-            for name in {key[row] for row in rows.tolist()}:
-                if name in side_of:
-                    raise ProtocolError(
-                        f"fold {split.fold} leaks: {what} {name} is in {side_of[name]} and in {side}; "
-                        "the strict protocol allows neither a clip nor a movie on two sides"
-                    )
-                side_of[name] = side
+    for what, key in (("clip", clip_ids), *((("movie", movies),) if by_movie else ())):
+        train, test = ({key[row] for row in rows.tolist()} for rows in (split.train, split.test))
+        if train & test:
+            raise ProtocolError(
+                f"fold {split.fold} leaks: {what} {min(train & test)} is in training and in test; "
+                "the strict protocol allows neither a clip nor a movie on two sides"
+            )
 
 
 # --- movies on both sides
 # ---------------------------------------------------------------------------
 
 
-def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str], n_blocks: int = N_BLOCKS) -> FoldTable:
+def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
     """Cut each movie's clips, in the order given, into blocks of about as many; fold k tests block k.
 
     The order must be that of the film, as in the manifest; it is not checked.
@@ -218,7 +208,7 @@ def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str], n_blocks: int =
     folds = np.empty(len(clip_ids), dtype=np.int64)
     of = np.asarray(movies)
     for movie in np.unique(of):
-        for fold, block in enumerate(np.array_split(np.flatnonzero(of == movie), n_blocks)):
+        for fold, block in enumerate(np.array_split(np.flatnonzero(of == movie), N_BLOCKS)):
             folds[block] = fold
     return FoldTable(tuple(clip_ids), tuple(movies), folds, by_movie=False)
 

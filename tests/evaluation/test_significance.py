@@ -123,8 +123,8 @@ def test_the_operator_gives_the_projection_of_a_refit_without_the_movie(clips):
     X, movies = clips
     centred = np.concatenate([residues(X[movies == movie]) for movie in range(8)])
     z = np.random.default_rng(5).normal(size=200)
-    scores = leave_movie_out_operator(X, movies, penalty=0.5) @ z
-    alpha = 0.5 * np.sum(centred**2) / 16
+    scores = leave_movie_out_operator(X, movies) @ z
+    alpha = np.sum(centred**2) / 16
     for movie in range(8):
         out = movies == movie
         refit = Ridge(alpha=alpha, fit_intercept=False).fit(centred[~out], z[~out])
