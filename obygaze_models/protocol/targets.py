@@ -1,8 +1,8 @@
 """Define targets: a task of levels, the presence of a concept, or ordered levels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, NotRequired, TypedDict
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 from msgspec import Meta
@@ -93,17 +93,15 @@ class Labels:
 
     def take(self, rows: NDArray[np.intp]) -> "Labels":
         """Keep some clips."""
-        return Labels(
-            self.clip_ids[rows],
-            self.movies[rows],
-            self.levels[rows],
-            self.present[rows],
-            self.concepts,
-            {name: ranks[rows] for name, ranks in self.scales.items()},
-            None if self.seen_score is None else self.seen_score[rows],
-            {name: present[rows] for name, present in self.not_visual.items()},
-            {name: labels.take(rows) for name, labels in self.experts.items()},
-        )
+
+        def kept(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: kept(own) for name, own in value.items()}
+            if isinstance(value, Labels):
+                return value.take(rows)
+            return value[rows] if isinstance(value, np.ndarray) else value
+
+        return Labels(*(kept(getattr(self, each.name)) for each in fields(self)))
 
     def has(self, concept: str) -> NDArray[np.bool_]:
         """Mark the clips [N] that have a concept, visual or not."""
@@ -133,24 +131,21 @@ def labels_of(manifest: Manifest) -> Labels:
             scales[scale.name] = np.array(
                 [NOT_ASKED if name is None else rank[name] for name in levels], dtype=np.int64
             )
-    concepts = codebook.visual_concepts
+    concepts, every = codebook.visual_concepts, [each.name for each in codebook.concepts]
+    has = {name: np.array([name in clip.concepts for clip in clips], dtype=np.bool_) for name in every}
+    present = np.empty((len(clips), len(concepts)), dtype=np.bool_)
+    for column, name in zip(present.T, concepts, strict=True):
+        column[:] = has.pop(name)
+    seen = clips and SEEN_SCORE in clips[0].extras
     return Labels(
         clip_ids=np.array([clip.clip_id for clip in clips], dtype=str),
         movies=np.array([clip.movie for clip in clips], dtype=str),
         levels=np.array([clip.level or "" for clip in clips], dtype=str),
-        present=np.array(
-            [[concept in clip.concepts for concept in concepts] for clip in clips], dtype=np.bool_
-        ).reshape(len(clips), len(concepts)),
+        present=present,
         concepts=concepts,
         scales=scales,
-        seen_score=np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips], dtype=np.bool_)
-        if clips and SEEN_SCORE in clips[0].extras
-        else None,
-        not_visual={
-            concept.name: np.array([concept.name in clip.concepts for clip in clips], dtype=np.bool_)
-            for concept in codebook.concepts
-            if not concept.visual
-        },
+        seen_score=np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips]) if seen else None,
+        not_visual=has,
     )
 
 

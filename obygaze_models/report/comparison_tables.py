@@ -34,29 +34,25 @@ def comparison_report(comparison: Comparison) -> Report:
     rows = comparison.metrics.to_dict(orient="records")
     titles = {metric.name: metric.title for metric in (*METRICS.values(), *LEVEL_METRICS.values())}
     name: Column = ("metric", "metric", titles.__getitem__)
-    models: list[Column] = [
-        name,
-        ("A", "a", number),
-        ("B", "b", number),
-        ("A - B [95 %]", ("difference", "low", "high"), signed),
-        ("p", "p", p_value),
-        ("p Holm", "p_holm", p_value),
+    parts: list[list[Column]] = [
+        [
+            ("A - B [95 %]", ("difference", f"{of}low", f"{of}high"), signed),
+            ("p", f"{of}p", p_value),
+            ("p Holm", f"{of}p_holm", p_value),
+        ]
+        for of in ("", "method_")
     ]
-    methods: list[Column] = [
-        name,
-        ("A - B [95 %]", ("difference", "method_low", "method_high"), signed),
-        ("p", "method_p", p_value),
-        ("p Holm", "method_p_holm", p_value),
-    ]
+    models, methods = parts
+    sides: list[Column] = [name, ("A", "a", number), ("B", "b", number)]
     return Report(
         name="compare",
         title=f"A {comparison.a.model} against B {comparison.b.model}, movie by movie",
         notes=tuple(_comparison_notes(comparison)),
         blocks=(
-            block("do these trained models differ on movies like these?", models, rows),
+            block("do these trained models differ on movies like these?", [*sides, *models], rows),
             block(
                 "do the methods differ, retrained on movies like these?",
-                methods,
+                [name, *methods],
                 rows,
                 ("corrected resampled t test (Nadeau and Bengio 2003)",),
             ),
