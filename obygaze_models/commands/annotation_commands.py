@@ -103,35 +103,26 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
     }
     columns = ["segments", "aligned", "gamma"] if alpha > 0 else ["clips", "gamma"]
     without = [f"{name}\nwithout\n{', '.join(aside)}" for name in columns if aside]
+    names = {" / ".join(pair.annotators) for pair in pairs}
+    alike = len(names) == 1  # one column fewer
     rows = [
-        [
-            pair.movie,
-            " / ".join(pair.annotators),
-            *(cell for part in parts for cell in _gamma_cells(getattr(pair, part))),
-        ]
+        [pair.movie, *([] if alike else [" / ".join(pair.annotators)])]
+        + [cell for part in parts for cell in _gamma_cells(getattr(pair, part))]
         for pair in pairs
     ]
     in_mean = ((_number(means[part]) if name == "gamma" else "") for part in parts for name in columns)
-    rows.append(["mean", "", *in_mean])
-    headers = ["movie", "annotators", *columns, *without]
-    names = {row[1] for row in rows[:-1]}
-    if len(names) == 1:  # one column fewer
-        rows, headers = [[row[0], *row[2:]] for row in rows], [headers[0], *headers[2:]]
-    title = f"annotators of every movie: {names.pop()}\n" if len(names) == 1 else ""
+    rows.append(["mean", *([] if alike else [""]), *in_mean])
+    headers = ["movie", *([] if alike else ["annotators"]), *columns, *without]
+    title = f"annotators of every movie: {names.pop()}\n" if alike else ""
     show(document, lambda: title + table(rows, headers), as_json=as_json)
     if as_json:
         return
     undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
     if undefined:
-        why = (
-            "they marked nothing"
-            if alpha > 0
-            else "both annotators used one and the same level throughout, or share no clip, "
-            "so that chance has no disorder"
-        )
-        click.echo(
-            f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: {why}", err=True
-        )
+        same = "both annotators used one and the same level throughout, or share no clip, so that chance has "
+        why = "they marked nothing" if alpha > 0 else f"{same}no disorder"
+        told = f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: {why}"
+        click.echo(told, err=True)
 
 
 def projected(labels: manifests.Manifest, window: float | None) -> tuple[manifests.Manifest, dict[str, Any]]:

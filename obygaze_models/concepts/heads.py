@@ -269,16 +269,12 @@ def explain_score(
     k = len(concepts)
     parts = by_concept(rows, k)[0]
     path = _path(head, values, concepts) if hasattr(head, "tree_") else ()
+    columns = (column.tolist() for column in (values[:k], percentiles[:k], parts))
     return Explanation(
         score=base + float(parts.sum()) + residual,
         threshold=threshold,
         base=base,
-        contributions=tuple(
-            Contribution(concept, float(value), float(percentile), float(part))
-            for concept, value, percentile, part in zip(
-                concepts, values[:k], percentiles[:k], parts, strict=True
-            )
-        ),
+        contributions=tuple(map(Contribution, concepts, *columns)),
         residual=residual,
         path=path,
     )

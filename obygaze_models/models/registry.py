@@ -158,23 +158,15 @@ def as_spec(name: str, given: Any) -> ModelSpec:
 def _call(name: str, factory: Callable[..., Any], seed: int) -> Any:
     """Call a factory with a seed if it takes one."""
     try:
-        parameters = list(inspect.signature(factory).parameters.values())
+        taken = list(inspect.signature(factory).parameters.values())
     except (TypeError, ValueError):
-        parameters = []
-    named = [
-        parameter.name
-        for parameter in parameters
-        if parameter.name in SEEDS and parameter.kind != parameter.POSITIONAL_ONLY
-    ]
-    needed = [
-        parameter
-        for parameter in parameters
-        if parameter.kind in POSITIONAL and parameter.default is parameter.empty
-    ]
+        taken = []
+    named = [each.name for each in taken if each.name in SEEDS and each.kind != each.POSITIONAL_ONLY]
+    needs = any(each.kind in POSITIONAL and each.default is each.empty for each in taken)
     try:
         if named:
             return factory(**{named[0]: seed})
-        if needed and not isinstance(factory, type):
+        if needs and not isinstance(factory, type):
             return factory(seed)
         made = factory()
         return _seeded(made() if isinstance(made, type) else made, seed)

@@ -279,13 +279,11 @@ def _holding(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
 def _decide(model: Model, logits: Any, *, known: bool = True) -> Decision:
     """Make a decision of one logit [1]."""
     logit = float(logits[0])
-    called = logit >= model.card.threshold
-    if model.calibration is None or not known:
-        return Decision(logit, None, None, None, called)
-    low, high = model.calibration.band(logits)
-    return Decision(
-        logit, float(model.calibration.probability(logits)[0]), float(low[0]), float(high[0]), called
-    )
+    p: list[float | None] = [None] * 3
+    if model.calibration is not None and known:
+        every = (model.calibration.probability(logits), *model.calibration.band(logits))
+        p = [float(each[0]) for each in every]
+    return Decision(logit, p[0], p[1], p[2], logit >= model.card.threshold)
 
 
 def _called(decision: Decision, card: Card) -> str:
@@ -354,36 +352,21 @@ def _frames_table(explained: Explained) -> str:
 
 
 def _concepts_table(explained: Explained, parts: Explanation) -> str:
-    rows = []
-    every = list(
-        zip(
-            parts.contributions,
-            explained.concept_p,
-            explained.concept_thresholds,
-            explained.ends,
-            strict=True,
-        )
-    )
+    columns = (parts.contributions, explained.concept_p, explained.concept_thresholds, explained.ends)
+    every = list(zip(*columns, strict=True))
     if len(every) > MOST_ROWS:
         every = sorted(every, key=lambda own: -abs(own[0].contribution))[:MOST_ROWS]
-    for part, share, threshold, (low, high) in every:
-        row = [
+    rows = [
+        [
             part.concept,
             f"{part.value:.2f}",
             f"{part.percentile:.0f} %",
             _p(share, under="<"),
             "" if share is None else probability(threshold),
             f"{part.contribution:+.3f}",
+            *(_p(end.p, under="<") for end in ends),
         ]
-        rows.append([*row, *(_p(end.p, under="<") for end in (low, high))])
-    headers = [
-        "concept",
-        "value",
-        "percentile",
-        "p",
-        "seen\nfrom",
-        "contri-\nbution",
-        "p at\n5 %",
-        "p at\n95 %",
+        for part, share, threshold, ends in every
     ]
-    return table(rows, headers)
+    names = ("concept", "value", "percentile", "p")
+    return table(rows, [*names, "seen\nfrom", "contri-\nbution", "p at\n5 %", "p at\n95 %"])
