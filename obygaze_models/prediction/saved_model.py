@@ -23,6 +23,9 @@ from obygaze_models.persistence.model_file import construct, read_model, to_stat
 from obygaze_models.prediction.calibration import Calibration
 from obygaze_models.prediction.out_of_distribution import LIMIT, OutOfDistribution
 
+REACH = ("mean", "scale", "distances")
+"""Of an `OutOfDistribution`, as files name them after ``reach_``."""
+
 MORE_LIKELY = 0.5
 """Lowest probability at which any concept counts as seen: it is there more likely than not."""
 
@@ -249,9 +252,7 @@ def load_model(
     if card.calibration:
         calibration = Calibration(**card.calibration, draws=about["calibration_draws"])
     if "reach_mean" in about:
-        out_of_distribution = OutOfDistribution(
-            about["reach_mean"], about["reach_scale"], about["reach_distances"]
-        )
+        out_of_distribution = OutOfDistribution(*(about[f"reach_{name}"] for name in REACH))
     sigmoids = about.get("concept_sigmoids", np.empty((0, 2)))
     return Model(card, construct(file, offered), calibration, out_of_distribution, sigmoids)
 
@@ -266,11 +267,7 @@ def save_model(model: Model, path: Path) -> None:
     """
     about = {}
     if model.out_of_distribution is not None:
-        about = {
-            "reach_mean": model.out_of_distribution.mean,
-            "reach_scale": model.out_of_distribution.scale,
-            "reach_distances": model.out_of_distribution.distances,
-        }
+        about = {f"reach_{name}": getattr(model.out_of_distribution, name) for name in REACH}
     if model.calibration is not None:
         about["calibration_draws"] = model.calibration.draws
     if len(model.concept_sigmoids):
