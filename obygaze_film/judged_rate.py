@@ -30,8 +30,6 @@ from obygaze_film.scored_files import RATES, bytes_of
 from obygaze_film.timeline import Timeline
 from obygaze_models.evaluation import Interval, jackknife_interval
 
-RATE_FORMAT: Final = "obygaze film rate"
-
 PLACE: Final = "place"
 """Column of blind judgements: the window's place in its film's random order, from 1."""
 
@@ -230,8 +228,8 @@ class _Rates(Struct, kw_only=True):
 
 def write_rates(folder: Path, rates: list[CorrectedRate]) -> None:
     """Write corrected rates beside a timeline, for the page."""
-    document = {"format": RATE_FORMAT, "number": 1, "rates": [msgspec.to_builtins(rate) for rate in rates]}
-    write_whole(folder / RATES, json_bytes(document), links=False)  # a stranger's folder
+    document = _Rates(format="obygaze film rate", number=1, rates=rates)
+    write_whole(folder / RATES, json_bytes(msgspec.to_builtins(document)), links=False)  # a stranger's folder
 
 
 def read_rates(folder: Path) -> list[CorrectedRate]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -57,6 +56,9 @@ LONGEST_S = 60.0
 KEPT = ("model", "title", "backbone", "threshold", "clip_s", "n_clips", "licence", "citation")
 FITTED = ("slope", "intercept", "error", "film_error", "worst_film_error")
 """What a film's record keeps of a model's card and of its calibration, as it is there."""
+
+PACKAGES = ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")
+"""Whose versions a film's record keeps."""
 
 NO_SHOTS = pd.DataFrame(columns=SHOT_COLUMNS)
 
@@ -237,7 +239,7 @@ def _score(
         shots=ShotsRecord(detector=detector, n=len(shots)) if len(shots) else None,
         models=models,
         human=MOBYGAZE if {model.codebook for model in models} <= {"obygaze12", "mobygaze"} else None,
-        versions=_versions(),
+        versions={name: version(name) for name in PACKAGES},
     )
     typed = table.astype({"called": "Int64", "n_windows": "Int64"})
     traces = [traces_of(each.model, each.key, store, movie, windows.clip_ids) for each in loaded]
@@ -245,11 +247,6 @@ def _score(
     frames = pd.concat(known, ignore_index=True) if known else NO_TRACES
     own_shots = shots.assign(movie=movie)[list(SHOT_COLUMNS)]
     return Timeline(record, typed, own_shots, frames)
-
-
-@cache
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")}
 
 
 def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:

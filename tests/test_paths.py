@@ -71,8 +71,6 @@ CALLS = {
     "score_films": lambda: obygaze_film.score_films(of.open_store("~/stores/more"), ["~/kept/linear.model"]),
     "Timeline.write": lambda: scored().write("~/out/film"),
     "Timeline.read": lambda: obygaze_film.Timeline.read("~/out/film"),
-    "Timeline.to_html": lambda: scored().to_html("~/out/film.html"),
-    "Timeline.export": lambda: scored().export("srt", "~/out/film.srt"),
     "read_films": lambda: obygaze_film.read_films(["~/out/film"]),
 }
 
@@ -137,8 +135,6 @@ def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypat
         "report.html",
         "predictions.csv",
         "film",
-        "film.html",
-        "film.srt",
     }
     assert made <= {path.name for path in (prepared / "out").iterdir()}
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from obygaze_features.io import write_whole
+from obygaze_features.io import local_path, write_whole
 from obygaze_features.manifest import time_code
 from obygaze_features.plugins import offered
 from obygaze_film.errors import FilmError
@@ -109,7 +109,7 @@ def export(film: "Timeline", kind: str, **options: Any) -> str:
     return FORMATS[kind].write(made)
 
 
-def write_export(film: "Timeline", kind: str, path: Path, **options: Any) -> str:
+def write_export(film: "Timeline", kind: str, path: Path | str, **options: Any) -> str:
     """Write a scored film in another format into a file; options as of `collect`.
 
     Returns
@@ -117,7 +117,7 @@ def write_export(film: "Timeline", kind: str, path: Path, **options: Any) -> str
     str
         Why it holds no passage that reaches the threshold, or nothing at all; empty if it does.
     """
-    made = collect(film, kind, **options)
+    made, path = collect(film, kind, **options), local_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, FORMATS[kind].write(made))
     return made.notice

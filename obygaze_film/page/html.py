@@ -42,18 +42,10 @@ def film_page(
         Rates corrected by judgements (`read_rates`), by movie.
     """
     words = Words(language)
-    rates = rates or {}
+    corrected = {(movie, rate.model): rate for movie, own in (rates or {}).items() for rate in own}
     ordered = sorted(films, key=lambda film: (film.record.year or 9999, film.record.title, film.movie))
     views = [
-        FilmView(
-            film,
-            f"f{number}",
-            words,
-            top=top,
-            corrected=next(
-                (rate for rate in rates.get(film.movie, ()) if rate.model == film.model().key), None
-            ),
-        )
+        FilmView(film, f"f{number}", words, top=top, corrected=corrected.get((film.movie, film.model().key)))
         for number, film in enumerate(ordered, start=1)
     ]
     models = {model.sha256 or model.key: model for film in ordered for model in film.record.models}

@@ -113,8 +113,7 @@ class Decisions:
         self._done: list[Line] = []
         self._undone: list[Line] = []
         self._said: set[str] = set()
-        self._clips: dict[str, tuple[Line, Clip | None]] = {}
-        self._places: dict[str, int] = {}
+        self._clips: dict[str, tuple[Line, Clip | None, int]] = {}
         self._rows: dict[tuple[str, tuple[str, ...]], str] = {}
         self._tables: dict[str, tuple[State, str]] = dict.fromkeys(COLUMNS, (None, ""))
         self._lock = RLock()
@@ -148,7 +147,7 @@ class Decisions:
         """Map who judged blindly to their judgements by place in the draw."""
         found: dict[str, dict[int, Clip]] = {}
         for clip in self.kept["judgement"]:
-            if clip.level and (place := self._places[clip.clip_id]):
+            if clip.level and (place := self._clips[clip.clip_id][2]):
                 found.setdefault(clip.annotator, {})[place] = clip
         return found
 
@@ -379,15 +378,15 @@ class Decisions:
         """Find what stands; say what is wrong, each thing once."""
         kept: dict[str, list[Clip]] = {kind: [] for kind in KINDS}
         for line in standing(self.ledger.lines.values()):
-            known, clip = self._clips.get(line.id, (None, None))
+            known, clip, _ = self._clips.get(line.id, (None, None, 0))
             if known is not line:
                 path, number = self.ledger.where[line.id]
                 problems = Problems(path)
                 clip = self._checked(line.kind, dict(line.row), line.id, problems, number)
-                self._clips[line.id] = line, clip
                 blind = clip is not None and line.row.get(SEEN_SCORE) == "0" and clip.movie == self.film.movie
-                self._places[line.id] = self.place_of(clip) if blind and clip is not None else 0
-                if blind and not self._places[line.id]:
+                at = self.place_of(clip) if blind and clip is not None else 0
+                self._clips[line.id] = line, clip, at
+                if blind and not at:
                     problems.add(number, "of another window of the draw: it does not count", PLACE)
                 for problem in problems.messages:
                     self._say(f"{path}: {problem}")

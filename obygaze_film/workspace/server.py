@@ -39,6 +39,7 @@ from obygaze_film.page.phrases import LANGUAGES, Words
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.evidence import span_evidence
+from obygaze_film.workspace.ledger import Line
 from obygaze_film.workspace.media import KINDS
 from obygaze_film.workspace.pages import (
     Job,
@@ -352,24 +353,15 @@ def _language(request: Request) -> str:
 
 def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
     """Write a decision; return its id where there is a new one, and what is to be said."""
-    decisions = film.decisions
-    if asked.kind == "delete":
-        return {
-            "said": words.say(
-                "desk_deleted", what=said_of(decisions.delete(asked.id, asked.who).row, decisions.codebook)
-            )
-        }
-    if asked.kind in {"undo", "redo"}:
-        line = decisions.undo(asked.who) if asked.kind == "undo" else decisions.redo(asked.who)
-        if line is None:
-            return {"said": words[f"desk_no_{asked.kind}"]}
-        return {
-            "said": words.say(
-                "desk_undone" if asked.kind == "undo" else "desk_redone",
-                what=said_of(line.row, decisions.codebook),
-            )
-        }
-    return {"id": decisions.keep(**msgspec.structs.asdict(asked)), "said": words["desk_kept"]}
+    decisions, kind = film.decisions, asked.kind
+    if kind in KINDS_OF_DECISION:
+        return {"id": decisions.keep(**msgspec.structs.asdict(asked)), "said": words["desk_kept"]}
+    if kind == "delete":
+        line: Line | None = decisions.delete(asked.id, asked.who)
+    else:
+        line = decisions.undo(asked.who) if kind == "undo" else decisions.redo(asked.who)
+    what = said_of(line.row, decisions.codebook) if line else ""
+    return {"said": words.say(f"desk_did_{kind}", what=what) if line else words[f"desk_no_{kind}"]}
 
 
 def _state(job: Job, request: Request) -> dict[str, Any]:
