@@ -201,7 +201,7 @@ class SoundTrack:
         samples = np.full((end_s - start_s) * rate, np.nan, np.float32)
         for run in runs:
             first = round((run.start_s - start_s) * rate)
-            for values in run.mono():
+            for values in run.mono(rate):
                 place = samples[max(first, 0) : max(first + len(values), 0)]
                 place[:] = values[max(-first, 0) :][: len(place)]
                 first += len(values)
@@ -312,8 +312,9 @@ def placed(
 class _Run:
     """Frames of one kind and part without a gap: their samples, mixed, and when the run starts by each."""
 
-    def __init__(self, kind: tuple[str, str, int], time_s: float) -> None:
+    def __init__(self, kind: tuple[str, str, int, int], time_s: float) -> None:
         self.kind = kind
+        *_, self.rate = kind
         self.n = 0
         self.earliest = self.latest = time_s
         self._mix = _Mixer()
@@ -333,9 +334,10 @@ class _Run:
         self._values += self._mix(frame)
         self.n += frame.samples
 
-    def mono(self) -> Iterable[Samples]:
-        """Return the samples, mixed from all channels as they came."""
-        return [*self._values, *self._mix(None)]
+    def mono(self, rate: int) -> list[Samples]:
+        """Return the samples, mixed from all channels as they came, at a rate."""
+        values = [*self._values, *self._mix(None)]
+        return values if rate == self.rate else [_resampled(np.concatenate(values), self.rate, rate)]
 
 
 class _Mixer:
@@ -361,11 +363,12 @@ class _Mixer:
 
 def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int) -> int:
     """Add a decoded frame to the run that it goes on, or begin another; return how many samples it adds."""
-    if frame.sample_rate != rate:
+    if not 0 < frame.sample_rate <= HIGHEST_RATE:
         return 0
-    run, kind = runs[-1] if runs else None, (frame.format.name, frame.layout.name, part)
+    run = runs[-1] if runs else None
+    kind = frame.format.name, frame.layout.name, part, frame.sample_rate
     time_s = None if frame.time is None else frame.time - origin
-    start_s = None if run is None or time_s is None else time_s - run.n / rate
+    start_s = None if run is None or time_s is None else time_s - run.n / run.rate
     far = start_s is not None and run is not None and abs(start_s - run.start_s) > JUMP_S
     if run is None or far or run.kind != kind:
         if time_s is None:
@@ -373,7 +376,7 @@ def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int) -> i
         run, start_s = _Run(kind, time_s), None
         runs.append(run)
     run.add(frame, start_s)
-    return int(frame.samples)
+    return int(frame.samples) * rate // run.rate
 
 
 def _resampled(samples: Samples, rate: int, wanted: int) -> Samples:

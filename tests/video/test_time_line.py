@@ -389,3 +389,13 @@ def test_joined_matroska_of_other_settings_is_not_read_as_if_it_had_the_first_fi
 def test_frames_of_a_container_without_presentation_times_are_in_the_decoders_order(tmp_path):
     film = encode(tmp_path / "b_frames.asf", map(draw, range(30)), options=X264)
     assert numbers_of(read_frames(film, at(range(30))).images) == [*range(30)]
+
+
+def test_sound_of_another_rate_behind_a_joint_is_heard(tmp_path):
+    for name, rate in (("a.ts", 44_100), ("b.ts", 48_000)):
+        write_film(tmp_path / name, {"": clicks([1.0], 2, rate)}, seconds=2, codec="mp2", rate=rate)
+    film = joined(tmp_path / "ab.ts", [tmp_path / "a.ts", tmp_path / "b.ts"])
+    [samples], missing_s = SoundTrack(film).parts(0, 4, [], rate=16_000)
+    loud = np.flatnonzero(np.nan_to_num(np.abs(samples)) > 0.1) / 16_000
+    assert missing_s < 0.2
+    assert np.abs(loud[:, None] - [1.0, 3.0]).min(axis=0).max() < 0.1
