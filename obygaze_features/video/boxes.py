@@ -15,6 +15,8 @@ SECOND_FILE = re.compile(
     rb"|\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c|DKIF\x00\x00\x20\x00|RIFF....AVI ",
     re.DOTALL,
 )
+MISREAD, OWN_HEAD = {"mxf", "nut", "wtv"}, 14
+"""Formats whose second file is read with times of the first; bytes with which a file of them begins."""
 PACK_START = b"\x00\x00\x01\xba"
 PICTURE_PACKET = re.compile(rb"\x00\x00\x01[\xe0-\xef]..([\x80-\xbf])", re.DOTALL)
 TRANSPORT_BYTES = 1 << 20
@@ -54,6 +56,8 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
                     return head - 8
                 seen.add(kind)
             return 0
+        if MISREAD & {*formats}:
+            return max(data.find(data[:OWN_HEAD], 1), 0)
         # Of IVF the second file is read as one last picture.
         last = sorted(ends)[-2 if "ivf" in formats else -1 :]
         found = SECOND_FILE.search(data, last[0]) if last else None

@@ -235,7 +235,7 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         shown = shown[np.argsort(rank[shown], kind="stable")]
     first, offset = ([0], [0]) if line is None else (line.first.tolist(), line.offset)
     torn = 0 if line is None else _torn(line, rank, np.array(packets.key, np.bool_))
-    seams = {number + each for number in first if len(first) > 1 for each in (-1, 0)}
+    seams = {number + each for number in first if len(first) > 1 for each in (-2, -1, 0)}
     flawed = len(set(packets.corrupt) - seams)  # whatever they hold, packets are flagged where parts meet
     remarks = {
         note: bool(note),

@@ -164,9 +164,9 @@ def test_shots_and_subtitles_lie_on_it_too(tmp_path):
     assert [start for start, *_ in read_subtitle_track(film)] == pytest.approx([0.2, 1.4])
 
 
-@pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mkv"])
+@pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mkv", "mxf", "nut", "wtv"])
 def test_a_second_file_that_ffmpeg_does_not_read_is_said(tmp_path, kind):
-    codec = {"asf": "wmv2", "ivf": "libvpx"}.get(kind, "libx264")
+    codec = {"asf": "wmv2", "ivf": "libvpx", "mxf": "mpeg2video", "wtv": "mpeg2video"}.get(kind, "libx264")
     parts = [encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), codec) for n in range(3)]
     film = joined(tmp_path / f"film.{kind}", parts if kind == "mkv" else parts[:2])
     assert read_frames(film, uniform(4)).status == "partial"
