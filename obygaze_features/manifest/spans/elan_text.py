@@ -45,6 +45,7 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
         rows = [(at, line.split("\t")) for at, line in body]
     else:
         sign = ";" if ";" in body[0][1] else ","
+        given.usual *= sign != ";"  # a spreadsheet wrote it
         rows = [(at, next(csv.reader([line], delimiter=sign))) for at, line in body]
     if any(_TIME.fullmatch(cell.strip()) for cell in rows[0][1]):
         yield from _with_header(given, rows)

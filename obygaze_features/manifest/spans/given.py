@@ -148,6 +148,8 @@ class Given:
     encoding: str = ""
     movie: str = ""
     tiers: Mapping[str, str] = field(default_factory=dict)
+    usual: str = "."
+    """Decimal sign of its times; "" where it may be either."""
 
     @cached_property
     def account(self) -> Account:

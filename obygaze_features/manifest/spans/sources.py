@@ -102,7 +102,9 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
         _holds(r"^SPEAKER[ \t]+\S+[ \t]+\S.*[ \t]<NA>"),
         lambda spans, movie, _: write_rttm([(span.text, span) for span in spans], movie),
     ),
-    "srt": SpanSource(read_srt, _holds(r"-->|^\s*\{\d+\}\{\d+\}"), lambda spans, *_: write_srt(spans)),
+    "srt": SpanSource(
+        read_srt, _holds(r"^[-\d:.,; ]*\d[^\S\n]*-->|^\s*\{\d+\}\{\d+\}"), lambda spans, *_: write_srt(spans)
+    ),
     "boris": SpanSource(
         read_boris, _columns(BORIS_BOUT, (*BORIS_EVENT, "Behavior type"), (*BORIS_EVENT, "Status"))
     ),

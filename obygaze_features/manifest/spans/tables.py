@@ -27,6 +27,7 @@ def table(given: Given, needed: Sequence[str], records: tuple[Records, str] | No
     """Read a table with these columns; what stands above its header is noted."""
     made = table_of(given.path, *(records or given.records(needed)), needed, named=False)
     given.account.notes += made.notes
+    given.usual *= made.delimiter != ";"  # which no tool writes, but a spreadsheet
     return made
 
 
@@ -54,7 +55,7 @@ def timed(
     """Yield the rows of a tool's table with their place, start and end, and why one is missing."""
     cells = [row.cells[name] for name in (times.start, times.end) for row in rows]
     try:
-        values = instants(cells, ".", given.rate)
+        values = instants(cells, given.usual, given.rate)
     except ManifestError as error:
         raise given.error(f"columns {times.start} and {times.end}: {error}") from None
     for row, *ends in zip(rows, values[: len(rows)], values[len(rows) :], strict=True):

@@ -411,3 +411,29 @@ def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
         "D2"
         not in read({"a.xlsx": patched(BOOK, ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', computed))})[1]
     )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        boris(["", "S", "STATE", "1.234", "5.240"]).replace("\t", ";"),
+        "movie;segmentation_name;start_ms;end_ms\na;M;1.000;5.000\n",
+        tabbed(ELAN, ["l", "", "1.234", "5.240", "S"]).replace("\t", ";"),
+    ],
+)
+def test_tools_tables_that_a_spreadsheet_saved_may_have_thousands(read, content):
+    with pytest.raises(ManifestError, match=r"a\.csv.*could be"):
+        read({"a.csv": content})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "movie,start_s,end_s,text\na,1,5,go --> there\n",
+        tabbed(["level", "", "1.0", "5.0", "4.0", "go --> there"]),
+        tabbed([*BORIS, "Comment"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "go --> there"]),
+    ],
+)
+def test_an_arrow_in_a_cell_makes_no_subtitles(read, content):
+    (clip,), _ = read({"a.x": content})
+    assert "go --> there" in clip.extras.values()
