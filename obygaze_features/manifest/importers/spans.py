@@ -338,8 +338,7 @@ class _Made:
 
     def _repeated(self, given: Given, level: "_Level", clip: Clip) -> str:
         """Say where the same was read before; refuse a level that contradicts another of its times."""
-        key: tuple[object, ...] = (clip.movie, clip.annotator, clip.start_s, clip.end_s)
-        key += tuple(level.raw.cells.get(name, "") for name in (*APART, SEEN_SCORE, DECIDED_ON))
+        key = _facts(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON))
         said = clip.level, clip.concepts, clip.extras["text"]
         own = said, given, level.raw.where
         before = self._said.setdefault((*key, level.is_level or said), own)
@@ -427,6 +426,7 @@ class _Made:
     # ---------------------------------------------------------------------------
     def imported(self) -> Imported:
         """Make the manifest, and say what became of everything."""
+        self._join_files()
         inside = [(self._inside(*made), made[1].kind) for made in self._clips]
         told = {
             name: None
@@ -463,6 +463,18 @@ class _Made:
         notices += [*self._films.missing(), *self._films.notices, *self._films.unnamed()]
         manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
         return Imported(manifest, tuple(notices), accounts=tuple(self._accounts))
+
+    def _join_files(self) -> None:
+        """Give concepts of a file without levels to another's level of their times and annotator."""
+        timed = [(place, *made) for place, made in enumerate(self._clips) if made[0].start_s is not None]
+        levels = {_facts(clip): place for place, clip, *_ in timed if clip.level}
+        for place, mark, account, _ in timed:
+            at = levels.get(_facts(mark), place)
+            if at != place and account.kind not in OURS and not (mark.level or mark.extras["text"]):
+                clip, of, where = self._clips[at]
+                self._clips[at] = replace(clip, concepts=(*clip.concepts, *mark.concepts)), of, where
+                self._clips[place] = replace(mark, concepts=()), account, ""
+        self._clips = [each for each in self._clips if each[2]]
 
     def _inside(self, clip: Clip, account: Account, where: str) -> Clip | None:
         """Cut a span at its film's end, where that is known; None, and said, if it begins behind it."""
@@ -534,6 +546,10 @@ def _film_by_name(given: Given) -> str:
     if not by_id and name != given.path.stem and note not in given.account.notes:
         given.account.notes.append(note)
     return name
+
+
+def _facts(clip: Clip) -> tuple[object, ...]:
+    return clip.movie, clip.annotator, clip.start_s, clip.end_s, *(clip.extras.get(n, "") for n in APART)
 
 
 def _of_one(raw: RawSpan, other: RawSpan) -> bool:

@@ -437,3 +437,11 @@ def test_tools_tables_that_a_spreadsheet_saved_may_have_thousands(read, content)
 def test_an_arrow_in_a_cell_makes_no_subtitles(read, content):
     (clip,), _ = read({"a.x": content})
     assert "go --> there" in clip.extras.values()
+
+
+def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):
+    line = "SPEAKER a 1 {} 4 <NA> <NA> {} <NA> <NA>\n"
+    levels, concepts = line.format(1, "S"), line.format(1, "Body") + line.format(9, "Look")
+    for files in ({"l.rttm": levels, "c.rttm": concepts}, {"c.rttm": concepts, "l.rttm": levels}):
+        clips, _ = read(files)
+        assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}
