@@ -150,16 +150,11 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
         If no movie has two annotators with a span in common (free segments must be projected first), or an
         annotator labelled one span twice.
     """
-    codebook = manifest.codebook
-    return tuple(
-        PairAgreement(
-            movie,
-            names,
-            _gamma_of(shared, codebook),
-            _gamma_of([pair for pair in shared if set(pair) <= set(codebook.labels)], codebook),
-        )
-        for movie, names, shared in _shared(manifest)
-    )
+    codebook, made = manifest.codebook, []
+    for movie, names, shared in _shared(manifest):
+        labels = [pair for pair in shared if set(pair) <= set(codebook.labels)]
+        made.append(PairAgreement(movie, names, _gamma_of(shared, codebook), _gamma_of(labels, codebook)))
+    return tuple(made)
 
 
 def level_pairs(manifest: Manifest) -> tuple[PairLevels, ...]:

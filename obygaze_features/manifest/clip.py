@@ -205,20 +205,10 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
     )
     if len(problems.messages) > before:
         return None
-    return problems.attempt(
-        row.line,
-        "",
-        Clip,
-        clip_id=cells["clip_id"],
-        movie=cells["movie"],
-        video=cells.get("video", ""),
-        start_s=start,
-        end_s=end,
-        level=level,
-        concepts=concepts or (),
-        annotator=cells.get("annotator", ""),
-        extras={column: text for column, text in cells.items() if column not in (*FIELDS, CODEBOOK_COLUMN)},
-    )
+    extras = {column: text for column, text in cells.items() if column not in (*FIELDS, CODEBOOK_COLUMN)}
+    film, labels = (cells["movie"], cells.get("video", ""), start, end), (level, concepts or ())
+    who = cells.get("annotator", "")
+    return problems.attempt(row.line, "", Clip, cells["clip_id"], *film, *labels, who, extras)
 
 
 def split_concepts(text: str) -> tuple[str, ...]:
@@ -227,16 +217,9 @@ def split_concepts(text: str) -> tuple[str, ...]:
 
 
 def _cells(clip: Clip) -> tuple[str, ...]:
-    return (
-        clip.clip_id,
-        clip.movie,
-        clip.video,
-        "" if clip.start_s is None else repr(clip.start_s),
-        "" if clip.end_s is None else repr(clip.end_s),
-        clip.level or "",
-        CONCEPT_SEPARATOR.join(clip.concepts),
-        clip.annotator,
-    )
+    times = ("" if time_s is None else repr(time_s) for time_s in (clip.start_s, clip.end_s))
+    concepts = CONCEPT_SEPARATOR.join(clip.concepts)
+    return clip.clip_id, clip.movie, clip.video, *times, clip.level or "", concepts, clip.annotator
 
 
 def numbered_ids(stem: str, count: int) -> list[str]:

@@ -79,17 +79,9 @@ def eaf_document(
     media
         The film's file, named relative to the document.
     """
-    root = Element(
-        "ANNOTATION_DOCUMENT",
-        {
-            "AUTHOR": "obygaze",
-            "DATE": NO_DATE,
-            "FORMAT": "3.0",
-            "VERSION": "3.0",
-            "xmlns:xsi": "http://www.w3.org/2001/XMLSchema-instance",
-            "xsi:noNamespaceSchemaLocation": SCHEMA,
-        },
-    )
+    about = {"AUTHOR": "obygaze", "DATE": NO_DATE, "FORMAT": "3.0", "VERSION": "3.0"}
+    about["xmlns:xsi"] = "http://www.w3.org/2001/XMLSchema-instance"
+    root = Element("ANNOTATION_DOCUMENT", {**about, "xsi:noNamespaceSchemaLocation": SCHEMA})
     if licence:
         SubElement(root, "LICENSE", {"LICENSE_URL": ""}).text = _legal(licence)
     header = SubElement(root, "HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"})
@@ -246,10 +238,6 @@ def _header(codebook: Codebook, movie: str) -> dict[str, str]:
 
 
 def _words(codebook: Codebook) -> dict[str, tuple[str, Sequence[str]]]:
-    return {
-        "levels": (f"levels of {codebook.name}", codebook.level_names),
-        "concepts": (
-            f"concepts of {codebook.name}; several are joined by semicolons",
-            codebook.concept_names,
-        ),
-    }
+    levels = f"levels of {codebook.name}", codebook.level_names
+    concepts = f"concepts of {codebook.name}; several are joined by semicolons", codebook.concept_names
+    return {"levels": levels, "concepts": concepts}

@@ -58,12 +58,8 @@ def merge(labels: Iterable[Label], codebook: Codebook) -> Label:
     if not labels:
         return Label(codebook.level_names[0])
     highest = max((label.level for label in labels), key=codebook.rank)
-    return Label(
-        highest,
-        codebook.in_order(
-            concept for label in labels if label.level == highest for concept in label.concepts
-        ),
-    )
+    given = (concept for label in labels if label.level == highest for concept in label.concepts)
+    return Label(highest, codebook.in_order(given))
 
 
 def overlaps(clips: Sequence[Clip], annotations: Sequence[Clip]) -> NDArray[np.float64]:
@@ -117,19 +113,16 @@ def project(
         if mark.level is None:
             raise ManifestError(f"clip {mark.clip_id!r} has no level, so it is no annotation", "level")
         marks.setdefault(mark.movie, []).append(mark)
+    films: dict[str, list[Clip]] = {}
+    for clip in clips:
+        films.setdefault(clip.movie, []).append(clip)
     labelled: dict[str, list[Clip]] = {}
-    for movie in clips.movies:
-        own = [clip for clip in clips if clip.movie == movie]
-        for clip, rows in zip(
-            own,
-            _label(own, marks.get(movie, []), threshold, per_annotator, annotations.codebook),
-            strict=True,
-        ):
-            labelled[clip.clip_id] = rows
+    for movie, own in films.items():
+        rows = _label(own, marks.get(movie, []), threshold, per_annotator, annotations.codebook)
+        labelled |= zip((clip.clip_id for clip in own), rows, strict=True)
+    made = tuple(row for clip in clips for row in labelled[clip.clip_id])
     return Projection(
-        Manifest(
-            tuple(row for clip in clips for row in labelled[clip.clip_id]), clips.root, annotations.codebook
-        ),
+        Manifest(made, clips.root, annotations.codebook),
         unwatched=tuple(movie for movie in clips.movies if movie not in marks),
         elsewhere=tuple(movie for movie in annotations.movies if movie not in set(clips.movies)),
     )

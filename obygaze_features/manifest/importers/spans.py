@@ -43,8 +43,18 @@ OURS = ("judgements", "table")
 KEPT_OF_JUDGEMENTS = (SEEN_SCORE, "judgement", "draw", "place")
 """Extra columns of judgements that the manifest keeps."""
 
-ANSWERED = ("model", "prompt", "answered_on")
-"""Columns of what a machine answered: which, to what questions (their digest), and when."""
+KEPT_OF_TOOLS = (
+    SEEN_SCORE,
+    DECIDED_ON,
+    "subject",
+    "observation",
+    "modifiers",
+    "comment",
+    "model",
+    "prompt",
+    "answered_on",
+)
+"""Extra columns of other tools' files; the last three say which machine answered what, and when."""
 
 APART = ("subject", "observation")
 """What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""
@@ -396,29 +406,21 @@ class _Made:
         raw, cells = level.raw, level.raw.cells
         who = composed(cells.get("annotator", "").strip()) or self._annotator or cells.get("model", "")
         extras = {"text": "" if level.is_level else level.text}
-        extras |= {
-            name: cells[name]
-            for name in (SEEN_SCORE, DECIDED_ON, *APART, "modifiers", "comment", *ANSWERED)
-            if cells.get(name)
-        }
+        extras |= {name: cells[name] for name in KEPT_OF_TOOLS if cells.get(name)}
         if raw.tier and (extras["text"] or given.tiers) and given.account.kind != "eaf":
             extras["tier"] = raw.tier
         extras |= {SEEN_SCORE: "1"} if seen else {}
         stem = f"{slug(level.movie)}-{slug(who)}" if who else slug(level.movie)
         if not who and SOURCES[given.account.kind].is_signed:
             raise given.error(f"{raw.where}: nobody's: set the tier's annotator in ELAN, or give --annotator")
+        start, end = (None, None) if raw.whole else (raw.start_s, raw.end_s)
         try:
-            return Clip(
-                clip_id=cells.get("clip_id") or unique_id(stem, number, self._ids),
-                movie=level.movie.replace("\\", "/"),
-                video=self._films.film_of(cells.get("media", "") or level.movie),
-                start_s=None if raw.whole else raw.start_s,
-                end_s=None if raw.whole else raw.end_s,
-                level=book.level_spelled(level.text) if level.is_level else None,
-                concepts=tuple(map(book.concept_spelled, level.concepts)),
-                annotator=who,
-                extras=extras,
-            )
+            name = cells.get("clip_id") or unique_id(stem, number, self._ids)
+            video = self._films.film_of(cells.get("media", "") or level.movie)
+            named = book.level_spelled(level.text) if level.is_level else None
+            concepts = tuple(map(book.concept_spelled, level.concepts))
+            film = level.movie.replace("\\", "/")
+            return Clip(name, film, video, start, end, named, concepts, who, extras)
         except ManifestError as error:
             raise ManifestError(f"{given.path}: {raw.where}: {error}", error.column) from None
 

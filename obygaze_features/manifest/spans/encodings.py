@@ -1,9 +1,15 @@
 """Decode text files: UTF-8, what marks name, or what the person names; anything else is said."""
 
+import re
+
 from obygaze_features.errors import ManifestError
 
 MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 """Byte order marks; those of UTF-32 first, which begin as those of UTF-16 do."""
+
+
+_ESCAPED = re.compile("[\udc80-\udcff]")
+"""A byte that is no UTF-8, as Python's `surrogateescape` writes it."""
 
 
 def marked_encoding(content: bytes) -> str:
@@ -54,31 +60,22 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
         return text, f"read as {name}, which is a guess: if letters are wrong, give --encoding" * bool(
             guessed
         )
+    lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
+    others = [at for at, line in enumerate(lines) if not line.isascii() and _ESCAPED.search(line)]
+    if not others:
+        return "\n".join(lines), ""
     try:
-        return content.decode("utf-8-sig"), ""
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-    lines = content.split(b"\n")
-    others = [number for number, each in enumerate(lines, start=1) if not _is_utf8(each)]
-    try:
-        if sum(not each.isascii() for each in lines) >= 2 * len(others):  # most are UTF-8
-            text = "\n".join(each.decode("utf-8" if _is_utf8(each) else "cp1252") for each in lines)
-            where = f"line {others[0]}" + (f" and {len(others) - 1} more" if len(others) > 1 else "")
-            return text.removeprefix("\ufeff"), f"{where}: not UTF-8 as the others are, read as Windows-1252"
+        if sum(not line.isascii() for line in lines) >= 2 * len(others):  # most are UTF-8
+            for at in others:
+                lines[at] = lines[at].encode("utf-8", "surrogateescape").decode("cp1252")
+            where = f"line {others[0] + 1}" + (f" and {len(others) - 1} more" if len(others) > 1 else "")
+            return "\n".join(lines), f"{where}: not UTF-8 as the others are, read as Windows-1252"
         text = content.decode("cp1252")
     except UnicodeDecodeError:
         raise ManifestError(
-            f"line {line}: neither UTF-8 nor Windows-1252: give its encoding, as in --encoding cp1251"
+            f"line {others[0] + 1}: neither UTF-8 nor Windows-1252: give its encoding (--encoding cp1251)"
         ) from None
     return text, "read as Windows-1252, which is a guess: if letters are wrong, give --encoding"
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _unmarked(content: bytes) -> str:

@@ -66,11 +66,8 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     if ":" not in text:
         return seconds(text)
     if clock := CLOCK.fullmatch(text):
-        hours, minutes, rest = (
-            int(clock[1] or 0),
-            int(clock[2]),
-            Fraction(clock[3].replace(",", ".").rstrip(".")),
-        )
+        hours, minutes = int(clock[1] or 0), int(clock[2])
+        rest = Fraction(clock[3].replace(",", ".").rstrip("."))
         if rest < 60 and (minutes < 60 or clock[1] is None):
             return float(hours * 3600 + minutes * 60 + rest)
     elif code := FRAME_CODE.fullmatch(text):

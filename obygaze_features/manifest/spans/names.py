@@ -13,11 +13,7 @@ from obygaze_features.text import composed
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
-_ALIKE = {
-    ord(sign): alike
-    for signs, alike in (("‘’ʼ′`", "'"), ("‐‑‒–—−", "-"), ("_", " "), ("\u200b\u2060\ufeff\xad", ""))
-    for sign in signs
-}
+_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^?#]*")
 
 
@@ -105,15 +101,12 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     known = tuple(movies)
     forms = {plain(text), plain(path_of(text).name), plain(path_of(text).stem)}
     written = imdb_id(text)
+    numbered = [movie for movie in known if written and imdb_id(movie) == written]
+    titled = [movie for movie in known if titles and plain(titles.get(movie, "")) == plain(text)]
     ways = (
         [movie for movie in known if composed(movie) == composed(text.strip())],
         [movie for movie in known if plain(movie) in forms],
-        [
-            movie
-            for movie in known
-            if (written and imdb_id(movie) == written)
-            or (titles and plain(titles.get(movie, "")) == plain(text))
-        ],  # of a title such as "1917" it cannot be known
+        [*dict.fromkeys(numbered + titled)],  # "1917" may be either
     )
     found = next(filter(None, ways), [])
     if len(found) > 1:

@@ -109,12 +109,9 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
         yield from _vian_project(given, table(given, VIAN_PROJECT))
         return
     made = table(given, VIAN_SEGMENTS)
-    forms = (
-        ("start_ms", "end_ms", 1000.0, False),
-        ("start_ts", "end_ts", 1.0, False),
-        ("start_frame", "end_frame", 1.0, True),
-    )
-    columns = next((Times(*form) for form in forms if {form[0], form[1]} <= set(made.columns)), None)
+    forms = (("ms", 1000.0, False), ("ts", 1.0, False), ("frame", 1.0, True))
+    times = (Times(f"start_{unit}", f"end_{unit}", n, frames) for unit, n, frames in forms)
+    columns = next((each for each in times if {each.start, each.end} <= set(made.columns)), None)
     if columns is None:
         raise given.error("no start and end of segments: export both from VIAN, as milliseconds")
     bodies = [name for name in made.columns if name.startswith("annotation_")]
@@ -132,13 +129,8 @@ def _vian_project(given: Given, made: Table) -> Iterator[RawSpan]:
         odd = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
         marked = [name.rpartition(":")[2] for name in keywords if row.cells[name].strip() in {"1", "1.0"}]
         texts = [one_line(row.cells.get("ANNOTATION_BODY", "")), *marked]
-        yield RawSpan(
-            *at,
-            "; ".join(filter(None, texts)),
-            "",
-            {"movie": first_of(row.cells, *_FILM)},
-            why=no_time or odd,
-        )
+        text, film = "; ".join(filter(None, texts)), {"movie": first_of(row.cells, *_FILM)}
+        yield RawSpan(*at, text, "", film, why=no_time or odd)
 
 
 def media_name(place: str) -> str:
