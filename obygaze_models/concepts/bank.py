@@ -374,10 +374,7 @@ class LinearCAV(BinaryClassifier):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kind": [StrOptions(set(KINDS))],
-        "C": [Interval(Real, 0, None, closed="neither"), None],
-        "balanced": ["boolean"],
-        "clip": [Interval(Real, 0, MOST, closed="right"), None],
+        name: ConceptBank._parameter_constraints[name] for name in ("kind", "C", "balanced", "clip")
     }
 
     kind: Kind = "svm"
