@@ -398,3 +398,14 @@ def test_the_page_says_the_share_of_every_group_that_is_estimated(films, judged)
     assert len(shares) > 0
     assert re.findall('class="keep">([^–<]+) \\[([^<]+)–([^<]+)\\]<', page) == [tuple(row) for row in shares]
     assert found.positive == "S"
+
+
+def test_a_machines_labels_in_a_models_place_have_a_page_too(films, judged):
+    every = choose_next(films, 10**6, blind=True)
+    labels = [
+        replace(clip, level="S" if place % 3 else "HN", annotator="vlm") for place, clip in enumerate(every)
+    ]
+    found = compare_films(films, judged, labels=Manifest(tuple(labels), Path()))
+    page = side_by_side.comparison_page(found)
+    assert found.model == "vlm"
+    assert page.count('class="row film"') == len(films)

@@ -127,6 +127,8 @@ def test_sound_lies_on_the_line_of_the_pictures(tmp_path, suffix, codec):
     assert np.array_equal(again[0], samples[31 * 16_000 : 33 * 16_000])
     heard = [(time_s, type(shown)) for time_s, shown in played(film)]
     seen = [time_s for time_s, kind in heard if kind is np.ndarray]
+    alone = [(time_s, type(shown)) for time_s, shown in played(film, pictures=False)]
+    assert alone == [(time_s, kind) for time_s, kind in heard if kind is av.AudioFrame]
     assert np.allclose(np.diff(seen), 0.04, atol=0.002)
     assert max(time_s for time_s, kind in heard if kind is av.AudioFrame) == pytest.approx(35.2, abs=0.1)
 

@@ -22,6 +22,7 @@ import obygaze_features as of
 from obygaze_features.manifest import write_manifest
 from obygaze_features.store import open_store
 from obygaze_film import Timeline
+from obygaze_film.notes import texts
 from obygaze_film.workspace import server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
 from obygaze_models import load_model
@@ -127,6 +128,14 @@ def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(serve, cop
     assert served.ask("POST", DECIDE, padded[(1 << 16) + 1])[0].status == 400
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
     assert served.ask("POST", DECIDE, padded[1 << 16])[0].status == 200
+
+
+def test_what_is_refused_is_said_in_the_browsers_language(serve, copied):
+    served, gone = serve(*copied), {"kind": "delete", "who": "AB", "id": "0123456789abcdef-1"}
+    answers = [served.ask("POST", DECIDE, gone, accept_language=name) for name in ("en", "fr;q=.9, en")]
+    assert [answer.status for answer, _ in answers] == [400, 400]
+    said = [json.loads(data)["said"] for _, data in answers]
+    assert said == [texts(name)["not_standing"] for name in ("en", "fr")]
 
 
 def test_of_several_films_all_are_shown_and_compared_by_what_a_table_says_of_them(serve, copied, tmp_path):
