@@ -27,7 +27,7 @@ ONCE = (b"ftyp", b"moov")
 STATED_WITHIN = 1 << 16
 STATED_BYTES = re.compile(
     rb"FLV\x01.*?\x00\x08filesize\x00(?P<flv>.{8})"
-    rb"|\x30\x26\xb2\x75.*?\xa1\xdc\xab\x8c\x47\xa9\xcf\x11\x8e\xe4\x00\xc0\x0c\x20\x53\x65.{24}(?P<asf>.{8})"
+    rb"|\x30\x26\xb2\x75.*?\xa1\xdc\xab\x8c\x47\xa9\xcf\x11\x8e\xe4\x00\xc0\x0c\x20\x53\x65.{24}(?P<asf>.{8}).{40}[\x00\x02]"
     rb"|\x06\x0e\x2b\x34\x02\x05\x01.\x0d\x01\x02\x01\x01\x02.{2}(?:[\x00-\x7f]|\x83.{3}|\x84.{4}|\x88.{8}).{24}(?P<mxf>.{8})",
     re.DOTALL,
 )
@@ -78,8 +78,8 @@ def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[tuple[int, byt
 def stated_bytes(path: Path) -> float:
     """Return how many bytes a file of FLV, ASF or MXF says that it has; 0 if it does not say.
 
-    Sources: FLV's onMetaData (a double); ASF's file properties object; where the footer of MXF begins (SMPTE
-    377-1, 7.1; no footer has less than the bytes of its key).
+    Sources: FLV's onMetaData (a double); ASF's file properties object, unless it was broadcast; where the
+    footer of MXF begins (SMPTE 377-1, 7.1).
     """
     with open_regular(path) as file:
         head = file.read(STATED_WITHIN)

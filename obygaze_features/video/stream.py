@@ -117,11 +117,6 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
         record: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return record
 
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> "Stream":
-        """Read what `record` returned."""
-        return msgspec.convert(record, cls)
-
 
 def side_data_names(packet: Any) -> list[str]:
     """List the side data of a packet, by PyAV's names."""

@@ -179,6 +179,13 @@ def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
     )
 
 
+def test_bytes_that_a_broadcast_states_are_not_believed(tmp_path):
+    data = bytearray(encode(tmp_path / "a.asf", map(draw, range(60)), codec="wmv2").read_bytes())
+    at = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")) + 16 + 8 + 16
+    data[at : at + 8], data[at + 48] = (1 << 40).to_bytes(8, "little"), 1
+    assert read_frames(written(tmp_path, "live.asf", bytes(data)), uniform(4)).status == "ok"
+
+
 def test_packets_that_the_container_flags_are_said(films, tmp_path):
     data = bytearray(films["hevc_cra.ts"].read_bytes())
     middle = len(data) // 2 // 188 * 188

@@ -20,7 +20,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.manifest import import_folder
 from obygaze_features.store import same_numerics
 from obygaze_features.video import at, decoder_versions, file_digest, index, probe, read_frames, uniform
-from obygaze_features.video.stream import DISPOSITIONS, FRAMES, PACKETS, STREAMS, Stream
+from obygaze_features.video.stream import DISPOSITIONS, FRAMES, PACKETS, STREAMS
 from tests.video.conftest import draw
 from tests.video.encoding import encode
 from tests.video.joining import VPX, X264, numbers_of
@@ -264,7 +264,6 @@ def test_the_record_holds_the_stream_and_the_table_of_packets_keeps_it(plain, tm
     path = with_box(plain, tmp_path / "clap.mp4", b"avc1", clap(64, 40, 4, -6))
     table = index.index_packets(path)
     assert type(table).from_bytes(table.to_bytes()).stream == table.stream
-    assert Stream.from_record(json.loads(json.dumps(table.stream.record()))) == table.stream
 
 
 def test_a_name_in_the_metadata_is_no_side_data(tmp_path):
