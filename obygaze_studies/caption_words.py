@@ -4,6 +4,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from msgspec import Meta
 
 from obygaze_features.store import open_store
 from obygaze_studies.audit_common.embeddings import choose_group
-from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
+from obygaze_studies.audit_common.findings import Finding, audited, drawn_by, series_of
 from obygaze_studies.audit_common.inputs import Row, read_json, read_rows
 from obygaze_studies.errors import AuditError
 
@@ -81,26 +82,8 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
     return Captions(pairs, len(known) - len(pairs), store.fingerprint)
 
 
-@dataclass(frozen=True)
-class ImageCounts:
-    """The captions of one image, counted.
-
-    Attributes
-    ----------
-    n_captions : int
-    words
-        Word -> its occurrences in all captions.
-    captions
-        For each caption that holds a counted word, the set of them.
-    """
-
-    n_captions: int
-    words: Mapping[str, int]
-    captions: tuple[frozenset[str], ...]
-
-    def with_any(self, words: Sequence[str]) -> int:
-        """Count the captions that hold one of some words."""
-        return sum(not held.isdisjoint(words) for held in self.captions)
+ImageWords = Sequence[tuple[str, ...]]
+"""Of each caption of an image the words that are counted, as often as they occur."""
 
 
 def tokens(caption: str) -> list[str]:
@@ -110,8 +93,8 @@ def tokens(caption: str) -> list[str]:
 
 def count_words(
     captions: Iterable[tuple[str, str]], lists: Mapping[str, Sequence[str]]
-) -> dict[str, ImageCounts]:
-    """Count the words of all lists, image by image.
+) -> dict[str, ImageWords]:
+    """Find the words of all lists, image by image.
 
     Parameters
     ----------
@@ -121,15 +104,10 @@ def count_words(
         Emotion -> its words.
     """
     wanted = {word for words in lists.values() for word in words}
-    numbers: Counter[str] = Counter()
-    words: dict[str, Counter[str]] = {}
-    held: dict[str, list[frozenset[str]]] = {}
+    found: dict[str, list[tuple[str, ...]]] = {}
     for image, caption in captions:
-        counted = [token for token in tokens(caption) if token in wanted]
-        numbers[image] += 1
-        words.setdefault(image, Counter()).update(counted)
-        held.setdefault(image, []).extend([frozenset(counted)] if counted else [])
-    return {image: ImageCounts(n, dict(words[image]), tuple(held[image])) for image, n in numbers.items()}
+        found.setdefault(image, []).append(tuple(word for word in tokens(caption) if word in wanted))
+    return dict(found)
 
 
 def prepare(
@@ -143,7 +121,7 @@ def prepare(
 
 @audited("words")
 def audit_words(
-    counts: Mapping[str, ImageCounts],
+    counts: Mapping[str, ImageWords],
     items: Mapping[str, Row],
     *,
     lists: Mapping[str, Sequence[str]] = EMOTION_WORDS,
@@ -156,7 +134,7 @@ def audit_words(
     Parameters
     ----------
     counts
-        Image id -> its counted captions. Images that are not among `items` count towards totals alone.
+        Image id -> the counted words of its captions. Images not among `items` count towards totals alone.
     items
         Image id -> the columns of `GROUP`.
     lists
@@ -174,7 +152,7 @@ def audit_words(
         Naming the image or set: no captions, an emotion without words, a missing column, an unknown
         condition.
     """
-    totals = sum((Counter(image.words) for image in counts.values()), Counter())
+    totals = Counter(word for image in counts.values() for caption in image for word in caption)
     kept = {name: [word for word in words if totals[word] >= min_total] for name, words in lists.items()}
     rows = [_row(group, images, counts, kept) for group, images in _groups(items, counts, lists).items()]
     if ratio:
@@ -196,7 +174,7 @@ def audit_words(
         summary={
             "word_totals": {word: totals[word] for word in named},
             "left_out_words": rare,
-            "n_captions": sum(image.n_captions for image in counts.values()),
+            "n_captions": sum(map(len, counts.values())),
             "images_without_item": strangers,
         },
         notes=[
@@ -212,20 +190,17 @@ def audit_words(
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
-    of = {(f"{row['emotion']} {row['level']}", row["condition"]): row for row in rows}
-    labels, conditions = (list(dict.fromkeys(key[index] for key in of)) for index in (0, 1))
-    none = {"per_1000": None, "n_captions": 0}
-    series = {name: [of.get((label, name), none)["per_1000"] for label in labels] for name in conditions}
-    sizes = [
-        ", ".join(f"{of.get((label, name), none)['n_captions']:,}" for name in conditions) for label in labels
-    ]
-    named = [f"{label}\n(n = {size})" for label, size in zip(labels, sizes, strict=True)]
+    named = [row | {"set": f"{row['emotion']} {row['level']}"} for row in rows]
+    labels = list(dict.fromkeys(row["set"] for row in named))
+    laid_out = partial(series_of, named, condition="condition", group="set", groups=labels)
+    sizes = zip(labels, *laid_out("n_captions", missing=0).values(), strict=True)
+    described = [f"{label}\n(n = {', '.join(f'{n:,}' for n in each)})" for label, *each in sizes]
     axis = "words of the intended emotion per 1,000 captions"
-    return drawn_by("draw_bars", labels=named, series=series, axis=axis)
+    return drawn_by("draw_bars", labels=described, series=laid_out("per_1000"), axis=axis)
 
 
 def _groups(
-    items: Mapping[str, Row], counts: Mapping[str, ImageCounts], lists: Mapping[str, Sequence[str]]
+    items: Mapping[str, Row], counts: Mapping[str, ImageWords], lists: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, ...], list[str]]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for image, row in items.items():
@@ -244,17 +219,16 @@ def _groups(
 
 
 def _row(
-    group: tuple[str, ...], images: Sequence[str], counts: Mapping[str, ImageCounts], kept: Mapping[str, Any]
+    group: tuple[str, ...], images: Sequence[str], counts: Mapping[str, ImageWords], kept: Mapping[str, Any]
 ) -> dict[str, Any]:
-    words, own = kept[group[0]], [counts[image] for image in images]
-    n_captions = sum(image.n_captions for image in own)
-    count = sum(image.words.get(word, 0) for image in own for word in words)
+    words, own = kept[group[0]], [caption for image in images for caption in counts[image]]
+    count = sum(caption.count(word) for caption in own for word in words)
     return dict(zip(GROUP, group, strict=True)) | {
         "n_images": len(images),
-        "n_captions": n_captions,
+        "n_captions": len(own),
         "count": count,
-        "per_1000": 1000 * count / n_captions,
-        "captions_with_any": sum(image.with_any(words) for image in own),
+        "per_1000": 1000 * count / len(own),
+        "captions_with_any": sum(not set(words).isdisjoint(caption) for caption in own),
         "ratio": None,
     }
 

@@ -125,12 +125,12 @@ def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] =
 
 
 def series_of(
-    rows: Rows, name: str, *, condition: str, group: str, groups: Sequence[object]
+    rows: Rows, name: str, *, condition: str, group: str, groups: Sequence[object], missing: float = math.nan
 ) -> dict[str, Any]:
-    """Lay out a value of rows for `draw_bars`: condition -> its value of each group, NaN without a row."""
+    """Lay out a value of rows for `draw_bars`: condition -> its value of each group, or `missing`."""
     known = {(row[condition], row[group]): row[name] for row in rows}
     conditions = dict.fromkeys(str(row[condition]) for row in rows)
-    return {each: [known.get((each, one), math.nan) for one in groups] for each in conditions}
+    return {each: [known.get((each, one), missing) for one in groups] for each in conditions}
 
 
 def drawn_by(name: str, **given: Any) -> Callable[[Path], None]:

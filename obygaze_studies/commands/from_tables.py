@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -11,10 +12,10 @@ import click
 
 from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import Output, join_options, json_option, show
+from obygaze_features.options import LOCAL, PATH, Output, join_options, json_option, show, site
+from obygaze_models.commands import complete_task
 from obygaze_studies.audits import Audit, Option, audits, resolve, tasks
-from obygaze_studies.commands.declared import parameter
-from obygaze_studies.commands.output import ReportOutput, report_output
+from obygaze_studies.commands.output import ReportOutput, picture_file, report_output
 
 FINDINGS = "obygaze_studies.audit_common.findings"
 """Is loaded by a command's work alone: pandas is slow."""
@@ -112,6 +113,61 @@ def made(words: str, entry: Audit) -> click.Command:
     return group
 
 
+# --- options
+# ---------------------------------------------------------------------------
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+
+
+def share(text: str) -> float:
+    """Parse a factor, as a number or a fraction such as 1/4."""
+    try:
+        return float(Fraction(text))
+    except ZeroDivisionError:
+        raise ValueError(text) from None  # which click words
+
+
+def numbers(text: str) -> list[float]:
+    """Parse numbers joined by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"numbers joined by commas are expected, not {text!r}") from None
+
+
+def parameter(option: Option, *, required: bool) -> Callable[[Any], Any]:
+    """Make the parameter of an option; `required` in place of what is declared."""
+    several = {"metavar": option.metavar} if option.metavar else {}
+    if option.argument:
+        kind = None if option.type == "text" else PATH
+        several |= {"nargs": -1, "required": option.required is not False} if option.multiple else {}  # type: ignore[dict-item]
+        return click.argument(option.key, type=kind, **several)  # type: ignore[arg-type]
+    low = option.least if option.above is None else option.above
+    kinds: dict[str, Any] = {
+        "flag": {"is_flag": True},
+        "int": {"type": click.IntRange(option.least, option.most)},  # type: ignore[arg-type]
+        "float": {"type": click.FloatRange(low, option.most, min_open=option.above is not None)},
+        "pair": {"nargs": 2},
+        "span": {"nargs": 2, "type": float},
+        "path": {"type": PATH},
+        "local": {"type": LOCAL},
+        "share": {"type": share},
+        "numbers": {"type": numbers},
+        "task": {"shell_complete": complete_task},
+        "picture": {"type": PATH, "callback": picture_file},
+    }
+    how = kinds.get(option.type, {}) | several | (site(option.site) if option.site else {})
+    if option.choices:
+        how["type"] = click.Choice(option.choices)
+    elif option.read and not option.type:
+        how["type"] = PATH if option.folder or option.read == "store" else FILE
+    if option.default is not None:
+        how |= {"default": option.default, "show_default": not option.quiet}
+    how |= {"multiple": True} if option.multiple else {}
+    return click.option(f"--{option.name}", required=required, help=option.help, **how)
+
+
+# --- what commands do
+# ---------------------------------------------------------------------------
 def _examples(words: str, entry: Audit) -> str:
     lines = [*entry.before, *(f"obygaze {words} {more}" for more in entry.examples), *entry.after]
     return "\n".join(f"  {line}" for text in lines for line in text.replace("\n", "\n  ").split("\n"))

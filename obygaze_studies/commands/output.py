@@ -13,7 +13,6 @@ from obygaze_features.io import refuse_existing
 from obygaze_features.options import PATH, Output, output, show
 from obygaze_features.screen import progress_bar
 from obygaze_models.commands import finish, write_page
-from obygaze_studies.commands.declared import picture_file
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
@@ -24,6 +23,13 @@ TITLE = "Tores et al., CVPR 2024, reproduced"
 
 SUFFIXES = (".csv", ".json", ".md")
 """Endings of the files of an audit, the one that --out names first."""
+
+
+def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse figure formats other than .pdf, .png and .svg."""
+    if value is not None and value.suffix.lower() not in {".pdf", ".png", ".svg"}:
+        raise click.BadParameter(f"'{value}' should end in .pdf, .png or .svg")
+    return value
 
 
 class CsvPath(click.Path):

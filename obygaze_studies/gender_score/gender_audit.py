@@ -26,9 +26,6 @@ PREDICTIONS = ("n_predicted", "n_correct")
 KEPT = ("caption_id", "image_id", "caption")
 """Columns of captions that results keep."""
 
-READING = "to_man_by_"
-"""Begins the names of the shares of man, one for each reading of the source."""
-
 N_SHOWN = 30
 """Objects shown, the most frequent ones; the JSON file has all."""
 
@@ -117,14 +114,23 @@ def audit_gender_score(
         first = f"{captions[0]['caption_id']}: {reasons[0]}"
         raise AuditError(f"none of {len(rows)} captions could be scored; {first}")
     of_objects, shown = by_object(parts, names, model), examples(parts) if estimated else []
-    counts = _summary(rows, mode, model)
-    summary = counts | {"by_object": of_objects, "examples": shown}
-    shares = _shares(summary)
+    by_gender = _by_gender(rows, mode, model)
+    man, woman = by_gender["man"], by_gender["woman"]
+    # Several readings, since the source does not define its count.
+    readings = ("sum", "mean", *(PREDICTIONS if estimated else ()), *(["published"] if model else []))
+    shares = {name: share(man[name] or 0, woman[name] or 0) for name in readings}
+    summary = {
+        "by_gender": by_gender,
+        **{f"to_man_by_{name}": value for name, value in shares.items()},
+        "genders_named": dict(Counter(row["gender"] for row in rows)),
+        "n_left_out": len(reasons),
+        "by_object": of_objects,
+        "examples": shown,
+    }
     reading, found = next(iter(shares.items()))
     scored_rows = [row for row in rows if not row["left_out"]]
     # As they are, captions that name one gender alone.
     n = len(scored_rows) if estimated else sum(row["gender"] in GENDERS for row in scored_rows)
-    by_gender = [{"gender": gender, **own} for gender, own in summary["by_gender"].items()]
     printed = shares.get("published")
     bars = {name: value for name, value in shares.items() if name != "published"}
     marks = {"man": [printed if name == "n_correct" else None for name in bars]}
@@ -132,7 +138,9 @@ def audit_gender_score(
         rows=rows,
         columns=["gs_man", "gs_woman", "to_man", "predicted"] if estimated else ["gs"],
         blocks=[
-            table("By gender", by_gender, list(by_gender[0])),
+            table(
+                "By gender", [{"gender": each, **own} for each, own in by_gender.items()], ["gender", *man]
+            ),
             Block(
                 "Share of man", ("by", "share"), tuple((name, cell(value)) for name, value in shares.items())
             ),
@@ -162,11 +170,6 @@ def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             of.setdefault(row["left_out"], []).append(row["caption_id"])
     names = {why: own[0] if len(own) == 1 else f"{len(own):,}, such as {own[0]}" for why, own in of.items()}
     return [f"left out {name}: {why}" for why, name in names.items()]
-
-
-def _shares(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the share of man by each reading of the source."""
-    return {name.removeprefix(READING): value for name, value in summary.items() if name.startswith(READING)}
 
 
 def _scored(
@@ -209,8 +212,8 @@ def _scored(
     }, parts
 
 
-def _summary(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None) -> dict[str, Any]:
-    """Count and sum by gender, in several readings, since the source does not define its count."""
+def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None) -> dict[str, dict[str, Any]]:
+    """Count and sum by gender."""
     by_gender: dict[str, dict[str, Any]] = {}
     estimated = mode == "ge"
     for gender in GENDERS:
@@ -227,12 +230,7 @@ def _summary(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None) -
             "n_correct": sum(row["correct"] is True for row in predicted) if estimated else None,
             "published": TOTALS[model].gender_score[gender] if model else None,
         }
-    man, woman = by_gender["man"], by_gender["woman"]
-    readings = ("sum", "mean", *(PREDICTIONS if estimated else ()), *(["published"] if model else []))
-    ratios = {f"{READING}{name}": share(man[name] or 0, woman[name] or 0) for name in readings}
-    named_by = dict(Counter(row["gender"] for row in rows))
-    n_left_out = sum(row["left_out"] is not None for row in rows)
-    return {"by_gender": by_gender, **ratios, "genders_named": named_by, "n_left_out": n_left_out}
+    return by_gender
 
 
 # --- by object
@@ -347,10 +345,14 @@ def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list
     if not rows:
         return []
     texts = plain(("caption_id", "nearest_to", "visual", "caption"))
-    numbers = [(name.replace("_", " ").replace("gs", "GS"), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
+    numbers = [(_titled(name), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
     title = "Examples of the poster, whose captioner it does not name"
     printed = [block(title, [*texts[2:], *numbers], EXAMPLES)] if model else []
     return [block("Examples", [*texts, *numbers], rows), *printed]
+
+
+def _titled(name: str) -> str:
+    return name.replace("_", " ").replace("gs", "GS")
 
 
 def draw_sheet(report: Report, _: Mapping[str, Any], manifest: Path, sheet: Path) -> None:
@@ -370,11 +372,7 @@ def draw_sheet(report: Report, _: Mapping[str, Any], manifest: Path, sheet: Path
     files = charts.find_pictures([row["image_id"] for row in rows], manifest)
     columns: dict[str, list[Any]] = {}
     for row in rows:
-        values = "   ".join(
-            f"{title} {gender} {row[f'{name}_{gender}']:.2f}"
-            for name, title in (("distance", "distance"), ("gs", "GS"))
-            for gender in GENDERS
-        )
+        values = "   ".join(f"{_titled(name)} {row[name]:.2f}" for name in EXAMPLE_VALUES)
         words = [*textwrap.wrap(row["caption"], 40), *textwrap.wrap(f"visual: {row['visual']}", 40), values]
         column = columns.setdefault(row["nearest_to"], [])
         title = "" if column else f"nearest to {row['nearest_to']}"

@@ -191,9 +191,6 @@ def default_workers() -> int:
 
 # --- the network at step 0
 # ---------------------------------------------------------------------------
-TEMPORAL_LAYERS = 4
-MAX_FRAMES = 12
-MAX_WORDS = 32
 OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")  # scalars in OpenAI's files, not weights
 CLIP_EPS = 1e-5
 
@@ -245,9 +242,9 @@ def initial_tensors(
     name: str,
     clip: Mapping[str, torch.Tensor],
     *,
-    temporal_layers: int = TEMPORAL_LAYERS,
-    max_frames: int = MAX_FRAMES,
-    max_words: int = MAX_WORDS,
+    temporal_layers: int = 4,
+    max_frames: int = 12,
+    max_words: int = 32,
 ) -> dict[str, torch.Tensor]:
     """Build the tensors of the whole network at step 0 from a CLIP.
 

@@ -60,44 +60,36 @@ class Outcome:
 
 
 class TrainingCallbacks:
-    """Callbacks of a training, called in process 0 only; this base class ignores them all."""
-
-    def say(self, text: str) -> None:
-        """Receive a note about the data or the run, or the measures of an evaluation."""
-
-    def progress(self, done: int, total: int, *, what: str, unit: str, note: str = "") -> None:
-        """Receive the progress of decoding, training or an evaluation, with a note such as the loss."""
-
-
-class Shown(TrainingCallbacks):
-    """Show notes and progress bars of a training on stderr.
+    """Callbacks of a training, called in process 0 only; without bars they ignore everything.
 
     Parameters
     ----------
     bars
-        Closes them.
+        Closes the progress bars; they, and notes, are then shown on stderr.
     """
 
-    def __init__(self, bars: ExitStack) -> None:
+    def __init__(self, bars: ExitStack | None = None) -> None:
         self._bars = bars
         self._shown: dict[str, ShowProgress] = {}
 
     def say(self, text: str) -> None:
-        """Show a note."""
-        tqdm.write(text, file=sys.stderr)
+        """Receive a note about the data or the run, or the measures of an evaluation."""
+        if self._bars is not None:
+            tqdm.write(text, file=sys.stderr)
 
     def progress(self, done: int, total: int, *, what: str, unit: str, note: str = "") -> None:
-        """Update a bar."""
-        if what not in self._shown:
-            self._shown[what] = self._bars.enter_context(progress_bar(what, unit))
-        self._shown[what](done, total, note)
+        """Receive the progress of decoding, training or an evaluation, with a note such as the loss."""
+        if self._bars is not None:
+            if what not in self._shown:
+                self._shown[what] = self._bars.enter_context(progress_bar(what, unit))
+            self._shown[what](done, total, note)
 
 
 def xclip_lsmdc(**options: Any) -> Answer:
     """Train until the training is complete or a signal comes; options as of `LsmdcSettings`."""
     settings = LsmdcSettings(**options)
     with stop_on_signals() as stop, ExitStack() as bars:
-        outcome = train(settings, watch=Shown(bars), stopped=stop)
+        outcome = train(settings, watch=TrainingCallbacks(bars), stopped=stop)
     code = stop.exit_code if stop() and not outcome.complete else 0
     if os.environ.get("RANK", "0") != "0":
         return Answer(document=None, code=code)
@@ -210,9 +202,8 @@ class Training:
         self.record = folder.record()
         self.network = make_network(plan).to(device)
         self.trained = {name: value for name, value in self.network.named_parameters() if value.requires_grad}
-        of_group = step.groups(settings.lr, settings.clip_lr_scale)
-        original = original_names(plan)
-        group = {name: of_group[step.group_of(original[name])] for name in self.trained}
+        rates = settings.lr, settings.clip_lr_scale
+        group = {name: step.group_of(plan.size.original_name(name), *rates) for name in self.trained}
         self.optimiser = step.BertAdam(self.trained, group, self.total)
         self.position = folder.restore(self.network, self.optimiser)
         self._log = folder.read_log(self.position.step)
@@ -238,9 +229,7 @@ class Training:
         wanted = [order[k * batch : (k + 1) * batch][share] for k in range(at.batch, self.epoch_steps)]
         for local in self.pairs["training"].batches(wanted):
             self._step(local.to(self.device))
-            at = self.position = replace(
-                self.position, step=self.position.step + 1, batch=self.position.batch + 1
-            )
+            at = self.position = replace(at, step=at.step + 1, batch=at.batch + 1)
             stop = self.processes.any(stopped(), self.device)
             if stop or at.step % self.plan.settings.save_every == 0:
                 self._save()
@@ -286,28 +275,18 @@ class Training:
 
     def _evaluate(self) -> None:
         """Evaluate the completed epoch and save its weights."""
-        epoch = self.position.epoch
-        measures = self._measure("validation", epoch)
-        best = self.position.best_epoch
-        # The criterion is published text-to-video R@1.
-        r1 = [each["published"]["text_to_video"]["R@1"] for each in (*self.position.measures, measures)]
-        if best < 0 or r1[-1] >= r1[best]:
-            best = epoch
-        at = replace(
-            self.position,
-            epoch=epoch + 1,
-            batch=0,
-            best_epoch=best,
-            measures=(*self.position.measures, measures),
-        )
+        at, epoch = self.position, self.position.epoch
+        measures = (*at.measures, self._measure("validation", epoch))
+        # The criterion is published text-to-video R@1; of equals the later is chosen.
+        r1 = [each["published"]["text_to_video"]["R@1"] for each in measures]
+        best = epoch if at.best_epoch < 0 or r1[-1] >= r1[at.best_epoch] else at.best_epoch
         if self.processes.rank == 0:
-            record = self.record | {"epoch": epoch, "step": at.step, "validation": measures}
+            record = self.record | {"epoch": epoch, "step": at.step, "validation": measures[-1]}
             originals = self.plan.size.from_port(self.network.state_dict())
-            self.folder.write_model(f"epoch-{epoch}.safetensors", originals, record)
-            if best == epoch:
-                self.folder.write_model(self.folder.model.name, originals, record)
-            self.folder.write_json("epochs.json", at.measures)
-        self.position = at
+            for name in (f"epoch-{epoch}.safetensors", *([self.folder.model.name] if best == epoch else [])):
+                self.folder.write_model(name, originals, record)
+            self.folder.write_json("epochs.json", measures)
+        self.position = replace(at, epoch=epoch + 1, batch=0, best_epoch=best, measures=measures)
 
     def _test(self) -> dict[str, Any]:
         """Evaluate the chosen epoch on the test set, and write the card."""
@@ -344,16 +323,10 @@ class Training:
 def make_network(plan: LsmdcPlan) -> Any:
     """Return the network at step 0 in the arithmetic's data types; frozen tensors need no gradient."""
     network = plan.network.module
-    original = original_names(plan)
     for name, value in network.named_parameters():
-        value.requires_grad_(step.is_trained(original[name]))
+        value.requires_grad_(step.is_trained(plan.size.original_name(name)))
     convert(network, plan.size, plan.settings.arithmetic)
     return network
-
-
-def original_names(plan: LsmdcPlan) -> dict[str, str]:
-    """Return a map from the port's tensor names to the original's."""
-    return {name: plan.size.original_name(name) for name in plan.size.port()}
 
 
 def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[Mapping[str, str]]) -> None:

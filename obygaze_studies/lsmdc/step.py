@@ -226,29 +226,23 @@ def is_trained(original: str) -> bool:
     return original not in PUBLISHED["frozen"]
 
 
-def group_of(original: str) -> int:
-    """Return a tensor's group: 0 CLIP, 1 other (both decayed); 2 and 3 their biases (not decayed)."""
-    return 2 * ("bias" in original) + (not original.startswith("clip."))
-
-
 def schedule(step: int, total: int) -> float:
     """Return the factor of every rate in step 0, 1, ...: a linear warm-up, then a cosine without restart."""
     x = step / total
     return x / WARM_UP if x < WARM_UP else 0.5 * (1.0 + math.cos(math.pi * x))
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterGroup:
+class ParameterGroup(NamedTuple):
     """Peak learning rate and weight decay of a parameter group."""
 
     rate: float
     decay: float
 
 
-def groups(rate: float, clip_scale: float) -> tuple[ParameterGroup, ...]:
-    """Make the four groups: CLIP's tensors learn at `rate * clip_scale`."""
-    peaks = (rate * clip_scale, rate)
-    return tuple(ParameterGroup(peak, decay) for decay in (DECAY, 0.0) for peak in peaks)
+def group_of(original: str, rate: float, clip_scale: float) -> ParameterGroup:
+    """Return a tensor's group: CLIP's tensors learn at `rate * clip_scale`, and biases do not decay."""
+    peak = rate * clip_scale if original.startswith("clip.") else rate
+    return ParameterGroup(peak, 0.0 if "bias" in original else DECAY)
 
 
 class BertAdam:

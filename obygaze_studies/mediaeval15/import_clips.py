@@ -55,7 +55,7 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     collected = manifests.Collected(problems, "clip")
     side_of: dict[str, str] = {}
     for row in table.rows:
-        clip = _clip(row, problems, sides, root, videos)
+        clip = problems.attempt(row.line, "", _clip, row.cells, sides, root, videos)
         collected.add(clip, row.line)
         if clip is not None:
             first = side_of.setdefault(clip.movie, clip.extras["split"])
@@ -78,31 +78,20 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
 
 
 def _clip(
-    row: manifests.Row,
-    problems: manifests.Problems,
-    sides: Mapping[str, str],
-    root: Path,
-    videos: Path | None,
-) -> manifests.Clip | None:
-    cells = row.cells
-    split = cells.get("split", sides.get(cells["movie"], ""))
+    cells: Mapping[str, str], sides: Mapping[str, str], root: Path, videos: Path | None
+) -> manifests.Clip:
+    split, violence = cells.get("split", sides.get(cells["movie"], "")), cells.get("violence", "")
     if split not in PUBLISHED:
         problem = f"{split!r}; expected dev or test"
-        problems.add(
-            row.line, problem if "split" in cells else f"movie {cells['movie']!r} is in no list", "split"
-        )
-        return None
-    if cells.get("violence", "") not in {"", *VIOLENCE}:
-        problems.add(row.line, f"{cells['violence']!r}; expected 0, 1 or nothing", "violence")
-        return None
-    return problems.attempt(
-        row.line,
-        "",
-        manifests.Clip,
+        problem = problem if "split" in cells else f"movie {cells['movie']!r} is in no list"
+        raise ManifestError(problem, "split")
+    if violence not in {"", *VIOLENCE}:
+        raise ManifestError(f"{violence!r}; expected 0, 1 or nothing", "violence")
+    return manifests.Clip(
         clip_id=cells["clip"],
         movie=cells["movie"],
         video=manifests.stored_path(videos / cells["clip"], root) if videos else cells["clip"],
-        level=VIOLENCE.get(cells.get("violence", "")),
+        level=VIOLENCE.get(violence),
         extras={column: cells.get(column, "") for column in EXTRAS} | {"split": split},
     )
 

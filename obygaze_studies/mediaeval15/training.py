@@ -130,11 +130,8 @@ def train_violence(
     ModelError
         The model can't be trained.
     """
-    target = find_target("violence", sides.data.codebook)
-    model, selection = _train(sides, target, spec, seed)
-    scores = model.scores(*_tested(sides, spec))
-    ids = sides.data.clip_ids[sides.test].tolist()
-    return dict(zip(ids, scores.tolist(), strict=True)), {"violence": selection}
+    scores, selection = _predicted(sides, find_target("violence", sides.data.codebook), spec, seed)
+    return scores, {"violence": selection}
 
 
 def train_affect(sides: DevAndTest, spec: ModelSpec, *, seed: int = 0) -> tuple[Calls, dict[str, Selection]]:
@@ -151,14 +148,10 @@ def train_affect(sides: DevAndTest, spec: ModelSpec, *, seed: int = 0) -> tuple[
     """
     calls: Calls = {}
     selections: dict[str, Selection] = {}
-    ids = sides.data.clip_ids[sides.test].tolist()
     for axis in AXES:
         target = find_target(f"scale:{axis}", sides.data.codebook)
-        model, selections[axis] = _train(sides, target, spec, seed)
-        ranks = called_ranks(model, *_tested(sides, spec), n_classes=target.n_classes)
-        calls[axis] = {
-            clip_id: target.levels[rank] for clip_id, rank in zip(ids, ranks.tolist(), strict=True)
-        }
+        ranks, selections[axis] = _predicted(sides, target, spec, seed)
+        calls[axis] = {clip_id: target.levels[int(rank)] for clip_id, rank in ranks.items()}
     return calls, selections
 
 
@@ -240,15 +233,10 @@ def train(
     return Answer(document=record, text="\n".join(lines), remarks=remarks)
 
 
-def _tested(sides: DevAndTest, spec: ModelSpec) -> tuple[NDArray[Any], NDArray[np.str_]]:
-    """Return what the model reads of the test clips, and their movies."""
-    return sides.data.read(spec.reads)[sides.test], sides.data.movies[sides.test]
-
-
-def _train(
+def _predicted(
     sides: DevAndTest, target: Target, spec: ModelSpec, seed: int
-) -> tuple[Fitted | OrdinalModel, Selection]:
-    """Fit on the labelled dev clips."""
+) -> tuple[dict[str, float], Selection]:
+    """Fit on labelled dev clips; return each test clip's score, or rank of its class, and the selection."""
     data, requests = sides.data, spec.requests()
     if target.kind not in spec.kinds:
         raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
@@ -256,35 +244,35 @@ def _train(
         raise TaskError(f"model {spec.name} reads concepts, and the codebook {CODEBOOK} has none")
     codes = target.of(data.labels)
     rows = sides.dev if UNLABELLED in requests else sides.dev[codes[sides.dev] != NOT_ASKED]
-    y = codes[rows]
-    _check_classes(target, y)
-    X, movies = data.read(spec.reads), data.movies
-    present = data.present.loc[rows] if "present" in requests else None
-    model: Fitted | OrdinalModel
-    try:
-        if target.kind == "ordinal":
-            n = target.n_classes
-            model = fit_ordinal(spec, seed, X[rows], y, n_levels=n, movies=movies[rows], present=present)
-        else:
-            model = fit(spec, seed, X[rows], y, movies=movies[rows], present=present)
-    except ProtocolError as error:
-        raise TaskError(f"{target.name}: {error}") from error
-    known = rows[y != NOT_ASKED]
-    return model, {
-        "candidates": _candidates(model),
-        "dev_clips": len(known),
-        "dev_movies": len(np.unique(movies[known])),
-    }
-
-
-def _check_classes(target: Target, y: NDArray[np.int64]) -> None:
-    counts = [int((y == rank).sum()) for rank in range(target.n_classes)]
+    y, X, n_classes = codes[rows], data.read(spec.reads), target.n_classes
+    counts = [int((y == rank).sum()) for rank in range(n_classes)]
     if not all(counts):
         names = ["+".join(side) for side in target.classes]
         counted = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
         raise TaskError(
             f"{target.name} needs labelled dev clips of every class with features: found {counted}"
         )
+    given: dict[str, Any] = {"movies": data.movies[rows]}
+    if "present" in requests:
+        given["present"] = data.present.loc[rows]
+    tested = X[sides.test], data.movies[sides.test]
+    model: Fitted | OrdinalModel
+    found: NDArray[Any]
+    try:
+        if target.kind == "ordinal":
+            model = fit_ordinal(spec, seed, X[rows], y, n_levels=n_classes, **given)
+            found = called_ranks(model, *tested, n_classes=n_classes)
+        else:
+            model = fit(spec, seed, X[rows], y, **given)
+            found = model.scores(*tested)
+    except ProtocolError as error:
+        raise TaskError(f"{target.name}: {error}") from error
+    known = rows[y != NOT_ASKED]
+    return dict(zip(data.clip_ids[sides.test].tolist(), found.tolist(), strict=True)), {
+        "candidates": _candidates(model),
+        "dev_clips": len(known),
+        "dev_movies": len(np.unique(data.movies[known])),
+    }
 
 
 def _candidates(model: Fitted | OrdinalModel) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ minutes would last 157.
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import obygaze_features.manifest as manifests
 from obygaze_features.errors import ManifestError
@@ -96,23 +96,18 @@ def import_mobygaze(
         notices.append(f"record set mobygaze-{records}: {len(clips):,} of {segments}")
     if facts and (unknown := sorted({clip.movie for clip in clips} - facts.keys())):
         notices.append(f"{MOVIE_LIST} has no year and genre of {', '.join(unknown)}")
+    counted = manifests.counted
     unread = [column for column in table.columns if column and column not in (*COLUMNS, SUBTITLE)]
     if unread:
-        notices.append(f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}")
+        notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")
     if repeated:
-        segments = manifests.counted(repeated, "segment names", "segments name")
+        segments = counted(repeated, "segment names", "segments name")
         notices.append(f"{segments} a concept more than once: counted once")
     if misread:
-        segments = manifests.counted(misread, "segment")
-        notices.append(
-            f"subtitles of {segments} have letters of Windows-1252 as control characters: read as those"
-        )
-    if videos:
-        missing = sorted({clip.movie for clip in clips if not clip.video})
-        if missing:
-            notices.append(
-                f"no video in {videos} for {manifests.counted(len(missing), 'film')}: {', '.join(missing)}"
-            )
+        letters = "have letters of Windows-1252 as control characters: read as those"
+        notices.append(f"subtitles of {counted(misread, 'segment')} {letters}")
+    if videos and (missing := sorted({clip.movie for clip in clips if not clip.video})):
+        notices.append(f"no video in {videos} for {counted(len(missing), 'film')}: {', '.join(missing)}")
     texts = tuple((clip.clip_id, text) for clip in clips if (text := subtitles[clip.clip_id]))
     return manifests.Imported(manifests.Manifest(tuple(clips), root, codebook), tuple(notices), texts)
 
@@ -146,20 +141,22 @@ def _clip(
 ) -> manifests.Clip | None:
     before = len(problems.messages)
     cells, line = row.cells, row.line
-    level = problems.attempt(line, "label", codebook.level_spelled, cells["label"])
-    concepts = problems.attempt(line, "concepts", manifests.concept_list, cells["concepts"], codebook)
-    start = problems.attempt(line, "start_frame", manifests.whole_number, cells["start_frame"])
-    end = problems.attempt(line, "end_frame", manifests.whole_number, cells["end_frame"])
-    rate = problems.attempt(line, "framerate", _rate, cells["framerate"])
-    number = problems.attempt(
-        line, "clip_index", manifests.whole_number, cells["clip_index"].removeprefix("id_")
+    readers: dict[str, Callable[[str], Any]] = {
+        "label": codebook.level_spelled,
+        "concepts": lambda cell: manifests.concept_list(cell, codebook),
+        "start_frame": manifests.whole_number,
+        "end_frame": manifests.whole_number,
+        "framerate": _rate,
+        "clip_index": lambda cell: manifests.whole_number(cell.removeprefix("id_")),
+    }
+    level, concepts, start, end, rate, number = (
+        problems.attempt(line, column, read, cells[column]) for column, read in readers.items()
     )
     if not cells["annotator"]:
         problems.add(line, "is empty", "annotator")
-    if start is None or end is None or rate is None or len(problems.messages) > before:
-        return None
-    if end < start:
+    if len(problems.messages) == before and end < start:
         problems.add(line, f"{end} is before start_frame {start}", "end_frame")
+    if len(problems.messages) > before:
         return None
     return problems.attempt(
         line,
@@ -176,7 +173,7 @@ def _clip(
         extras={
             **{column: cells[column] for column in EXTRAS},
             "comment": _comment(cells["comment"]),
-            **(facts.get(cells["imdb_key"], {"year": "", "genres": ""}) if facts else {}),
+            **facts.get(cells["imdb_key"], dict.fromkeys(("year", "genres") if facts else (), "")),
         },
     )
 

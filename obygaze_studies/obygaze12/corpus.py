@@ -17,12 +17,10 @@ from obygaze_models.dataset import Dataset, load_datasets
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import METRICS
 from obygaze_models.protocol import Fold
-from obygaze_models.report import block
 from obygaze_studies.columns import of
-from obygaze_studies.obygaze12.import_annotations import is_obygaze12
+from obygaze_studies.obygaze12.import_annotations import CODEBOOK, is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
 
-CODEBOOK: manifests.Codebook = manifests.builtin_codebook("obygaze12")
 VISUAL_CONCEPTS: tuple[str, ...] = CODEBOOK.visual_concepts
 TASKS: Mapping[str, manifests.Task] = {task.name: task for task in CODEBOOK.tasks}
 
@@ -68,6 +66,19 @@ def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.C
         )
         for heading, keys, writer in CAPTIONS[name]["columns"][table]
     ]
+
+
+def declared(
+    title: str,
+    table: tuple[str, str],
+    rows: Sequence[Mapping[Any, Any]],
+    notes: Sequence[str] = (),
+    *,
+    last: Sequence[Sequence[str]] = (),
+    writers: Writers = WRITERS,
+) -> reports.Block:
+    """Make a table that captions.toml declares."""
+    return reports.block(title, columns(*table, writers), rows, notes, last)
 
 
 def refuse_other_codebook(codebook: manifests.Codebook, what: str) -> None:
@@ -200,12 +211,13 @@ class PaperCorpus:
         drawn = told.get(f"{protocol}_drawn", "")
         stem, blocks = f"{name}-{protocol}", [table for part in parts for table in part.blocks]
         notes = (*told.get(protocol, ()), *notes, *self.if_printed(*printed), *after)
-        if self.printed and not any(self.printed_rows):
+        if not any(self.printed_rows):
             kept = [_without_empty_printed(table) for table in blocks]
-            if kept != blocks:
+            if self.printed and kept != blocks:
                 titles = ", ".join(source.title for source in self.sources)
                 none = CAPTIONS["notes"]["unprinted"].format(printed=", ".join(PROBE_OF), titles=titles)
-                notes, blocks = (*notes, none), kept
+                notes = (*notes, none)
+            blocks = kept
         hidden = [
             key for key in map(str, data) if key.startswith("_") or (key in PRINTED and not self.printed)
         ]
@@ -229,23 +241,8 @@ class PaperCorpus:
         )
 
     def if_printed(self, *parts: Any) -> tuple[Any, ...]:
-        """Return notes or columns that stand only where the papers print numbers of these clips."""
+        """Return notes or rows that stand only where the papers print numbers of these clips."""
         return parts if self.printed else ()
-
-    def block(
-        self,
-        title: str,
-        table: tuple[str, str],
-        rows: Sequence[Mapping[Any, Any]],
-        notes: Sequence[str] = (),
-        *,
-        last: Sequence[Sequence[str]] = (),
-        writers: Writers = WRITERS,
-    ) -> reports.Block:
-        """Make a declared table, without printed numbers where there are none."""
-        declared = columns(*table, writers)
-        shown = [column for column in declared if self.printed or not column[0].startswith("printed")]
-        return block(title, shown, rows, notes, [line[: len(shown)] for line in last])
 
     def _notes(self, folds: Sequence[Fold] | None) -> list[str]:
         """Say how an experiment was made, of the paper protocol on its folds, and name its features."""

@@ -7,7 +7,8 @@ import pandas as pd
 from obygaze_features.manifest import Manifest, apply_policy, policies_of
 from obygaze_models.report import Column, Picture, Report, block
 from obygaze_studies.audit_common.findings import drawn_by
-from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, refuse_other_codebook
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, refuse_other_codebook
+from obygaze_studies.obygaze12.import_annotations import CODEBOOK
 from obygaze_studies.obygaze12.statistics import (
     PRINTED_COUNTS,
     Statistics,

@@ -12,7 +12,7 @@ from obygaze_models.evaluation import f1_pos, permutation_pvalues
 from obygaze_models.protocol import NOT_ASKED
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import drawn_by, series_of
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers, declared
 from obygaze_studies.obygaze12.paper_concepts import CONCEPT_TASKS, NEGATIVES, PaperConcepts
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, trivial_f1
@@ -50,12 +50,11 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _paper_part(result: PaperResults, leaks: str) -> Part:
-    corpus, source = result.corpus, result.source
-    rows = _paper_rows(source, result.concepts)
+    source, rows = result.source, _paper_rows(result.source, result.concepts)
     return Part(
         source=source,
         rows=rows,
-        blocks=[corpus.block(source.title, ("figure3", "paper"), rows, (leaks,), writers=WRITERS)],
+        blocks=[declared(source.title, ("figure3", "paper"), rows, (leaks,), writers=WRITERS)],
         answers=[_above(source, rows, "f1_pos", "their F1 is")],
         draw=_drawn(rows, "f1_pos_min", "f1_pos_max"),
         drawn=f": {leaks}",
@@ -137,7 +136,7 @@ def _strict_part(result: StrictResults) -> Part:
     return Part(
         source=source,
         rows=rows,
-        blocks=[result.corpus.block(source.title, ("figure3", "strict"), rows, notes, writers=WRITERS)],
+        blocks=[declared(source.title, ("figure3", "strict"), rows, notes, writers=WRITERS)],
         answers=[_above(source, rows, "f1_pos_low", "the interval of their F1 lies")],
         draw=_drawn(rows, "f1_pos_low", "f1_pos_high"),
     )

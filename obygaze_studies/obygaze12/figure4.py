@@ -8,7 +8,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import DEFAULT_THRESHOLD, Clip, Manifest, project
 from obygaze_models.report import Column, Picture, Report, block
 from obygaze_studies.audit_common.findings import drawn_by
-from obygaze_studies.obygaze12.corpus import CAPTIONS, CODEBOOK, refuse_other_codebook
+from obygaze_studies.obygaze12.corpus import CAPTIONS, refuse_other_codebook
+from obygaze_studies.obygaze12.import_annotations import CODEBOOK
 
 N_LISTED = 40
 """Clips listed one by one, if there are no more."""

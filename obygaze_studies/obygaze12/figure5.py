@@ -7,7 +7,7 @@ from typing import Any
 from obygaze_models.concepts import node_counts
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import drawn_by
-from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, Part
+from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, Part, declared
 from obygaze_studies.obygaze12.paper_concepts import TREES
 from obygaze_studies.obygaze12.paper_folds import Negatives, head_fold, leak_caption
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
@@ -68,7 +68,7 @@ def _part(
         source=source,
         rows=[{"features": source.title} | node for node in nodes],
         blocks=[
-            result.corpus.block(
+            declared(
                 source.title + depth,
                 ("figure5", "nodes"),
                 shown,
@@ -94,11 +94,15 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[dict[str, Any]]:
     leaf), `n_train` and `share_positive`.
     """
     counts, arrays = node_counts(tree), tree.tree_
-    nodes: list[dict[str, Any]] = []
-
-    def visit(number: int, depth: int, parent: int, side: str) -> None:
+    places = {0: (0, -1, "")}
+    nodes = []
+    # scikit-learn numbers nodes in this order.
+    for number in range(arrays.node_count):
+        depth, parent, side = places[number]
         low, high = int(arrays.children_left[number]), int(arrays.children_right[number])
         leaf = low == high
+        if not leaf:
+            places |= {low: (depth + 1, number, "low"), high: (depth + 1, number, "high")}
         nodes.append(
             {"number": number, "depth": depth, "parent": parent, "side": side}
             | {"concept": "" if leaf else concepts[int(arrays.feature[number])]}
@@ -106,9 +110,4 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[dict[str, Any]]:
             | {"n_train": int(arrays.n_node_samples[number])}
             | {"share_positive": float(counts[number, 1] / counts[number].sum())}
         )
-        if not leaf:
-            visit(low, depth + 1, number, "low")
-            visit(high, depth + 1, number, "high")
-
-    visit(0, 0, -1, "")
     return nodes

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
@@ -17,7 +16,7 @@ from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
 from obygaze_models.report import Column, Report, block, number
 from obygaze_studies.audit_common.findings import drawn_by, series_of
 from obygaze_studies.columns import of
-from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part
+from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, declared
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, title_of
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
@@ -36,8 +35,6 @@ LEVEL = 0.95
 
 PRIOR_SD = 2.5
 """SD of the normal prior of every effect; it keeps separable factors finite, and hardly changes others."""
-
-N_STEPS = 30
 
 LEAST_ERRORS = 5
 """With fewer errors, or fewer other clips, the prior alone would make the effects: they are undefined."""
@@ -147,7 +144,7 @@ def _strict_part(result: StrictResults) -> Part:
         scarce = _scarce(kind, n_errors, n_clips)
         notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
         shown = () if scarce else own
-        blocks.append(result.corpus.block(f"{source.title}: {kind}", ("figure6", "strict"), shown, notes))
+        blocks.append(declared(f"{source.title}: {kind}", ("figure6", "strict"), shown, notes))
         told = [row for row in own if row["p_holm"] < 0.05]
         named = [f"{'more' if row['effect'] > 0 else 'fewer'} with {row['factor']}" for row in told]
         names = ", ".join(named) or "no factor is shown to go with them"
@@ -198,16 +195,15 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
     n_errors = int(errors.sum())
     effect, low, high, p = np.full((4, factors.shape[1]), np.nan)
     if min(n_errors, len(errors) - n_errors) >= LEAST_ERRORS:
-        names, number = np.unique(movies, return_inverse=True)
+        names = np.unique(movies)
         varies = factors.max(axis=0) > factors.min(axis=0)
-        of_movies = number[:, None] == np.arange(names.size)
-        design = np.column_stack([factors[:, varies], of_movies]).astype(np.float64)
-        # Clips that are alike in all that counts are one row with a weight: many fits, few rows.
-        rows, row_of = np.unique(np.column_stack([design, errors]), axis=0, return_inverse=True)
-        counts = np.bincount(row_of.ravel()).astype(np.float64)
-        movie_of = np.argmax(rows[:, -1 - names.size : -1], axis=1)
-        kept = np.vstack([np.ones(names.size), 1.0 - np.eye(names.size)])
-        fits = _fit(rows[:, :-1], rows[:, -1], kept[:, movie_of] * counts)[:, : int(varies.sum())]
+        design = np.column_stack([factors[:, varies], movies[:, None] == names]).astype(np.float64)
+        kept = np.vstack([np.ones(len(movies)), movies != names[:, None]])
+        # Of the posterior's mode, C is the prior's variance.
+        how: dict[str, Any] = {"C": PRIOR_SD**2, "fit_intercept": False, "solver": "newton-cholesky"}
+        model = LogisticRegression(**how, tol=1e-10)
+        fits = np.stack([model.fit(design, errors, weights).coef_[0] for weights in kept])
+        fits = fits[:, : int(varies.sum())]
         effect[varies] = fits[0]
         if names.size > 1:
             error, freedom = jackknife_error(fits[1:]), names.size - 1
@@ -215,23 +211,3 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
             low[varies], high[varies] = fits[0] - reach, fits[0] + reach
             p[varies] = 2 * student.sf(np.abs(fits[0]) / np.maximum(error, 1e-300), freedom)
     return pd.DataFrame({"effect": effect, "low": low, "high": high, "p": p, "p_holm": holm(p)})
-
-
-def _fit(X: Floats, y: Floats, weights: Floats) -> Floats:
-    """Fit a logistic regression [R, P] of y [N] on X [N, P] for each row of weights [R, N] (Newton)."""
-    n, p = X.shape
-    theta = np.zeros((len(weights), p))
-    products = (X[:, :, None] * X[:, None, :]).reshape(n, p * p)
-    for _ in range(N_STEPS):
-        mean = expit(theta @ X.T)
-        gradient = (weights * (y - mean)) @ X - theta / PRIOR_SD**2
-        curvature = (weights * mean * (1 - mean)) @ products
-        step = np.linalg.solve(curvature.reshape(-1, p, p) + np.eye(p) / PRIOR_SD**2, gradient[..., None])[
-            ..., 0
-        ]
-        # The mode is unique; a step that overshoots is cut short.
-        step *= np.minimum(1.0, 4.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
-        theta += step
-        if np.abs(step).max() < 1e-9:
-            break
-    return theta

@@ -5,26 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import obygaze_features.manifest as manifests
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import (
-    BUILTIN,
-    Clip,
-    Codebook,
-    Collected,
-    Imported,
-    Manifest,
-    Problems,
-    Row,
-    builtin_codebook,
-    concept_list,
-    counted,
-    file_in,
-    read_table,
-    stored_path,
-    videos_found,
-    whole_number,
-)
 from obygaze_studies.obygaze12.printed_values import PUBLISHED
+
+CODEBOOK: manifests.Codebook = manifests.builtin_codebook("obygaze12")
 
 ANNOTATIONS: Mapping[str, Any] = PUBLISHED["annotations"]
 
@@ -32,7 +17,7 @@ Split = Mapping[str, Any]
 """A released split file: its path, and the levels that each of its labels means."""
 
 
-def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Imported:
+def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> manifests.Imported:
     """Read ObyGaze12's annotations, and its split files if `source` is the folder that holds them.
 
     Each clip has the year and the genres of its film, from the paper's Table 3, in the columns `year` and
@@ -53,47 +38,41 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> Im
     ManifestError
         Naming file, line and column, if a row is broken or a split file contradicts the annotations.
     """
-    path = file_in(source, (ANNOTATIONS["file"],))
-    table = read_table(path, needed=ANNOTATIONS["columns"])
-    codebook = builtin_codebook("obygaze12")
-    problems = Problems(path)
-    collected = Collected(problems, "id")
-    empty = 0
-    for row in table.rows:
-        if row.is_empty:
-            empty += 1
-        else:
-            collected.add(_clip(row, problems, codebook, root, videos), row.line)
+    path = manifests.file_in(source, (ANNOTATIONS["file"],))
+    table = manifests.read_table(path, needed=ANNOTATIONS["columns"])
+    problems = manifests.Problems(path)
+    collected = manifests.Collected(problems, "id")
+    filled = [row for row in table.rows if not row.is_empty]
+    for row in filled:
+        collected.add(_clip(row, problems, root, videos), row.line)
     problems.refuse()
-    clips = collected.clips
-    notices = []
-    if empty:
-        notices.append(f"left out {counted(empty, 'line')} of empty cells")
+    clips, notices = collected.clips, []
+    if empty := len(table.rows) - len(filled):
+        notices.append(f"left out {manifests.counted(empty, 'line')} of empty cells")
     nameless = sum(not clip.video for clip in clips)
     if nameless:
-        notices.append(
-            f"{counted(nameless, 'clip has', 'clips have')} no video_name: no video is known for them"
-        )
+        named = manifests.counted(nameless, "clip has", "clips have")
+        notices.append(f"{named} no video_name: no video is known for them")
     if videos:
-        notices.append(videos_found(clips, root, videos))
+        notices.append(manifests.videos_found(clips, root, videos))
     if source.is_dir():
-        clips, read = _with_folds(clips, codebook, source)
+        clips, read = _with_folds(clips, source)
         notices += read
-    return Imported(Manifest(tuple(clips), root, codebook), tuple(notices))
+    return manifests.Imported(manifests.Manifest(tuple(clips), root, CODEBOOK), tuple(notices))
 
 
-def is_obygaze12(manifest: Manifest) -> bool:
+def is_obygaze12(manifest: manifests.Manifest) -> bool:
     """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
-    return manifest.codebook.name == BUILTIN[0] and frozenset(manifest.movies) == frozenset(
-        PUBLISHED["films"]
-    )
+    return manifest.codebook.name == CODEBOOK.name and set(manifest.movies) == set(PUBLISHED["films"])
 
 
-def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: Path | None) -> Clip | None:
+def _clip(
+    row: manifests.Row, problems: manifests.Problems, root: Path, videos: Path | None
+) -> manifests.Clip | None:
     before = len(problems.messages)
     cells = row.cells
-    level = problems.attempt(row.line, "label", codebook.level_spelled, cells["label"])
-    concepts = problems.attempt(row.line, "concepts", concept_list, cells["concepts"], codebook)
+    level = problems.attempt(row.line, "label", CODEBOOK.level_spelled, cells["label"])
+    concepts = problems.attempt(row.line, "concepts", manifests.concept_list, cells["concepts"], CODEBOOK)
     if not cells["id"].startswith(f"{cells['movie']}-"):
         problems.add(row.line, f"{cells['id']!r} does not begin with the movie {cells['movie']!r}", "id")
     if len(problems.messages) > before:
@@ -102,10 +81,10 @@ def _clip(row: Row, problems: Problems, codebook: Codebook, root: Path, videos: 
     return problems.attempt(
         row.line,
         "",
-        Clip,
+        manifests.Clip,
         clip_id=cells["id"],
         movie=cells["movie"],
-        video=stored_path(videos / video, root) if videos and video else video,
+        video=manifests.stored_path(videos / video, root) if videos and video else video,
         level=level,
         concepts=concepts or (),
         extras={
@@ -121,7 +100,7 @@ def _facts(movie: str) -> dict[str, str]:
     return {name: film.get(name, "") for name in ("year", "genres")}
 
 
-def _with_folds(clips: list[Clip], codebook: Codebook, folder: Path) -> tuple[list[Clip], list[str]]:
+def _with_folds(clips: list[manifests.Clip], folder: Path) -> tuple[list[manifests.Clip], list[str]]:
     """Add a column for each split file that exists, and name the missing ones."""
     notices = []
     by_id = {clip.clip_id: clip for clip in clips}
@@ -130,15 +109,15 @@ def _with_folds(clips: list[Clip], codebook: Codebook, folder: Path) -> tuple[li
         if not path.is_file():
             notices.append(f"no {split['path']}: no column {column}")
             continue
-        folds = _folds(path, split, by_id, codebook)
+        folds = _folds(path, split, by_id)
         clips = [replace(clip, extras={**clip.extras, column: folds.get(clip.clip_id, "")}) for clip in clips]
-        notices.append(f"{column}: the folds of {counted(len(folds), 'clip')}")
+        notices.append(f"{column}: the folds of {manifests.counted(len(folds), 'clip')}")
     return clips, notices
 
 
-def _folds(path: Path, split: Split, clips: Mapping[str, Clip], codebook: Codebook) -> dict[str, str]:
-    table = read_table(path, needed=("id", "label", "reason", "fold"), named=False)
-    problems = Problems(path)
+def _folds(path: Path, split: Split, clips: Mapping[str, manifests.Clip]) -> dict[str, str]:
+    table = manifests.read_table(path, needed=("id", "label", "reason", "fold"), named=False)
+    problems = manifests.Problems(path)
     folds: dict[str, str] = {}
     for row in table.rows:
         clip_id = row.cells["id"]
@@ -148,24 +127,24 @@ def _folds(path: Path, split: Split, clips: Mapping[str, Clip], codebook: Codebo
             continue
         if clip_id in folds:
             problems.add(row.line, f"clip {clip_id!r} is there twice", "id")
-        fold = problems.attempt(row.line, "fold", whole_number, row.cells["fold"])
+        fold = problems.attempt(row.line, "fold", manifests.whole_number, row.cells["fold"])
         problems.attempt(row.line, "label", _check_label, row.cells["label"], split, clip)
-        problems.attempt(row.line, "reason", _check_concepts, row.cells["reason"], clip, codebook)
+        problems.attempt(row.line, "reason", _check_concepts, row.cells["reason"], clip)
         folds[clip_id] = str(fold)
     problems.refuse()
     return folds
 
 
-def _check_label(label: str, split: Split, clip: Clip) -> None:
+def _check_label(label: str, split: Split, clip: manifests.Clip) -> None:
     if label not in split["meaning"]:
         raise ManifestError(f"unknown label {label!r} (expected {', '.join(split['meaning'])})")
     if clip.level not in split["meaning"][label]:
         raise ManifestError(f"clip {clip.clip_id!r} is {label!r} here and {clip.level} in the annotations")
 
 
-def _check_concepts(reason: str, clip: Clip, codebook: Codebook) -> None:
-    here = frozenset(codebook.visual(concept_list(reason, codebook)))
-    there = frozenset(codebook.visual(clip.concepts))
+def _check_concepts(reason: str, clip: manifests.Clip) -> None:
+    here = frozenset(CODEBOOK.visual(manifests.concept_list(reason, CODEBOOK)))
+    there = frozenset(CODEBOOK.visual(clip.concepts))
     if here != there:
         raise ManifestError(
             f"clip {clip.clip_id!r} has {sorted(here)} here and {sorted(there)} in the annotations"

@@ -3,7 +3,7 @@
 The settings are from the original code of Tores et al. (CVPR 2024); the papers print none of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,60 +63,40 @@ class PaperConcepts:
     planes: Mapping[paper_folds.Negatives, Hyperplanes]
 
 
-@dataclass(frozen=True, eq=False)
-class ConceptFolds:
-    """The folds of one concept's CAV, its labels, and the features."""
-
-    folds: tuple[Fold, ...]
-    labels: Mapping[str, int]
-    data: Dataset
-
-    @classmethod
-    def of(cls, manifest: Manifest, data: Dataset, task: ConceptTask) -> "ConceptFolds":
-        """Make the folds of a concept against a choice of negatives; refuse those that lack features."""
-        made = cls(
-            paper_folds.concept_folds(manifest, *task), paper_folds.concept_labels(manifest, *task), data
-        )
-        for fold in made.folds:
-            paper_folds.check_sides(data, fold, made.labels, " against ".join(task))
-        return made
-
-    def side(self, clips: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """Return the rows and labels of those clips that have features."""
-        kept = [clip_id for clip_id in clips if clip_id in self.data.row_of]
-        return self.data.rows(kept), np.array([self.labels[clip_id] for clip_id in kept], dtype=np.int64)
-
-    def task(self, fold: Fold, C: float) -> SVMTask:
-        """Make the SVM to fit on the training side of a fold."""
-        rows, label = self.side(fold.train)
-        return SVMTask(rows, label == 1, C)
-
-    def validated(self, fold: Fold, plane: Hyperplanes) -> float:
-        """Return f1_pos on the validation side of a fold."""
-        rows, label = self.side(fold.validation)
-        f1 = f1_pos(label, plane.distances(self.data.X[rows])[:, 0] >= ABOVE_ZERO)
-        return float(np.nan_to_num(f1))
-
-
 def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
-    """Fit the nine CAVs of each concept against each choice of negatives, and elect one."""
-    of = {task: ConceptFolds.of(manifest, data, task) for task in CONCEPT_TASKS}
-    planes = svm_hyperplanes(
-        data.X, [problem.task(fold, CAV_C[task[0]]) for task, problem in of.items() for fold in problem.folds]
-    )
+    """Fit the nine CAVs of each concept against each choice of negatives, and elect one.
+
+    Raises
+    ------
+    FoldsError
+        Too few clips of a fold have features.
+    """
+    problems: dict[ConceptTask, tuple[tuple[Fold, ...], NDArray[np.int64]]] = {}
+    for task in CONCEPT_TASKS:
+        folds, known = paper_folds.concept_folds(manifest, *task), paper_folds.concept_labels(manifest, *task)
+        for fold in folds:
+            paper_folds.check_sides(data, fold, known, " against ".join(task))
+        problems[task] = folds, np.array([known.get(name, 0) for name in data.clip_ids.tolist()])
+    training = [
+        (data.rows(fold.train), labels, CAV_C[concept])
+        for (concept, _), (folds, labels) in problems.items()
+        for fold in folds
+    ]
+    planes = svm_hyperplanes(data.X, [SVMTask(rows, labels[rows] == 1, C) for rows, labels, C in training])
     blocks, elected, places = [], {}, {}
     first = 0
-    for task, problem in of.items():
+    for task, (folds, labels) in problems.items():
         validated = []
-        for k, fold in enumerate(problem.folds):
-            plane = planes.one(first + k)
-            validated.append(problem.validated(fold, plane))
-            rows, label = problem.side(fold.test)
-            score, about = plane.distances(data.X[rows])[:, 0], {"task": "|".join(task), "fold": k}
-            blocks.append(paper_folds.predicted(data, rows, score, model="cav_svm", label=label, **about))
+        for k, fold in enumerate(folds):
+            plane, held_out, rows = planes.one(first + k), data.rows(fold.validation), data.rows(fold.test)
+            called = plane.distances(data.X[held_out])[:, 0] >= ABOVE_ZERO
+            validated.append(float(np.nan_to_num(f1_pos(labels[held_out], called))))
+            about = {"model": "cav_svm", "task": "|".join(task), "fold": k, "label": labels[rows]}
+            score = plane.distances(data.X[rows])[:, 0]
+            blocks.append(paper_folds.predicted(data, rows, score, **about))
         elected[task] = int(np.argmax(validated))  # the first of equals
         places[task] = first + elected[task]
-        first += len(problem.folds)
+        first += len(folds)
     elected_planes = {}
     for negatives in NEGATIVES:
         rows = np.array([places[concept, negatives] for concept in VISUAL_CONCEPTS])
@@ -124,17 +104,11 @@ def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     return PaperConcepts(paper_folds.gather(blocks), elected, elected_planes)
 
 
-def tree_head(task: str) -> DecisionTreeClassifier:
-    """Make the PCBM-DT head of a training task."""
-    return DecisionTreeClassifier(**TREES[task], random_state=SEED)
-
-
-def logistic_head(task: str) -> LogisticRegression:
-    """Make the PCBM-LR head of a training task."""
+def make_head(name: str, task: str) -> DecisionTreeClassifier | LogisticRegression:
+    """Make the head of a bottleneck, PCBM-DT or -LR, for a training task."""
+    if name == "pcbm_dt":
+        return DecisionTreeClassifier(**TREES[task], random_state=SEED)
     return LogisticRegression(**LOGISTICS[task], solver="liblinear", random_state=SEED)
-
-
-HEADS = {"pcbm_dt": tree_head, "pcbm_lr": logistic_head}
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,13 +125,13 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
     blocks, trees = [], {}
     for negatives in NEGATIVES:
         values = concepts.planes[negatives].decisions(data.X)
-        for name, make in HEADS.items():
+        for name in ("pcbm_dt", "pcbm_lr"):
             for train in dict.fromkeys(train for train, _ in CELLS):
                 learnt = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
                 paper_folds.check_sides(data, learnt, labels, f"the bottlenecks of {train}")
                 rows = data.rows(learnt.train)
                 # Plain numbers: the original code hands its heads float64.
-                head = make(train).fit(values[rows], y[rows])
+                head = make_head(name, train).fit(values[rows], y[rows])
                 if name == "pcbm_dt":
                     trees[train, negatives] = head
                 for test in (test for trained, test in CELLS if trained == train):

@@ -24,7 +24,7 @@ from obygaze_models.evaluation import (
 from obygaze_models.models import BUILTIN_MODELS
 from obygaze_models.protocol import Fold
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
-from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, Part
+from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, Part, declared
 from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
 from obygaze_studies.obygaze12.printed_values import (
     CELLS,
@@ -90,7 +90,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         blocks=[
             compact_block(compact),
             *(_paper_block(corpus, cell, folds[cell], own) for cell, own in rows.items()),
-            *corpus.if_printed(trivial_block(corpus)),
+            *corpus.if_printed(trivial_block()),
         ],
         answers=best_rows(compact),
     )
@@ -144,7 +144,7 @@ def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
     return answers
 
 
-def trivial_block(corpus: PaperCorpus) -> Block:
+def trivial_block() -> Block:
     """Show all eight trivial figures of the two papers beside what their formula gives."""
     agree = sum(row["verdict"] != "DIFFERS" for row in TRIVIAL)
     note = (
@@ -152,7 +152,7 @@ def trivial_block(corpus: PaperCorpus) -> Block:
         f"0.33 would need 19.5 % positive clips ({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
     )
     title, writers = "trivial rows at the printed prevalences, 23 % and 19 %", {"task": _test_title}
-    return corpus.block(title, ("table2", "trivial"), TRIVIAL, [note], writers=writers)
+    return declared(title, ("table2", "trivial"), TRIVIAL, [note], writers=writers)
 
 
 def _test_title(task: str) -> str:
@@ -233,7 +233,7 @@ def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
     first, head = rows[0], head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
-    return corpus.block(
+    return declared(
         cell_title(cell),
         ("table2", "paper"),
         rows,
@@ -264,8 +264,8 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         rows=summary.to_dict(orient="records"),
         blocks=[
             compact_block(compact),
-            *(_strict_block(corpus, summary, cell, own) for cell, own in rows.items()),
-            _knowledge_block(corpus, known),
+            *(_strict_block(summary, cell, own) for cell, own in rows.items()),
+            _knowledge_block(known),
         ],
         answers=best_rows(compact),
     )
@@ -299,9 +299,7 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
     return rows
 
 
-def _strict_block(
-    corpus: PaperCorpus, summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str, Any]]
-) -> Block:
+def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Block:
     part = summary[summary["task"] == ">".join(cell)]
     chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
     levels = {metric: number(float(chance[metric])) for metric in SHOWN}
@@ -309,7 +307,7 @@ def _strict_block(
     sizes = f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}"
     undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
     one_class = f"; movies of one class, not in within-movie AUC: {undefined}" if undefined else ""
-    return corpus.block(
+    return declared(
         cell_title(cell),
         ("table2", "strict"),
         [*rows, {"model": CHANCE, "features": NOTHING, **levels, "_cell": NOTHING}],
@@ -340,7 +338,7 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
 
 
-def _knowledge_block(corpus: PaperCorpus, known: pd.DataFrame) -> Block:
+def _knowledge_block(known: pd.DataFrame) -> Block:
     rows = known.to_dict(orient="records")
 
     def verdict(told_apart: bool, n_movies: float) -> str:
@@ -350,7 +348,7 @@ def _knowledge_block(corpus: PaperCorpus, known: pd.DataFrame) -> Block:
         few = smallest_p(int(n_movies)) * len(rows) >= ALPHA
         return f"{'too few movies to tell; ' if few else ''}NOT told apart from knowing the movie alone"
 
-    return corpus.block(
+    return declared(
         "does the perceptron know more than the movie? MLP minus movie prior",
         ("table2", "knowledge"),
         rows,

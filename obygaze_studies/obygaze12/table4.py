@@ -11,7 +11,7 @@ import pandas as pd
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import METRICS, NAN
 from obygaze_models.report import NOTHING, Report, interval, number
-from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, Part
+from obygaze_studies.obygaze12.corpus import METRIC_TITLES, PaperCorpus, Part, declared
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import MOVIE_PAIRS, TABLE4, TABLE4_MEAN, title_of, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
@@ -51,14 +51,14 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
         rows.append(row)
     means = pairs.groupby("movie", sort=False)[list(AVERAGES)].mean()
     weighted, positive = (number(float(means[name].mean())) for name in AVERAGES)
-    mean_printed = corpus.if_printed(str(TABLE4_MEAN) if printed_for else NOTHING)
+    mean_printed = str(TABLE4_MEAN) if printed_for else NOTHING
     all_positive = partial(trivial_f1, called=1.0, average="f1_pos")
-    table = corpus.block(
+    table = declared(
         source.title,
         ("table4", "paper"),
         rows,
         (f"{len(pairs)} film pairs; {leaks}, and no film is on two sides",),
-        last=[("mean over films", "", "", weighted, *mean_printed, positive, "")],
+        last=[("mean over films", "", "", weighted, mean_printed, positive, "")],
         writers={"printed": _printed, "all_positive": lambda prevalence: number(all_positive(prevalence))},
     )
     return Part(source=source, rows=rows, blocks=[table], answers=_range(source, rows, "f1_weighted"))
@@ -126,7 +126,7 @@ def _strict_part(result: StrictResults) -> Part:
         ("chance level, mean over movies", "", "", *map(number, mine["movie_chance"]), NOTHING),
     ]
     notes = ("no clip or movie is on two sides",)
-    table = result.corpus.block(
+    table = declared(
         source.title, ("table4", "strict"), rows, notes, last=last, writers={"printed": _printed}
     )
     return Part(source=source, rows=rows, blocks=[table], answers=_range(source, rows, SHOWN[0]))

@@ -4,8 +4,10 @@ import importlib
 import importlib.metadata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,6 @@ from obygaze_features.backbones import (
     HUB,
     Compute,
     Preset,
-    TextBackbone,
     load_network,
     load_text_backbone,
     matmul_precision,
@@ -126,10 +127,18 @@ def _halves(
     backbone: str, source: str, compute: Compute, find: Callable[[Any, str], Found], library: str
 ) -> tuple[MappedNetwork, Embed]:
     """Load both halves of a CLIP, and find the layer to map in the image half."""
-    loaded = load_network(backbone, source)
+    loaded, device = load_network(backbone, source), compute.torch_device()
     texts = load_text_backbone(f"{backbone}-text", weights=source, compute=compute)
-    device = compute.torch_device()
-    network, name, layer, reshape = find(loaded.module.to(device), loaded.weights.name)
+    weights = loaded.weights.name
+    network, name, layer, reshape = find(loaded.module.to(device), weights)
+
+    def embed(text: str) -> torch.Tensor:
+        (tokens,) = texts.tokenize([text])
+        if tokens.is_cut:
+            limit = f"has {tokens.n_tokens} tokens; {weights} takes {tokens.limit}"
+            raise BackboneError(f"text {text!r} {limit}: shorten it")
+        return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
+
     about = {
         "space": space_of(backbone, loaded.weights),
         **loaded.weights.record(),
@@ -138,12 +147,10 @@ def _halves(
         "software": {each: importlib.metadata.version(each) for each in ("grad-cam", "torch", library)},
         "tokenizer": texts.provenance["tokenizer"],
     }
-    mapped = MappedNetwork(network, layer, reshape, loaded.preset, about)
-    return mapped, _embedder(texts, loaded.weights.name, device)
+    return MappedNetwork(network, layer, reshape, loaded.preset, about), embed
 
 
-@dataclass(frozen=True, eq=False)
-class LiveMap:
+class LiveMap(NamedTuple):
     """The saliency map of an image for a target.
 
     Attributes
@@ -225,20 +232,6 @@ def _patches(side: int) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda tokens: tokens[:, 1:].transpose(1, 2).reshape(len(tokens), -1, side, side)
 
 
-def _embedder(texts: TextBackbone, name: str, device: Any) -> Embed:
-    """Make the function that embeds texts, and refuses those that would be cut."""
-
-    def embed(text: str) -> torch.Tensor:
-        (tokens,) = texts.tokenize([text])
-        if tokens.is_cut:
-            raise BackboneError(
-                f"text {text!r} has {tokens.n_tokens} tokens; {name} takes {tokens.limit}: shorten it"
-            )
-        return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
-
-    return embed
-
-
 # --- maps of pairs of image and text
 # ---------------------------------------------------------------------------
 PAIR = ("image_id", "text", "group")
@@ -311,9 +304,8 @@ def gradcam(
     importlib.import_module("pytorch_grad_cam")  # may be missing: check before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
     mapped, embed = load(weights or HUB[backbone], Compute(device))
-    targets = {
-        text: similarity(embed(text), score) for text in dict.fromkeys(pair["text"] for pair in wanted)
-    }
+    texts = dict.fromkeys(pair["text"] for pair in wanted)
+    targets = {text: similarity(embed(text), score) for text in texts}
     about = {**mapped.about, "score": score, "source": SOURCE}
     with progress_bar("mapping", "map") as progress:
         maps = map_pairs(images, wanted, mapped, targets, about, progress=progress)
@@ -371,11 +363,9 @@ def map_pairs(
 
 def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDArray[np.uint8]]]:
     """Read the image of every pair; consecutive pairs of one image share one read."""
-    last, frame = "", None
-    for pair in pairs:
-        if frame is None or pair["image_id"] != last:
-            path = images.video_path(images.by_id[pair["image_id"]])
-            if path is None:
-                raise ExtractError(f"clip {pair['image_id']}: the manifest names no image for it")
-            frame, last = read_frames(path, uniform(1), strict=True).images[0], pair["image_id"]
-        yield pair, frame
+    for image, own in groupby(pairs, key=itemgetter("image_id")):
+        path = images.video_path(images.by_id[image])
+        if path is None:
+            raise ExtractError(f"clip {image}: the manifest names no image for it")
+        frame = read_frames(path, uniform(1), strict=True).images[0]
+        yield from ((pair, frame) for pair in own)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 import msgspec
 import numpy as np
@@ -183,8 +183,7 @@ def _read_map(path: Path, index: int, image: str) -> NDArray[np.float32]:
 
 # --- the audit
 # ---------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """A named box in the map, in pixels of 224 x 224; y1 and x1 lie outside."""
 
     name: str

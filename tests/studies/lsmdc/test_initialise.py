@@ -19,6 +19,9 @@ load_clip = later("obygaze_studies.lsmdc.plan", "load_clip")
 group_of = later("obygaze_studies.lsmdc.step", "group_of")
 is_trained = later("obygaze_studies.lsmdc.step", "is_trained")
 
+GROUPS = ((0.5, 0.2), (1.0, 0.2), (0.5, 0.0), (1.0, 0.0))
+"""Rate and decay of the original's groups, at rate 1 and half of it for CLIP."""
+
 TINY = {"temporal_layers": 2, "max_frames": 8, "max_words": 12}
 
 
@@ -39,7 +42,7 @@ def test_every_tensor_comes_from_where_the_original_takes_it(oracle, tensors):
 
 def test_groups_frozen_tensors_and_data_types_are_the_originals(oracle):
     for name, said in oracle.tensors.items():
-        assert group_of(name) == said["group"], name
+        assert group_of(name, 1.0, 0.5) == GROUPS[said["group"]], name
         assert is_trained(name) == said["trained"], name
         assert is_half(name) == (said["dtype_original"] == "float16"), name
 

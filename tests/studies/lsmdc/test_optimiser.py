@@ -69,4 +69,5 @@ def test_a_frozen_tensor_is_left_alone_and_groups_go_by_name():
     assert torch.equal(frozen, torch.ones(3))
     assert torch.equal(moving, torch.ones(3)), "the first step has rate 0"
     assert optimiser.m["b"].any()
-    assert [group_of(name) for name in ("clip.a.weight", "transformerClip.b.bias")] == [0, 3]
+    found = [group_of(name, 1.0, 0.5) for name in ("clip.a.weight", "transformerClip.b.bias")]
+    assert found == [(0.5, 0.2), (1.0, 0.0)]

@@ -13,7 +13,7 @@ normalize = later("torch.nn.functional", "normalize")
 clip_gradients = later("obygaze_studies.lsmdc.step", "clip_gradients")
 compute_gradients = later("obygaze_studies.lsmdc.step", "compute_gradients")
 embed = later("obygaze_studies.lsmdc.step", "embed")
-groups = later("obygaze_studies.lsmdc.step", "groups")
+group_of = later("obygaze_studies.lsmdc.step", "group_of")
 schedule = later("obygaze_studies.lsmdc.step", "schedule")
 similarities = later("obygaze_studies.lsmdc.step", "similarities")
 
@@ -86,7 +86,9 @@ def test_three_steps_are_the_originals(oracle):
 def test_the_rates_of_the_four_groups_are_the_originals(oracle):
     for step, wanted in enumerate(oracle.run["learning_rates"]):
         factor = schedule(step, oracle.run["total_steps"])
-        rates = [group.rate * factor for group in groups(oracle.run["lr"], oracle.run["coef_lr"])]
+        names = ("clip.weight", "weight", "clip.bias", "bias")
+        groups = [group_of(name, oracle.run["lr"], oracle.run["coef_lr"]) for name in names]
+        rates = [group.rate * factor for group in groups]
         assert rates == wanted
 
 

@@ -27,7 +27,6 @@ BertAdam = later("obygaze_studies.lsmdc.step", "BertAdam")
 clip_gradients = later("obygaze_studies.lsmdc.step", "clip_gradients")
 compute_gradients = later("obygaze_studies.lsmdc.step", "compute_gradients")
 group_of = later("obygaze_studies.lsmdc.step", "group_of")
-groups = later("obygaze_studies.lsmdc.step", "groups")
 is_trained = later("obygaze_studies.lsmdc.step", "is_trained")
 
 PAIRS = 6
@@ -75,8 +74,8 @@ def network_of(size, tensors):
 def learn(network, size, batches, pairs, *, rate, scale, total, **how):
     """Take a step a batch; gives losses, norms, the trained tensors and the optimiser."""
     trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
-    of_group, original = groups(rate, scale), originals_of(size)
-    group = {name: of_group[group_of(original[name])] for name in trained}
+    original = originals_of(size)
+    group = {name: group_of(original[name], rate, scale) for name in trained}
     optimiser = BertAdam(trained, group, total)
     losses, norms = [], []
     for batch in batches:
