@@ -190,7 +190,7 @@ def audit_words(
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
-    named = [row | {"set": f"{row['emotion']} {row['level']}"} for row in rows]
+    named = [{**row, "set": f"{row['emotion']} {row['level']}"} for row in rows]
     labels = list(dict.fromkeys(row["set"] for row in named))
     laid_out = partial(series_of, named, condition="condition", group="set", groups=labels)
     sizes = zip(labels, *laid_out("n_captions", missing=0).values(), strict=True)

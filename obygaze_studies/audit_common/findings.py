@@ -12,9 +12,8 @@ import pandas as pd
 
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.lines import csv_line
-from obygaze_models.report import Block, Picture, Report, block, cell
+from obygaze_models.report import NOTHING, Block, Column, Picture, Report, block, cell
 from obygaze_studies.audits import Audit, audits
-from obygaze_studies.columns import plain
 
 P = ParamSpec("P")
 
@@ -117,6 +116,21 @@ def audited(name: str) -> Callable[[Callable[P, Finding]], Callable[P, Report]]:
         return run
 
     return declare
+
+
+def plain(names: Iterable[str]) -> list[Column]:
+    """Make columns whose headings are their keys, written as `cell` does."""
+    return [(name.replace("_", " "), name, cell) for name in names]
+
+
+def of(part: int, whole: int) -> str:
+    """Write a part of a whole."""
+    return f"{part} of {whole}"
+
+
+def share(value: float | None) -> str:
+    """Write a share in percent."""
+    return NOTHING if value is None else f"{value:.1%}"
 
 
 def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:

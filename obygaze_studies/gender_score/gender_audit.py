@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from obygaze_models.report import Block, Report, block, cell
-from obygaze_studies.audit_common.findings import Finding, audited, drawn_by, table
+from obygaze_studies.audit_common.findings import Finding, audited, drawn_by, plain, table
 from obygaze_studies.audit_common.inputs import Row, refuse_unknown
 from obygaze_studies.caption_words import tokens
-from obygaze_studies.columns import plain
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, detected, joined
 from obygaze_studies.gender_score.cooc import GENDERS, Gender, filled, has_mask, holds, named, share

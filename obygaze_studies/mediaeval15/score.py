@@ -13,10 +13,10 @@ from obygaze_features.io import file_sha256
 from obygaze_features.screen import table
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
-from obygaze_studies.audit_common.findings import Answer, drawn_by
+from obygaze_studies.audit_common.findings import Answer, drawn_by, share
 from obygaze_studies.audit_common.inputs import refuse_twins
-from obygaze_studies.columns import share
 from obygaze_studies.errors import AuditError, TaskError
+from obygaze_studies.mediaeval15 import run_files
 from obygaze_studies.mediaeval15.annotations import (
     AXES,
     CLASSES,
@@ -29,15 +29,6 @@ from obygaze_studies.mediaeval15.annotations import (
     violence_qrels,
 )
 from obygaze_studies.mediaeval15.metrics import accuracy, confusion, measures, tie_share
-from obygaze_studies.mediaeval15.run_files import (
-    SUBTASKS,
-    SUFFIXES,
-    TOPIC,
-    RunFile,
-    read_affect,
-    read_record,
-    read_trec,
-)
 
 TIE_WARNING = 0.1
 """Share of tied clips above which a notice says that AP depends on file names."""
@@ -46,8 +37,8 @@ OFFICIAL_TEST_CLIPS = 4756
 """Published numbers are shown only beside a test set of this size."""
 
 PUBLISHED: Mapping[tuple[str, str], tuple[float, str]] = {
-    (TOPIC, "map"): (0.296, "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"),
-    (TOPIC, "P_100"): (0.55, "Li et al. 2016 (arXiv 1604.08088), whose AP is .303"),
+    (run_files.TOPIC, "map"): (0.296, "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"),
+    (run_files.TOPIC, "P_100"): (0.55, "Li et al. 2016 (arXiv 1604.08088), whose AP is .303"),
     ("valence", "accuracy_all"): (0.488, "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"),
     ("arousal", "accuracy_all"): (0.418, "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"),
 }
@@ -94,7 +85,9 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
     refuse_twins((path.stem for path in runs), "rename a run, or score them apart: two are named")
     clips = read_annotations(truth)
     parts = [
-        score_run(path.stem, (read_affect if path.suffix == ".csv" else read_trec)(path), clips)
+        score_run(
+            path.stem, (run_files.read_affect if path.suffix == ".csv" else run_files.read_trec)(path), clips
+        )
         for path in runs
     ]
     data, notices = (
@@ -145,7 +138,7 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
     parts = [_violence(name, run, wanted)] if set(run) != set(AXES) else []
     parts += [_axis(axis, run[axis], true_classes(wanted, axis)) for axis in AXES if not parts]
     for on, values, chance, said, n_clips in parts:
-        about = {"run": name, "subtask": "violence" if on == TOPIC else "affect", "on": on}
+        about = {"run": name, "subtask": "violence" if on == run_files.TOPIC else "affect", "on": on}
         for measure, value in values.items():
             printed = PUBLISHED.get((on, measure), (NAN,))[0] if n_clips == OFFICIAL_TEST_CLIPS else NAN
             numbers = {"value": float(value), "chance": chance.get(measure, NAN), "published": printed}
@@ -158,9 +151,9 @@ def _violence(name: str, run: Mapping[str, Any], wanted: Sequence[Annotated]) ->
     judged = violence_qrels(wanted)
     if not judged:
         raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
-    if TOPIC not in run:
-        raise TaskError(f"run {name}: no topic {TOPIC}, but {', '.join(sorted(run))}")
-    scores: Mapping[str, float] = run[TOPIC]
+    if run_files.TOPIC not in run:
+        raise TaskError(f"run {name}: no topic {run_files.TOPIC}, but {', '.join(sorted(run))}")
+    scores: Mapping[str, float] = run[run_files.TOPIC]
     result = measures(scores, judged)
     n_relevant, n = int(result["num_rel"]), len(judged)
     missing, strange = len(judged.keys() - scores.keys()), len(scores.keys() - judged.keys())
@@ -170,7 +163,7 @@ def _violence(name: str, run: Mapping[str, Any], wanted: Sequence[Annotated]) ->
         f"{strange} clips of the run are not judged; they count as not relevant": strange,
     }
     said = [what for what, so in notices.items() if so] + _tied(tie_share(scores))
-    return TOPIC, result, {"map": expected_average_precision(n, n_relevant)}, said, n
+    return run_files.TOPIC, result, {"map": expected_average_precision(n, n_relevant)}, said, n
 
 
 def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Part:
@@ -201,7 +194,7 @@ MOST_RUNS = 5
 """Of each subtask (section 5 of the paper)."""
 
 
-def find_runs(folder: Path) -> list[RunFile]:
+def find_runs(folder: Path) -> list[run_files.RunFile]:
     """List the runs in a folder, sorted: `violence-NAME.trec` and `affect-NAME.csv`.
 
     Raises
@@ -212,9 +205,11 @@ def find_runs(folder: Path) -> list[RunFile]:
     if not folder.is_dir():
         raise TaskError(f"{folder}: no such folder of runs")
     runs = [
-        RunFile(folder, subtask, path.name.removeprefix(f"{subtask}-").removesuffix(SUFFIXES[subtask]))
-        for subtask in SUBTASKS
-        for path in sorted(folder.glob(f"{subtask}-*{SUFFIXES[subtask]}"))
+        run_files.RunFile(
+            folder, subtask, path.name.removeprefix(f"{subtask}-").removesuffix(run_files.SUFFIXES[subtask])
+        )
+        for subtask in run_files.SUBTASKS
+        for path in sorted(folder.glob(f"{subtask}-*{run_files.SUFFIXES[subtask]}"))
     ]
     if not runs:
         raise TaskError(f"{folder}: no run here; expected files named violence-NAME.trec or affect-NAME.csv")
@@ -253,7 +248,7 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     for movie in leaking_movies(clips):
         note("split", f"movie {movie!r} has clips in dev and in test")
     runs = [_check_run(file, clips, partial(note, file.path.name)) for file in find_runs(folder)]
-    for subtask in SUBTASKS:
+    for subtask in run_files.SUBTASKS:
         here = [run for run in runs if run["subtask"] == subtask]
         if len(here) > MOST_RUNS:
             note(subtask, f"{len(here)} runs; at most {MOST_RUNS} may be submitted")
@@ -280,13 +275,13 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     )
 
 
-def _check_run(file: RunFile, clips: Sequence[Annotated], note: Callable[..., None]) -> Row:
+def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callable[..., None]) -> Row:
     test = [clip for clip in clips if clip.split == "test"]
     wanted = {clip.clip_id for clip in test}
     run: Row = {"subtask": file.subtask, "name": file.name}
     run |= dict.fromkeys(("external_data", "coverage", "ties"))
     try:
-        record = read_record(file.record_path)
+        record = run_files.read_record(file.record_path)
         run["external_data"] = record.external_data
         if leaks := sorted({clip.movie for clip in test if clip.movie}.intersection(record.dev_movies)):
             note(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
@@ -310,11 +305,11 @@ def _check_run(file: RunFile, clips: Sequence[Annotated], note: Callable[..., No
     return run | {"coverage": len(ids & wanted) / len(wanted), "ties": ties}
 
 
-def _returned(file: RunFile) -> tuple[set[str], float]:
+def _returned(file: run_files.RunFile) -> tuple[set[str], float]:
     """Read a run's clips and its share of ties."""
     if file.subtask == "affect":
-        return set(read_affect(file.path)["valence"]), 0.0
-    topics = read_trec(file.path)
-    if set(topics) != {TOPIC}:
-        raise TaskError(f"its topics are {', '.join(sorted(topics))}; expected {TOPIC} alone")
-    return set(topics[TOPIC]), tie_share(topics[TOPIC])
+        return set(run_files.read_affect(file.path)["valence"]), 0.0
+    topics = run_files.read_trec(file.path)
+    if set(topics) != {run_files.TOPIC}:
+        raise TaskError(f"its topics are {', '.join(sorted(topics))}; expected {run_files.TOPIC} alone")
+    return set(topics[run_files.TOPIC]), tie_share(topics[run_files.TOPIC])

@@ -149,9 +149,8 @@ def _clip(
         "framerate": _rate,
         "clip_index": lambda cell: manifests.whole_number(cell.removeprefix("id_")),
     }
-    level, concepts, start, end, rate, number = (
-        problems.attempt(line, column, read, cells[column]) for column, read in readers.items()
-    )
+    values: list[Any] = [problems.attempt(line, name, read, cells[name]) for name, read in readers.items()]
+    level, concepts, start, end, rate, number = values
     if not cells["annotator"]:
         problems.add(line, "is empty", "annotator")
     if len(problems.messages) == before and end < start:

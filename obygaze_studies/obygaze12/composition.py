@@ -25,8 +25,7 @@ import obygaze_features.manifest as manifests
 from obygaze_features.screen import table
 from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
-from obygaze_studies.audit_common.findings import Answer
-from obygaze_studies.columns import share
+from obygaze_studies.audit_common.findings import Answer, share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 from obygaze_studies.obygaze12.statistics import (

@@ -13,10 +13,15 @@ from obygaze_models.protocol import NOT_ASKED
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import drawn_by, series_of
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers, declared
-from obygaze_studies.obygaze12.paper_concepts import CONCEPT_TASKS, NEGATIVES, PaperConcepts
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, trivial_f1
-from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
+from obygaze_studies.obygaze12.protocol_results import (
+    CONCEPT_TASKS,
+    NEGATIVES,
+    PaperConcepts,
+    PaperResults,
+    StrictResults,
+)
 
 N_PERMUTATIONS = 1000
 

@@ -8,9 +8,8 @@ from obygaze_models.concepts import node_counts
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import drawn_by
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, Part, declared
-from obygaze_studies.obygaze12.paper_concepts import TREES
 from obygaze_studies.obygaze12.paper_folds import Negatives, head_fold, leak_caption
-from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
+from obygaze_studies.obygaze12.protocol_results import TREES, PaperResults, StrictResults
 
 TASK = "en_s"
 

@@ -14,8 +14,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
 from obygaze_models.report import Column, Report, block, number
-from obygaze_studies.audit_common.findings import drawn_by, series_of
-from obygaze_studies.columns import of
+from obygaze_studies.audit_common.findings import drawn_by, of, series_of
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, declared
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, title_of

@@ -34,11 +34,10 @@ from obygaze_models.commands import read_inputs, under_policy
 from obygaze_models.report import Report, asset, to_csv
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import load_corpus, refuse_other_codebook
-from obygaze_studies.obygaze12.figure2 import figure2
 from obygaze_studies.obygaze12.figure4 import figure4
 from obygaze_studies.obygaze12.paper_folds import CLEAN
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
-from obygaze_studies.obygaze12.statistics import clips_onto
+from obygaze_studies.obygaze12.statistics import clips_onto, figure2
 from obygaze_studies.unfinished import VERSIONS, Work
 
 __all__ = ["Redone", "all_", "figure2", "figure3", "figure4", "figure5", "figure6", "table2", "table4"]

@@ -10,17 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from obygaze_models.evaluation import (
-    NAN,
-    Predictions,
-    compare,
-    f1_pos,
-    f1_weighted,
-    holm,
-    saved,
-    side,
-    smallest_p,
-)
+from obygaze_models import evaluation
 from obygaze_models.models import BUILTIN_MODELS
 from obygaze_models.protocol import Fold
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
@@ -37,7 +27,7 @@ from obygaze_studies.obygaze12.printed_values import (
 )
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, cell_folds
 
-AVERAGES: Mapping[Average, Any] = {"f1_weighted": f1_weighted, "f1_pos": f1_pos}
+AVERAGES: Mapping[Average, Any] = {"f1_weighted": evaluation.f1_weighted, "f1_pos": evaluation.f1_pos}
 
 CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
 
@@ -165,10 +155,10 @@ Measured = tuple[str, str, str, list[float] | None, Printed | None]
 
 def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
     task, printed_here = ">".join(cell), results[0].corpus.printed
-    tested = results[0].classifiers.table
-    side = tested[tested["task"] == task].drop_duplicates("clip_id")["label"]
+    every = results[0].classifiers.table
+    tested = every[every["task"] == task].drop_duplicates("clip_id")["label"]
     leaks = [count_leaks(fold).in_training for fold in folds]
-    shared = {"n_test": len(side), "prevalence": float(side.mean())}
+    shared = {"n_test": len(tested), "prevalence": float(tested.mean())}
     shared |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
     measured = [*_measured(results, cell)]
     for row in (row for row in TRIVIAL if row["test"] == cell[1]):
@@ -196,16 +186,16 @@ def _measured(results: Sequence[PaperResults], cell: Cell) -> Iterator[Measured]
 
 def _row(*measured: *Measured) -> dict[str, Any]:
     model, features, metric, values, printed = measured
-    mean, sd, source = (printed.mean, printed.sd, printed.source) if printed else (NAN, None, "")
+    mean, sd, source = (printed.mean, printed.sd, printed.source) if printed else (evaluation.NAN, None, "")
     return {
         "model": model,
         "features": features,
         "metric": metric,
-        "ours": float(np.mean(values)) if values else NAN,
-        "ours_sd": float(np.std(values)) if values and len(values) > 1 else NAN,
+        "ours": float(np.mean(values)) if values else evaluation.NAN,
+        "ours_sd": float(np.std(values)) if values and len(values) > 1 else evaluation.NAN,
         "n_folds": len(values or []),
         "printed": mean,
-        "printed_sd": NAN if sd is None else sd,
+        "printed_sd": evaluation.NAN if sd is None else sd,
         "printed_in": source,
         # What the table shows in place of these numbers:
         "_values": values,
@@ -217,7 +207,7 @@ def _mean_sd(values: list[float] | None) -> str:
     return NOTHING if values is None else mean_sd(values)
 
 
-def by_fold(predictions: Predictions, model: str, task: str) -> pd.DataFrame:
+def by_fold(predictions: evaluation.Predictions, model: str, task: str) -> pd.DataFrame:
     """Compute both F1 of each fold of a model on a task."""
     table = predictions.table.assign(called=predictions.called)
     part = table[(table["model"] == model) & (table["task"] == task)]
@@ -329,12 +319,14 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     """
     rows = []
     for result, cell in product(results, CELLS):
-        task, run = ">".join(cell), saved(result.runs[cell[0]])
-        compared = compare(side(run, "mlp", task), side(run, "movie_prior", task)).metrics
+        task, run = ">".join(cell), evaluation.saved(result.runs[cell[0]])
+        compared = evaluation.compare(
+            evaluation.side(run, "mlp", task), evaluation.side(run, "movie_prior", task)
+        ).metrics
         auc = compared.set_index("metric").loc["auc"]
         kept = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
         rows.append({"features": result.source.title, "task": task, **kept})
-    table = pd.DataFrame(rows).assign(p_holm=lambda known: holm(known["p"]))
+    table = pd.DataFrame(rows).assign(p_holm=lambda known: evaluation.holm(known["p"]))
     return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
 
 
@@ -345,7 +337,7 @@ def _knowledge_block(known: pd.DataFrame) -> Block:
         if told_apart:
             return "knows more than the movie"
         # Holm multiplies the smallest of p-values by their number.
-        few = smallest_p(int(n_movies)) * len(rows) >= ALPHA
+        few = evaluation.smallest_p(int(n_movies)) * len(rows) >= ALPHA
         return f"{'too few movies to tell; ' if few else ''}NOT told apart from knowing the movie alone"
 
     return declared(

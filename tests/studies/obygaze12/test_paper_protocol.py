@@ -18,7 +18,6 @@ from obygaze_studies.obygaze12 import (
     figure5,
     figure6,
     paper,
-    paper_concepts,
     protocol_results,
     table2,
     table4,
@@ -264,7 +263,7 @@ def film_pairs(manifest, clips):
     ("made", "movies", "place"),
     [
         (film_pairs, 11, "movies:hn_s>enhn_s, fold test 0"),
-        (paper_concepts.concepts, 1, "Body against en, fold 5"),
+        (protocol_results.concepts, 1, "Body against en, fold 5"),
     ],
 )
 def test_features_of_too_few_clips_name_the_published_fold(corpus, made, movies, place):
