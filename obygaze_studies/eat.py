@@ -213,7 +213,7 @@ def audit_eat(
     items: Mapping[str, Row],
     text_ids: Mapping[str, str],
     tests: Sequence[EatTest],
-    variant: str = Variant.CODE,
+    variant: Variant = "code",
     n_perm: int = 10_000,
     seed: int = 0,
     model: str | None = None,
@@ -272,22 +272,19 @@ def audit_eat(
             | {f"published_{name}": getattr(printed, name, None) for name in ("d", "star")}
         )
     starred = [row["test"] for row in rows if row["star"]]
+    names = f": {', '.join(starred)}" if starred else ""
     columns = [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
     return Finding(
         rows=rows,
         columns=[*columns, *(["published_d", "published_star"] if model else [])],
         table_notes=[STAR],
-        said={
-            "n_starred": len(starred),
-            "n_tests": len(rows),
-            "starred": f": {', '.join(starred)}" if starred else "",
-        },
+        said={"n_starred": len(starred), "n_tests": len(rows), "starred": names},
         record={
             "space": images.space,
             "images": images.fingerprint,
             "texts": texts.fingerprint,
             "n_partial": {"images": len(images.partial), "texts": len(texts.partial)},
-            "variant": str(variant),
+            "variant": variant,
             "tests": msgspec.to_builtins(tests),
             "published_model": model,
         },

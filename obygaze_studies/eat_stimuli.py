@@ -6,10 +6,9 @@ Source: Wolfe et al., FAccT 2023, Tables 1 and 2.
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,14 +21,11 @@ from obygaze_studies.errors import AuditError
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")
 
 
-class Variant(StrEnum):
-    """Which wording: that of the authors' code, which made the published tables, or that of the paper.
+Variant = Literal["code", "paper"]
+"""Which wording: that of the authors' code, which made the published tables, or that of the paper.
 
-    The code writes "an angry person" where the paper's templates give "a angry person", and "CEO" for "ceo".
-    """
-
-    CODE = "code"
-    PAPER = "paper"
+The code writes "an angry person" where the paper's templates give "a angry person", and "CEO" for "ceo".
+"""
 
 
 Texts = Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)]
@@ -82,20 +78,20 @@ EFFECTS: Mapping[str, Mapping[str, PrintedEffect]] = {
 }
 """Model -> test -> what Tables 1 and 2 print."""
 
-_SOBEM = re.compile(r"(10|[1-9])_(?:(AN|SA|HA)([12])|(NE))_(NO|O)_([12])")
+_SOBEM = re.compile(r"(10|[1-9])_(AN1|AN2|SA1|SA2|HA1|HA2|NE)_(NO|O)_([12])")
 
 _EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness", "NE": "neutral"}
 
 
-def prompts(name: str, variant: str) -> tuple[str, ...]:
+def prompts(name: str, variant: Variant) -> tuple[str, ...]:
     """Put the words of a list into all templates, all words with the first template first."""
-    words = [word.lower() for word in WORDS[name]] if variant == Variant.PAPER else WORDS[name]
-    an = variant == Variant.CODE and name == "angry"
+    words = [word.lower() for word in WORDS[name]] if variant == "paper" else WORDS[name]
+    an = variant == "code" and name == "angry"
     templates = [template.replace("a {}", "an {}") if an else template for template in TEMPLATES]
     return tuple(template.format(word) for template in templates for word in words)
 
 
-def prompt_rows(variant: str) -> tuple[dict[str, str], ...]:
+def prompt_rows(variant: Variant) -> tuple[dict[str, str], ...]:
     """List every prompt once, to be embedded: text_id, text, and its list."""
     return tuple(
         {"text_id": f"{name}-{number:02}", "text": text, "list": name}
@@ -104,7 +100,7 @@ def prompt_rows(variant: str) -> tuple[dict[str, str], ...]:
     )
 
 
-def write_prompts(variant: str, out: Path, *, force: bool = False) -> Answer:
+def write_prompts(variant: Variant, out: Path, *, force: bool = False) -> Answer:
     """Write the table of all prompts."""
     rows = prompt_rows(variant)
     said = write_rows([list(rows[0]), *(list(row.values()) for row in rows)], out, "prompts", force=force)
@@ -126,12 +122,12 @@ def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
             raise AuditError(
                 f"{name} is not the name of a SOBEM image such as 3_AN2_NO_1: give a table with --items"
             )
-        subject, emotion, level, neutral, condition, hair = match.groups()
+        subject, emotion, condition, hair = match.groups()
         items[name] = {
             "item_id": name,
             "subject": subject,
-            "emotion": _EMOTIONS[emotion or neutral],
-            "level": {"1": "low", "2": "high", None: ""}[level],
+            "emotion": _EMOTIONS[emotion[:2]],
+            "level": {"1": "low", "2": "high", "": ""}[emotion[2:]],
             "condition": {"NO": "Nonobjectified", "O": "Objectified"}[condition],
             "hair": hair,
         }
@@ -163,7 +159,7 @@ def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, 
     return names
 
 
-def texts_of(attributes: Attributes, variant: str) -> tuple[str, ...]:
+def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
     """Return the texts of a set of attributes."""
     return prompts(attributes, variant) if isinstance(attributes, str) else attributes
 

@@ -9,11 +9,13 @@ probe that is trained on the former cannot show that: it has nothing to learn, a
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -124,27 +126,12 @@ def audit_erase(
     after = _erased(X, [items[name][attribute] for name in np.array(ids)[inside]], inside)
     spaces, sides = {"before": X, "after": after}, {"fitted": inside, "others": ~inside}
 
-    def measured(measure: str, of: str, value: Measure) -> dict[str, Any]:
-        values = {
-            f"{when}_{where}": value(own, rows)
-            for when, own in spaces.items()
-            for where, rows in sides.items()
-        }
-        return {
-            "measure": measure,
-            "of": of,
-            **{name: None if np.isnan(v) else v for name, v in values.items()},
-        }
-
-    rows = []
+    measures: list[tuple[str, str, Measure]] = []
     for column, what in ((attribute, "attribute"), *([(task, "task")] if task else [])):
-        y = _two(column, [items[name][column] for name in ids])
-        rows += [
-            measured(f"probe of {column}", what, partial(_accuracy, y, inside)),
-            measured(
-                f"probe of {column} by other films", what, partial(_accuracy_by_others, y, film, inside)
-            ),
-        ]
+        y, probe = _two(column, [items[name][column] for name in ids]), f"probe of {column}"
+        by_others = partial(_accuracy_by_others, y, film, inside)
+        measures.append((probe, what, partial(_accuracy, y, inside)))
+        measures.append((f"{probe} by other films", what, by_others))
     if texts is not None:
         check_same_space(images, texts)
         told = texts.text_ids(text_items)
@@ -154,19 +141,20 @@ def audit_erase(
                 texts.take([told[text] for text in texts_of(each, "code")], f"test {test.name}")
                 for each in (test.a, test.b)
             )
-            rows.append(measured(f"d of {test.name}", "test", partial(_effect, targets, a, b)))
+            measures.append((f"d of {test.name}", "test", partial(_effect, targets, a, b)))
+    rows: list[dict[str, Any]] = []
+    for measure, what, value in measures:
+        row: dict[str, Any] = {"measure": measure, "of": what}
+        for (when, own), (where, kept) in product(spaces.items(), sides.items()):
+            found = value(own, kept)
+            row[f"{when}_{where}"] = None if np.isnan(found) else found
+        rows.append(row)
     if erased is not None:
         header = ("clip_id", *(f"f{k}" for k in range(X.shape[1])))
-        lines = (
-            [name, *map(repr, row)] for name, row in zip(ids, after.astype(np.float32).tolist(), strict=True)
-        )
+        vectors = after.astype(np.float32).tolist()
+        lines = ([name, *map(repr, row)] for name, row in zip(ids, vectors, strict=True))
         remarks.append(write_rows([header, *lines], erased, "erased embeddings", force=False))
-    said = {
-        "attribute": attribute,
-        **rows[1],
-        "fitted": len(fitted_on),
-        "others": len(names) - len(fitted_on),
-    }
+    counts = {"fitted": len(fitted_on), "others": len(names) - len(fitted_on)}
     record = {
         "attribute": attribute,
         "films": films,
@@ -174,7 +162,9 @@ def audit_erase(
         "left_out": len(items) - len(ids),
         "store": images.fingerprint,
     }
-    return Finding(rows=rows, said=said, record=record, remarks=remarks)
+    return Finding(
+        rows=rows, said={"attribute": attribute, **rows[1], **counts}, record=record, remarks=remarks
+    )
 
 
 def _two(column: str, values: Sequence[str]) -> NDArray[np.int64]:
@@ -212,7 +202,7 @@ def _accuracy_by_others(
 def _balanced(y: NDArray[np.int64], called: NDArray[np.int64]) -> float:
     if len(np.unique(y)) < 2:
         return np.nan
-    return float(np.mean([(called[y == k] == k).mean() for k in (0, 1)]))
+    return float(balanced_accuracy_score(y, called))
 
 
 def _effect(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:

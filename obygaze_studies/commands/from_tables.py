@@ -15,7 +15,7 @@ from obygaze_features.io import refuse_existing
 from obygaze_features.options import LOCAL, PATH, Output, join_options, json_option, show, site
 from obygaze_models.commands import complete_task
 from obygaze_studies.audits import Audit, Option, audits, resolve, tasks
-from obygaze_studies.commands.output import ReportOutput, picture_file, report_output
+from obygaze_studies.commands.output import PICTURE, ReportOutput, report_output
 
 FINDINGS = "obygaze_studies.audit_common.findings"
 """Is loaded by a command's work alone: pandas is slow."""
@@ -153,7 +153,7 @@ def parameter(option: Option, *, required: bool) -> Callable[[Any], Any]:
         "share": {"type": share},
         "numbers": {"type": numbers},
         "task": {"shell_complete": complete_task},
-        "picture": {"type": PATH, "callback": picture_file},
+        "picture": {"type": PICTURE},
     }
     how = kinds.get(option.type, {}) | several | (site(option.site) if option.site else {})
     if option.choices:

@@ -25,23 +25,31 @@ SUFFIXES = (".csv", ".json", ".md")
 """Endings of the files of an audit, the one that --out names first."""
 
 
-def picture_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse figure formats other than .pdf, .png and .svg."""
-    if value is not None and value.suffix.lower() not in {".pdf", ".png", ".svg"}:
-        raise click.BadParameter(f"'{value}' should end in .pdf, .png or .svg")
-    return value
+class EndingPath(click.Path):
+    """Parameter type of a file whose name must have one of some endings.
 
+    Parameters
+    ----------
+    endings
+        What it may end in.
+    words
+        What follows the endings in a message.
+    """
 
-class CsvPath(click.Path):
-    """Parameter type of the path of a CSV file, beside which others are written."""
+    def __init__(self, *endings: str, words: str = "") -> None:
+        super().__init__(path_type=Path)
+        self.endings, self.words = endings, words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse other endings."""
-        if Path(value).suffix.lower() != SUFFIXES[0]:
-            self.fail(
-                f"'{value}' should end in .csv; {' and '.join(SUFFIXES[1:])} files go beside it", param, ctx
-            )
+        if Path(value).suffix.lower() not in self.endings:
+            *others, last = self.endings
+            named = f"{', '.join(others)} or {last}" if others else last
+            self.fail(f"'{value}' should end in {named}{self.words}", param, ctx)
         return super().convert(value, param, ctx)
+
+
+PICTURE = EndingPath(".pdf", ".png", ".svg")
 
 
 @dataclass(frozen=True)
@@ -115,9 +123,11 @@ def report_output(
     out_help: str, *, required: bool = False, beside: bool = False, figure: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare the options of a command's output, and hand it over as its argument `output`."""
-    kind = CsvPath(path_type=Path) if beside else PATH
+    csv = EndingPath(SUFFIXES[0], words=f"; {' and '.join(SUFFIXES[1:])} files go beside it")
     force = "Replace existing files."
-    declared = output(out_help, kind=kind, required=required, force=force, html=True, json=True)
+    declared = output(
+        out_help, kind=csv if beside else PATH, required=required, force=force, html=True, json=True
+    )
 
     def declare(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -126,7 +136,7 @@ def report_output(
 
         if figure:
             shown = "Figure of the results to draw (.pdf, .png or .svg)."
-            run = click.option("--figure", type=PATH, callback=picture_file, help=shown)(run)
+            run = click.option("--figure", type=PICTURE, help=shown)(run)
         return declared(run)
 
     return declare

@@ -210,11 +210,6 @@ class PaperResults:
         return paper_heads(self.corpus.manifest, self.source, self.concepts)
 
     @property
-    def bottlenecks(self) -> Predictions:
-        """The predictions of the PCBM heads."""
-        return self.heads.predictions
-
-    @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Tables computed so far, by the stem of their file."""
         computed = self.__dict__

@@ -171,9 +171,10 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
 def _measured(results: Sequence[PaperResults], cell: Cell) -> Iterator[Measured]:
     """Yield what is measured and printed of the perceptron, then of the bottlenecks."""
     corpus = results[0].corpus
-    for kind, made in (("mlp", "classifiers"), ("pcbm", "bottlenecks")):
+    for kind in ("mlp", "pcbm"):
         for result in results:
-            predictions, row = getattr(result, made), corpus.printed_row(result.source)
+            predictions = result.classifiers if kind == "mlp" else result.heads.predictions
+            row = corpus.printed_row(result.source)
             for model in predictions.table["model"].unique():
                 name, values = model.partition("|")[0], by_fold(predictions, model, ">".join(cell))
                 for metric in AVERAGES if kind == "mlp" else ("f1_pos",):

@@ -24,7 +24,7 @@ from obygaze_features.manifest import (
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, seal, staging_path
 from obygaze_features.store.testing import seal_arrays, toy_group
 from obygaze_film.score import score_film
-from obygaze_studies.eat_stimuli import Variant, prompt_rows
+from obygaze_studies.eat_stimuli import prompt_rows
 from obygaze_studies.gender_score.priors import write_priors
 from obygaze_studies.mediaeval15 import import_mediaeval15
 from obygaze_studies.saliency.maps_file import SIDE, Maps, write_maps
@@ -235,7 +235,7 @@ def _audits(folder: Path) -> None:
         f"{who}_{emotion}{level}_{worn}_1"
         for who, emotion, level, worn in product(range(1, 5), ("AN", "SA", "HA"), (1, 2), ("NO", "O"))
     ]
-    prompts = prompt_rows(Variant.CODE)
+    prompts = prompt_rows("code")
     with (folder / "prompts.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, list(prompts[0]))
         table.writeheader()

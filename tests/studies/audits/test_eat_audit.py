@@ -13,7 +13,6 @@ from obygaze_studies.eat_stimuli import (
     SELECTIONS,
     WORDS,
     EatTest,
-    Variant,
     prompts,
     read_tests,
     select,
@@ -90,7 +89,7 @@ def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, ke
 def test_the_words_and_templates_are_those_of_the_paper(stimuli):
     for name, words in WORDS.items():
         assert list(words) == stimuli["business_code" if name == "business" else name]
-        code, paper = prompts(name, Variant.CODE), prompts(name, Variant.PAPER)
+        code, paper = prompts(name, "code"), prompts(name, "paper")
         templates = stimuli["templates_code_for_angry" if name == "angry" else "templates_paper"]
         assert list(code) == [template.format(word) for template in templates for word in words]
         printed = stimuli["business_paper"] if name == "business" else words

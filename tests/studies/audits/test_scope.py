@@ -10,7 +10,7 @@ from tokenize import NAME, STRING, generate_tokens
 
 import pytest
 
-from obygaze_studies.eat_stimuli import Variant, prompt_rows, read_tests
+from obygaze_studies.eat_stimuli import prompt_rows, read_tests
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs/audits"
@@ -85,7 +85,7 @@ def test_no_audit_loads_a_network():
 
 
 def test_no_prompt_is_about_an_age():
-    for variant in Variant:
+    for variant in ("code", "paper"):
         words = {word for row in prompt_rows(variant) for word in row["text"].lower().split()}
         assert not words & {"girl", "boy", "teenage", "teenager", "child", "year", "years", "old", "young"}
 
