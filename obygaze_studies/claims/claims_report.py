@@ -13,7 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib.resources import files
+from importlib import resources
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 
 ALPHA = 0.05
 
-_LISTED = tomllib.loads(files(__package__).joinpath("claims.toml").read_text(encoding="utf-8"))
+_LISTED = tomllib.loads(resources.files(__package__).joinpath("claims.toml").read_text(encoding="utf-8"))
 
 PAPERS: Mapping[str, str] = _LISTED["papers"]
 
@@ -212,12 +212,7 @@ def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
 
 
 def claims(files: Sequence[Path]) -> Report:
-    """Test the claims that some files decide."""
-    return claims_report(read_inputs(files))
-
-
-def read_inputs(paths: Sequence[Path]) -> dict[str, tuple[str, Any]]:
-    """Read the inputs of `claims_report` from files, each recognised by its columns.
+    """Test the claims that some files decide, each recognised by its columns.
 
     Raises
     ------
@@ -225,12 +220,12 @@ def read_inputs(paths: Sequence[Path]) -> dict[str, tuple[str, Any]]:
         A file is not an input, or two are of the same kind.
     """
     inputs: dict[str, tuple[str, Any]] = {}
-    for path in paths:
+    for path in files:
         kind, content = read_input(path)
         if kind in inputs:
             raise AuditError(f"{path}: a second file of {NEEDS[kind]}: give one")
         inputs[kind] = (file_sha256(path), content)
-    return inputs
+    return claims_report(inputs)
 
 
 def _row(claim: Claim, finding: Measured | None, p_holm: float) -> dict[str, Any]:

@@ -32,7 +32,6 @@ from obygaze_studies.errors import TrainError
 
 TIMEOUT_S = 600.0  # the longest decoding of one clip
 POLL_S = 0.2  # interval between checks for a stop request
-AHEAD = 4  # clips per worker that are in progress or queued
 INDEX, RECIPE = "index.jsonl", "recipe.json"
 _AGAIN = "remove it, and it is decoded again"
 Pixels = NDArray[np.uint8]
@@ -177,16 +176,12 @@ class FrameCache:
     def _decoded(
         self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
     ) -> Iterator[CachedClip]:
-        """Decode clips, with a few queued per worker; yield them in order of completion."""
-        queue = iter(videos)
-        waiting: set[str] = set()
+        """Decode clips; yield them in order of completion."""
+        waiting = set(videos)
         with WorkerPool(workers, partial(_decode_clip, geometry=self.geometry, most=self.most)) as pool:
-            while not stopped():
-                while len(waiting) < AHEAD * workers and (clip_id := next(queue, None)) is not None:
-                    pool.put(clip_id, (clip_id, videos[clip_id], self._path(clip_id)), TIMEOUT_S)
-                    waiting.add(clip_id)
-                if not waiting:
-                    return
+            for clip_id, video in videos.items():
+                pool.put(clip_id, (clip_id, video, self._path(clip_id)), TIMEOUT_S)
+            while waiting and not stopped():
                 event = pool.get(POLL_S)
                 if event is None or event.key not in waiting:
                     continue

@@ -68,6 +68,8 @@ class TrainingCallbacks:
         Closes the progress bars; they, and notes, are then shown on stderr.
     """
 
+    _bars: ExitStack | None = None
+
     def __init__(self, bars: ExitStack | None = None) -> None:
         self._bars = bars
         self._shown: dict[str, ShowProgress] = {}
@@ -134,35 +136,27 @@ def train(
     if len(entries) < len(plan.videos):
         return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
     captions, left_out = samples.choose_samples(plan.captions, entries)
-    counts = {split: sum(row["split"] == split for row in left_out) for split in captions}
-    clips = {split: {caption.clip_id for caption in of} for split, of in captions.items()}
-    data = {
-        split: {
+    counts = {split: sum(row.split == split for row in left_out) for split in captions}
+    data, pairs = {}, {}
+    for split, of in captions.items():
+        clip_ids = tuple(caption.clip_id for caption in of)
+        ids = plan.network.tokenizer.ids([caption.sentence for caption in of])
+        pairs[split] = samples.Pairs(clip_ids, ids, plan.cache, plan.size.max_frames)
+        data[split] = {
             "annotations_sha256": file_sha256(settings.annotations / FILES[split]),
             "sentences": len(of),
-            "clips": len(clips[split]),
+            "clips": len(set(clip_ids)),
             "left_out": counts[split],
             "captions_sha256": samples.captions_digest(of),
-            "frames_sha256": digest_of(entries[clip_id] for clip_id in clips[split]),
+            "frames_sha256": digest_of(entries[clip_id] for clip_id in set(clip_ids)),
         }
-        for split, of in captions.items()
-    }
-    pairs = {
-        split: samples.Pairs(
-            tuple(caption.clip_id for caption in of),
-            plan.network.tokenizer.ids([caption.sentence for caption in of]),
-            plan.cache,
-            plan.size.max_frames,
-        )
-        for split, of in captions.items()
-    }
     with joined(device) as processes, repeatable(device), ExitStack() as stack:
         record = plan.record() | {"data": data, "processes": processes.count, "chunk": plan.chunk}
         folder = RunFolder(settings.out)
         if processes.rank == 0:
             _announce(watch, plan, left_out)
             stack.enter_context(folder.alone())
-            listed = "".join(map(csv_line, (samples.LEFT_OUT, *(list(row.values()) for row in left_out))))
+            listed = "".join(map(csv_line, (samples.LeftOut._fields, *left_out)))
             folder.begin(record, listed, plan.network.tokenizer.files, resume=settings.resume)
         else:
             watch = TrainingCallbacks()
@@ -329,14 +323,14 @@ def make_network(plan: LsmdcPlan) -> Any:
     return network
 
 
-def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[Mapping[str, str]]) -> None:
+def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samples.LeftOut]) -> None:
     """Report what was left out, and which films are shared."""
     for split, of in plan.captions.items():
-        if own := [row for row in left_out if row["split"] == split]:
-            example = "line {line}, {clip_id}: {reason}".format_map(own[0])
+        if own := [row for row in left_out if row.split == split]:
+            example = "line {0.line}, {0.clip_id}: {0.reason}".format(own[0])
             watch.say(f"{split}: {len(own)} of {len(of)} sentences left out, e.g. {example}")
-    if damaged := [row for row in left_out if row["left_out"] == "no"]:
-        example = "{clip_id}: {reason}".format_map(damaged[0])
+    if damaged := [row for row in left_out if row.left_out == "no"]:
+        example = "{0.clip_id}: {0.reason}".format(damaged[0])
         watch.say(f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}")
     if plan.shared_movies:
         films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -70,14 +71,20 @@ class Pairs:
                 yield waiting.pop(0).result()
 
 
-LEFT_OUT = ("split", "line", "clip_id", "left_out", "reason")
-"""Columns of what is said of sentences that are left out, and of damaged clips, which are used."""
+class LeftOut(NamedTuple):
+    """What is said of a sentence that is left out, or of a damaged clip, which is used."""
+
+    split: str
+    line: str
+    clip_id: str
+    left_out: str
+    reason: str
 
 
 def choose_samples(
     captions: Mapping[str, Sequence[Caption]], entries: Mapping[str, CachedClip]
-) -> tuple[dict[str, tuple[Caption, ...]], list[dict[str, str]]]:
-    """Keep the sentences whose clips can be read; list the others, then damaged clips, in rows of `LEFT_OUT`.
+) -> tuple[dict[str, tuple[Caption, ...]], list[LeftOut]]:
+    """Keep the sentences whose clips can be read; list the others, then damaged clips.
 
     Raises
     ------
@@ -85,25 +92,21 @@ def choose_samples(
         If a split becomes empty.
     """
     kept: dict[str, tuple[Caption, ...]] = {}
-    rows = []
+    rows: list[LeftOut] = []
+    read = {clip_id for clip_id, entry in entries.items() if entry.frames}
     for split, of in captions.items():
-        read = {clip_id for clip_id, entry in entries.items() if entry.frames}
         kept[split] = tuple(caption for caption in of if caption.clip_id in read)
         for caption in of:
             if caption.clip_id not in read:
                 entry = entries.get(caption.clip_id)
                 reason = f"unreadable: {entry.note}" if entry else NO_VIDEO
-                rows.append((split, str(caption.line), caption.clip_id, "yes", reason))
+                rows.append(LeftOut(split, str(caption.line), caption.clip_id, "yes", reason))
         if not kept[split]:
-            _, line, clip_id, _, reason = rows[-1]
-            raise TrainError(
-                f"not one {split} sentence has a video that can be read (line {line}, {clip_id}: {reason})"
-            )
-    damaged = sorted(
-        (clip_id, entry.note) for clip_id, entry in entries.items() if entry.frames and entry.note
-    )
-    rows += [("", "", clip_id, "no", f"damaged: {note}") for clip_id, note in damaged]
-    return kept, [dict(zip(LEFT_OUT, row, strict=True)) for row in rows]
+            last = "line {0.line}, {0.clip_id}: {0.reason}".format(rows[-1])
+            raise TrainError(f"not one {split} sentence has a video that can be read ({last})")
+    damaged = sorted((clip_id, entries[clip_id].note) for clip_id in read if entries[clip_id].note)
+    rows += [LeftOut("", "", clip_id, "no", f"damaged: {note}") for clip_id, note in damaged]
+    return kept, rows
 
 
 def captions_digest(captions: Iterable[Caption]) -> str:

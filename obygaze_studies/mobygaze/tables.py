@@ -126,20 +126,15 @@ def _runs(
     """Evaluate models of vectors on all modalities (""), then attention on each that has frames."""
     of_vectors = [name for name in models if name != "attention"]
     for name, data in datasets.items():
-        asked: list[Any] = []
-        if of_vectors and not name:
-            asked.append(partial(om.fused, of_vectors, data, "late"))
-        elif of_vectors and len(datasets) == 1:
-            asked.append(lambda: of_vectors)
-        if name and "attention" in models and _has_frames(data):
-            asked.append(lambda: ["attention"])
-        for place, models_of in enumerate(asked):
-            compute = partial(_evaluated, data, models_of, how)
+        asked = [of_vectors] if of_vectors and (not name or len(datasets) == 1) else []
+        asked += [["attention"]] if name and "attention" in models and _has_frames(data) else []
+        for place, own in enumerate(asked):
+            compute = partial(_evaluated, data, own, how, fuse=not name)
             yield name, kept_result(kept, f"{how['experts']}-{name or 'all'}-{place}", compute, read_run)
 
 
-def _evaluated(data: Dataset, models: Callable[[], Any], how: Mapping[str, Any]) -> Run:
-    return om.evaluate(data, models(), **how)
+def _evaluated(data: Dataset, models: Sequence[str], how: Mapping[str, Any], *, fuse: bool) -> Run:
+    return om.evaluate(data, om.fused(models, data, "late") if fuse else models, **how)
 
 
 def _has_frames(data: Dataset) -> bool:

@@ -1,6 +1,7 @@
 """Reproduce Figure 3: detection of each concept, against EN clips without it and against all."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,29 +50,34 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
     corpus = results[0].corpus
     folds = [fold for task in CONCEPT_TASKS for fold in concept_folds(corpus.manifest, *task)]
-    return corpus.report(
-        "figure3", [_paper_part(result, leak_caption(folds)) for result in results], {}, folds=folds
-    )
+    leaks = leak_caption(folds)
+    above, ends = {"value": "f1_pos", "what": "their F1 is"}, ("f1_pos_min", "f1_pos_max")
+    parts = [
+        _part(result.source, "paper", _paper_rows(result.source, result.concepts), leaks, **above, ends=ends)
+        for result in results
+    ]
+    return corpus.report("figure3", [replace(part, drawn=f": {leaks}") for part in parts], {}, folds=folds)
 
 
-def _paper_part(result: PaperResults, leaks: str) -> Part:
-    source, rows = result.source, _paper_rows(result.source, result.concepts)
+def _part(
+    source: Dataset,
+    table: str,
+    rows: Sequence[Row],
+    note: str,
+    *,
+    value: str,
+    what: str,
+    ends: tuple[str, str],
+) -> Part:
+    """Show and draw the CAVs of a source; count those with a value above the F1 of calling all positive."""
+    above = sum(row[value] > row["all_positive"] for row in rows)
+    better = f"{above} of {len(rows)} CAVs are better than calling every clip positive ({what} higher)"
     return Part(
         source=source,
         rows=rows,
-        blocks=[declared(source.title, ("figure3", "paper"), rows, (leaks,), writers=WRITERS)],
-        answers=[_above(source, rows, "f1_pos", "their F1 is")],
-        draw=_drawn(rows, "f1_pos_min", "f1_pos_max"),
-        drawn=f": {leaks}",
-    )
-
-
-def _above(source: Dataset, rows: Sequence[Row], value: str, what: str) -> str:
-    """Count the CAVs with a value above the F1 of calling every clip positive."""
-    above = sum(row[value] > row["all_positive"] for row in rows)
-    return (
-        f"{source.title}: {above} of {len(rows)} CAVs are better than calling every clip positive "
-        f"({what} higher)"
+        blocks=[declared(source.title, ("figure3", table), rows, (note,), writers=WRITERS)],
+        answers=[f"{source.title}: {better}"],
+        draw=_drawn(rows, *ends),
     )
 
 
@@ -137,14 +143,9 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 def _strict_part(result: StrictResults) -> Part:
     rows = [row for negatives in NEGATIVES for row in _strict_rows(result, negatives)]
-    source, notes = result.source, ("no clip or movie is on two sides",)
-    return Part(
-        source=source,
-        rows=rows,
-        blocks=[declared(source.title, ("figure3", "strict"), rows, notes, writers=WRITERS)],
-        answers=[_above(source, rows, "f1_pos_low", "the interval of their F1 lies")],
-        draw=_drawn(rows, "f1_pos_low", "f1_pos_high"),
-    )
+    above = {"value": "f1_pos_low", "what": "the interval of their F1 lies"}
+    ends = ("f1_pos_low", "f1_pos_high")
+    return _part(result.source, "strict", rows, "no clip or movie is on two sides", **above, ends=ends)
 
 
 def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:

@@ -8,7 +8,7 @@ class after the other, as the original code does. Clips without a video were in 
 before anything is counted.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import permutations
@@ -353,67 +353,6 @@ NEGATIVES = {(): Negatives.ALL, ("EN",): Negatives.EN, ("HN", "S"): Negatives.HN
 """Levels of the clips without a concept, sorted -> which of the paper's choices they are."""
 
 
-def list_folds(
-    manifest: Manifest,
-    trained: Target,
-    tested: Target,
-    protocol: Literal["strict", "paper"] = "strict",
-    *,
-    policy: LabelPolicy = LabelPolicy.RAW,
-    movies: bool = False,
-) -> dict[str, Any]:
-    """List the folds in which models learn one target and are asked another.
-
-    Parameters
-    ----------
-    manifest : Manifest
-        Its levels as annotated.
-    protocol : {"strict", "paper"}
-        One movie left out at a time; or the folds of the released split files, with the labels of those.
-    policy : LabelPolicy
-        How the strict protocol reads labels.
-    movies : bool
-        Under the paper protocol, a fold for each pair of movies.
-
-    Raises
-    ------
-    ProtocolError
-        The paper protocol has no such folds, or the manifest does not have them.
-    """
-    if protocol == "paper":
-        folds, columns = _published(manifest, trained, tested, movies=movies)
-        labelled, policy, used = manifest, LabelPolicy.RELEASED, _clips_of(folds)
-        notes = [
-            f"paper: {leak_caption(folds)}",
-            f"{without_video(manifest, columns)} clips of the split files are left out, having no video",
-        ]
-    else:
-        labelled = apply_policy(manifest, policy)
-        folds = strict_folds(labelled, trained, tested)
-        used = _clips_of(folds)
-        nameless = sum(not labelled.by_id[clip_id].video for clip_id in used)
-        notes = [
-            "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
-            f"{nameless} of {len(used)} clips have no video known; runs exclude clips without features",
-        ]
-    labels = labels_of(labelled)
-    codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
-    by_movie = movies or protocol == "strict"
-    return {
-        "protocol": protocol,
-        "policy": str(policy),
-        "manifest_sha256": manifest.digest(),
-        "codebook": {"name": manifest.codebook.name, "digest": manifest.codebook.digest()},
-        "task": trained.name,
-        "test": tested.name,
-        "notes": notes,
-        "folds": [fold_record(fold, labelled, by_movie=by_movie) for fold in folds],
-        "labels": {
-            name: label for name, label in zip(labels.clip_ids.tolist(), codes, strict=True) if name in used
-        },
-    }
-
-
 def folds(
     manifest: Path,
     protocol: Literal["strict", "paper"],
@@ -426,14 +365,20 @@ def folds(
     movies: bool = False,
     policy: str | None = None,
 ) -> Answer:
-    """Print the lists of `list_folds`, of targets by their names.
+    """List the folds in which models learn one target and are asked another, of targets by their names.
+
+    Under strict one movie is left out at a time; under paper they are those of the released split files, with
+    the labels of those, and with `movies` there is one for each pair of movies.
 
     Raises
     ------
     UsageError
         The targets or the label policy do not go together.
+    ProtocolError
+        The paper protocol has no such folds, or the manifest does not have them.
     """
-    if protocol == "paper" and policy not in {None, "released"}:
+    paper = protocol == "paper"
+    if paper and policy not in {None, "released"}:
         raise UsageError(
             "the paper protocol's folds are those of the released split files: its --policy is released"
         )
@@ -445,26 +390,52 @@ def folds(
         raise UsageError("--against is for --task concept:NAME: the levels of the clips without the concept")
     if against:
         trained = tested = concept_target(trained.concept, clips.codebook, tuple(against))
-    listed = list_folds(clips, trained, tested, protocol, policy=LabelPolicy(policy or "raw"), movies=movies)
+    read_as = LabelPolicy(policy or ("released" if paper else "raw"))
+    labelled = clips if paper else apply_policy(clips, read_as)
+    if paper:
+        made, columns = _published(clips, trained, tested, movies=movies)
+    else:
+        made = strict_folds(labelled, trained, tested)
+    used = {name for fold in made for name in fold.train + fold.validation + fold.test}
+    if paper:
+        lacking = f"{without_video(clips, columns)} clips of the split files are left out, having no video"
+        notes = [f"paper: {leak_caption(made)}", lacking]
+    else:
+        nameless = sum(not labelled.by_id[clip_id].video for clip_id in used)
+        notes = [
+            "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
+            f"{nameless} of {len(used)} clips have no video known; runs exclude clips without features",
+        ]
+    labels = labels_of(labelled)
+    codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
+    known = dict(zip(labels.clip_ids.tolist(), codes, strict=True))
+    records = [_record(fold, labelled, by_movie=movies or not paper) for fold in made]
     rows = [
         [
-            f"{fold['fold']} {fold['test_movie']}" if protocol == "strict" else fold["fold"],
+            fold["fold"] if paper else f"{fold['fold']} {fold['test_movie']}",
             *(len(fold[side]) for side in ("train", "validation", "test")),
             *fold["leaks"].values(),
         ]
-        for fold in listed["folds"]
+        for fold in records
     ]
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
-    about = f"task {trained.name}, test {tested.name}\nprotocol {protocol}, label policy {listed['policy']}"
-    text = "\n".join([table(rows, headers, right=range(1, 6)), "", about, *listed["notes"]])
-    return Answer(document=listed, text=text)
+    about = f"task {trained.name}, test {tested.name}\nprotocol {protocol}, label policy {read_as}"
+    document = {
+        "protocol": protocol,
+        "policy": str(read_as),
+        "manifest_sha256": clips.digest(),
+        "codebook": {"name": clips.codebook.name, "digest": clips.codebook.digest()},
+        "task": trained.name,
+        "test": tested.name,
+        "notes": notes,
+        "folds": records,
+        "labels": {name: label for name, label in known.items() if name in used},
+    }
+    text = "\n".join([table(rows, headers, right=range(1, 6)), "", about, *notes])
+    return Answer(document=document, text=text)
 
 
-def _clips_of(folds: Iterable[Fold]) -> set[str]:
-    return {clip_id for fold in folds for clip_id in fold.train + fold.validation + fold.test}
-
-
-def fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:
+def _record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:
     """Return the clips of a fold's sides and its leaks, and where sides are films, those held out."""
     leaks = count_leaks(fold)
     sides = {"train": fold.train, "validation": fold.validation, "test": fold.test}

@@ -332,11 +332,11 @@ class StrictResults:
         }
         return {key: target for key, target in every.items() if learnable(target, self.source)}
 
-    def pair_rows(self, model: str = "mlp", cell: Cell = MOVIE_PAIRS) -> pd.DataFrame:
-        """Return a model's predictions on a cell, with what each clip is called."""
-        predictions = self.runs[cell[0]].predictions
+    def pair_rows(self) -> pd.DataFrame:
+        """Return the perceptron's predictions on the cell of Table 4, with what each clip is called."""
+        predictions = self.runs[MOVIE_PAIRS[0]].predictions
         table = predictions.table.assign(called=predictions.called)
-        return table[(table["model"] == model) & (table["task"] == ">".join(cell))]
+        return table[(table["model"] == "mlp") & (table["task"] == ">".join(MOVIE_PAIRS))]
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:

@@ -3,7 +3,7 @@
 Under `strict` it is also tested whether the models know more than the movie.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -149,59 +149,49 @@ def _test_title(task: str) -> str:
     return TASKS[task].title
 
 
-Measured = tuple[str, str, str, list[float] | None, Printed | None]
-"""Model, features, metric, its value in each fold, and what is printed."""
-
-
 def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
-    task, printed_here = ">".join(cell), results[0].corpus.printed
+    """List what is measured and printed of the perceptron, of the bottlenecks and of trivial models."""
+    corpus, task = results[0].corpus, ">".join(cell)
     every = results[0].classifiers.table
     tested = every[every["task"] == task].drop_duplicates("clip_id")["label"]
     leaks = [count_leaks(fold).in_training for fold in folds]
-    shared = {"n_test": len(tested), "prevalence": float(tested.mean())}
-    shared |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
-    measured = [*_measured(results, cell)]
-    for row in (row for row in TRIVIAL if row["test"] == cell[1]):
-        ours = trivial_f1(shared["prevalence"], row["called"], row["average"])
-        printed = Printed(row["printed"], None, row["source"]) if printed_here else None
-        measured.append((row["row"].lower(), NOTHING, row["average"], [ours], printed))
-    return [{"train": cell[0], "test": cell[1]} | _row(*each) | shared for each in measured]
+    prevalence, rows = float(tested.mean()), []
 
+    def add(
+        model: str, features: str, metric: str, values: list[float] | None, printed: Printed | None
+    ) -> None:
+        mean, sd, source = (
+            (printed.mean, printed.sd, printed.source) if printed else (evaluation.NAN, None, "")
+        )
+        rows.append(
+            {"train": cell[0], "test": cell[1], "model": model, "features": features, "metric": metric}
+            | {"ours": float(np.mean(values)) if values else evaluation.NAN}
+            | {"ours_sd": float(np.std(values)) if values and len(values) > 1 else evaluation.NAN}
+            | {"n_folds": len(values or []), "printed": mean}
+            | {"printed_sd": evaluation.NAN if sd is None else sd, "printed_in": source}
+            # What the table shows in place of these numbers:
+            | {"_values": values, "_cell": str(printed or NOTHING)}
+            | {"n_test": len(tested), "prevalence": prevalence}
+            | {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
+        )
 
-def _measured(results: Sequence[PaperResults], cell: Cell) -> Iterator[Measured]:
-    """Yield what is measured and printed of the perceptron, then of the bottlenecks."""
-    corpus = results[0].corpus
     for kind in ("mlp", "pcbm"):
         for result in results:
             predictions = result.classifiers if kind == "mlp" else result.heads.predictions
             row = corpus.printed_row(result.source)
             for model in predictions.table["model"].unique():
-                name, values = model.partition("|")[0], by_fold(predictions, model, ">".join(cell))
+                name, values = model.partition("|")[0], by_fold(predictions, model, task)
                 for metric in AVERAGES if kind == "mlp" else ("f1_pos",):
                     printed = TABLE2.get((name, row), {}) if metric == papers_metric(name) else {}
-                    yield model, result.source.title, metric, values[metric].tolist(), printed.get(cell)
+                    add(model, result.source.title, metric, values[metric].tolist(), printed.get(cell))
         for (name, row), printed in TABLE2.items():
             if name.startswith(kind) and corpus.printed and row not in corpus.printed_rows:
-                yield name, f"{row} (printed only)", papers_metric(name), None, printed[cell]
-
-
-def _row(*measured: *Measured) -> dict[str, Any]:
-    model, features, metric, values, printed = measured
-    mean, sd, source = (printed.mean, printed.sd, printed.source) if printed else (evaluation.NAN, None, "")
-    return {
-        "model": model,
-        "features": features,
-        "metric": metric,
-        "ours": float(np.mean(values)) if values else evaluation.NAN,
-        "ours_sd": float(np.std(values)) if values and len(values) > 1 else evaluation.NAN,
-        "n_folds": len(values or []),
-        "printed": mean,
-        "printed_sd": evaluation.NAN if sd is None else sd,
-        "printed_in": source,
-        # What the table shows in place of these numbers:
-        "_values": values,
-        "_cell": str(printed or NOTHING),
-    }
+                add(name, f"{row} (printed only)", papers_metric(name), None, printed[cell])
+    for trivial in (trivial for trivial in TRIVIAL if trivial["test"] == cell[1]):
+        ours = trivial_f1(prevalence, trivial["called"], trivial["average"])
+        beside = Printed(trivial["printed"], None, trivial["source"]) if corpus.printed else None
+        add(trivial["row"].lower(), NOTHING, trivial["average"], [ours], beside)
+    return rows
 
 
 def _mean_sd(values: list[float] | None) -> str:

@@ -9,7 +9,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_studies.claims import measures
-from obygaze_studies.claims.claims_report import CLAIMS, OPEN, Claim, claims_report, read_inputs, verdict
+from obygaze_studies.claims.claims_report import CLAIMS, OPEN, Claim, claims, claims_report, verdict
 from obygaze_studies.claims.measures import Measured
 from obygaze_studies.errors import AuditError
 
@@ -27,7 +27,7 @@ def files(shared_data, obygaze12, segments, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(files):
-    return claims_report(read_inputs(files)).data.set_index("claim")
+    return claims(files).data.set_index("claim")
 
 
 @pytest.mark.long
@@ -77,7 +77,7 @@ def test_what_the_audited_paper_says_of_its_own_tables(found, shared_data):
 
 
 def test_claims_without_their_file_say_which_file(files):
-    given = claims_report(read_inputs(files[:1])).data.set_index("claim")
+    given = claims(files[:1]).data.set_index("claim")
     missing = given[given["verdict"].str.startswith("not computed: needs ")]
     assert set(missing.index) == {
         claim.name for claim in CLAIMS if claim.needs not in {"obygaze12", "printed"}
@@ -88,11 +88,11 @@ def test_claims_without_their_file_say_which_file(files):
 
 def test_what_is_no_input_of_a_claim_is_refused(files, tmp_path):
     with pytest.raises(AuditError, match=r"obygaze12\.csv"):
-        read_inputs([files[0], files[0]])
+        claims([files[0], files[0]])
     other = tmp_path / "other.csv"
     write_manifest(Manifest((Clip("a", "m", level="EN"),), tmp_path), other)
     with pytest.raises(AuditError, match=r"other\.csv"):
-        read_inputs([other])
+        claims([other])
 
 
 def test_a_verdict_is_the_intervals_and_a_test_can_only_withhold_it():
@@ -166,20 +166,18 @@ def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
 
 @pytest.mark.long
 def test_staging_that_is_planted_decides_the_sentences_on_the_camera(files, obygaze12, tmp_path):
-    found = claims_report(read_inputs([files[0], staging(tmp_path, obygaze12)])).data.set_index("claim")
+    found = claims([files[0], staging(tmp_path, obygaze12)]).data.set_index("claim")
     assert found.loc["camera-level", "verdict"] == found.loc["shot-tilt", "verdict"] == "holds"
     assert found.loc["camera-level", "value"] == pytest.approx(0.05, abs=0.005)
     assert found.loc["look-cuts", "verdict"] == "undecided"
-    down = claims_report(read_inputs([files[0], staging(tmp_path, obygaze12, tilt=-0.1)])).data.set_index(
-        "claim"
-    )
+    down = claims([files[0], staging(tmp_path, obygaze12, tilt=-0.1)]).data.set_index("claim")
     assert down.loc["shot-tilt", "verdict"] == "fails"
 
 
 def test_without_staging_its_manifest_or_a_column_nothing_is_decided(files, obygaze12, tmp_path):
-    alone = claims_report(read_inputs([staging(tmp_path, obygaze12)])).data.set_index("claim")
+    alone = claims([staging(tmp_path, obygaze12)]).data.set_index("claim")
     assert "needs variables of ObyGaze12's clips" in alone.loc["camera-level", "verdict"]
-    part = claims_report(read_inputs([files[0], staging(tmp_path, obygaze12, columns="cuts")])).data
+    part = claims([files[0], staging(tmp_path, obygaze12, columns="cuts")]).data
     row = part.set_index("claim").loc["camera-level"]
     assert row["verdict"] == "undecided"
     assert "0 of 1,914 clips have the column camera" in row["note"]
@@ -187,10 +185,10 @@ def test_without_staging_its_manifest_or_a_column_nothing_is_decided(files, obyg
     whole = path.read_text()
     path.write_text(whole + whole.splitlines()[1] + "\n", encoding="utf-8")
     with pytest.raises(AuditError, match="has two rows"):
-        read_inputs([path])
+        claims([path])
     path.write_text(whole + "x,y,0,5,fast,0,0\n", encoding="utf-8")
     with pytest.raises(ManifestError, match="column camera"):
-        read_inputs([path])
+        claims([path])
 
 
 def test_sentences_on_the_camera_are_listed_with_what_would_decide_them():
