@@ -128,12 +128,8 @@ def redo(
     for one in ("paper", "strict") if protocol == "both" else (protocol,):
         paper = one == "paper"
         corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
-        results = [
-            PaperResults(corpus, source, seed, show, kept)
-            if paper
-            else StrictResults(corpus, source, seed, show, kept)
-            for source in corpus.sources
-        ]
+        made_by: type[Any] = PaperResults if paper else StrictResults
+        results = [made_by(corpus, source, seed, show, kept) for source in corpus.sources]
         for name in (name for name in names if name != "figure2"):
             result, at = results[0], f"{name}, {one} protocol"
             if name in NEED_CONCEPTS and isinstance(result, StrictResults) and not result.concept_targets:

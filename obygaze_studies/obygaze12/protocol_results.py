@@ -165,13 +165,13 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
 # --- the two protocols
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class PaperResults:
-    """One source under the `paper` protocol: each table of predictions computed once, at its first use.
+class Results:
+    """One source under a protocol: each result is computed once, at its first use.
 
     Attributes
     ----------
     kept : path, optional
-        Folder where trained perceptrons' predictions are kept, and read where they are kept already.
+        Folder where predictions of what is trained are kept, and read where they are kept already.
     """
 
     corpus: PaperCorpus
@@ -179,6 +179,10 @@ class PaperResults:
     seed: int = 0
     progress: Progress | None = None
     kept: Path | None = None
+
+
+class PaperResults(Results):
+    """One source under the `paper` protocol."""
 
     @cached_property
     def classifiers(self) -> Predictions:
@@ -265,15 +269,8 @@ def perceptrons(
     return paper_folds.gather(blocks)
 
 
-@dataclass(frozen=True, eq=False)
-class StrictResults:
-    """One source under the `strict` protocol: each run computed once, at its first use."""
-
-    corpus: PaperCorpus
-    source: Dataset
-    seed: int = 0
-    progress: Progress | None = None
-    kept: Path | None = None
+class StrictResults(Results):
+    """One source under the `strict` protocol."""
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:
