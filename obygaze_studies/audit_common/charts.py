@@ -18,11 +18,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 from sklearn.tree import DecisionTreeClassifier, plot_tree
 
-from obygaze_features.door import open_regular
 from obygaze_features.manifest import read_manifest
+from obygaze_features.video import read_frames, uniform
 from obygaze_studies.errors import AuditError
 
 WIDTH = 7.2
@@ -325,21 +325,19 @@ def find_pictures(images: Sequence[str], manifest: Path) -> dict[str, Path]:
 
 
 def read_picture(path: Path, most: int | None = None) -> NDArray[np.uint8]:
-    """Read any file that Pillow reads, upright, as uint8 [H, W, 3], its longest side at `most` pixels.
+    """Read a picture as an extraction does, uint8 [H, W, 3], its longest side at `most` pixels.
 
     Raises
     ------
-    AuditError
-        It is no such file, or damaged.
+    VideoError
+        It is none, or damaged.
     """
-    try:
-        with open_regular(path) as file, Image.open(file) as image:
-            upright = ImageOps.exif_transpose(image).convert("RGB")
-    except (OSError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
-        raise AuditError(f"{path}: not a picture that can be read ({error})") from None
-    if most is not None:
-        upright.thumbnail((most, most))
-    return np.asarray(upright)
+    picture: NDArray[np.uint8] = read_frames(path, uniform(1), strict=True).images[0]
+    if most is None:
+        return picture
+    image = Image.fromarray(picture)
+    image.thumbnail((most, most))
+    return np.asarray(image)
 
 
 def middle_square(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:

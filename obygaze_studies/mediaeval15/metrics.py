@@ -3,8 +3,8 @@
 Clips are ranked by score, the highest first. Tied clips are ranked by their ids, the *last* in byte order
 first: with tied scores a measure depends on how files are named.
 
-Throughout, `double` stands for trec_eval 10. Version 9, the tool of 2015, holds scores as float32, so that
-scores tie which differ in double precision; and the two round a share of the relevant clips differently
+The measures are those of trec_eval 9, the tool of 2015. It holds scores as float32, so that scores tie which
+version 10, with double precision, tells apart; and the two round a share of the relevant clips differently
 (`iprec_at_recall` alone).
 """
 
@@ -21,7 +21,7 @@ CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALLS = tuple(tenth / 10 for tenth in range(11))
 
 
-def held_scores(run: Mapping[str, float], *, double: bool = False) -> NDArray[np.float64]:
+def held_scores(run: Mapping[str, float]) -> NDArray[np.float64]:
     """Return a run's scores in the precision that they are ranked in.
 
     Raises
@@ -31,7 +31,7 @@ def held_scores(run: Mapping[str, float], *, double: bool = False) -> NDArray[np
     """
     values = np.array(list(run.values()), dtype=np.float64)
     with np.errstate(over="ignore"):
-        held = values if double else values.astype(np.float32).astype(np.float64)
+        held = values.astype(np.float32).astype(np.float64)
     for clip_id, value, score in zip(run, values, held, strict=True):
         if not np.isfinite(score):
             too_large = "is too large for float32" if np.isfinite(value) else "is not finite"
@@ -39,7 +39,7 @@ def held_scores(run: Mapping[str, float], *, double: bool = False) -> NDArray[np
     return held
 
 
-def ranked(run: Mapping[str, float], *, double: bool = False) -> list[str]:
+def ranked(run: Mapping[str, float]) -> list[str]:
     """Rank clips by score, descending; ties by id in descending byte order.
 
     Raises
@@ -47,17 +47,17 @@ def ranked(run: Mapping[str, float], *, double: bool = False) -> list[str]:
     TaskError
         A score is not finite.
     """
-    keys = zip(held_scores(run, double=double), (clip_id.encode() for clip_id in run), run, strict=True)
+    keys = zip(held_scores(run), (clip_id.encode() for clip_id in run), run, strict=True)
     return [clip_id for _, _, clip_id in sorted(keys, reverse=True)]
 
 
-def tie_share(run: Mapping[str, float], *, double: bool = False) -> float:
+def tie_share(run: Mapping[str, float]) -> float:
     """Return the share of clips whose score is another clip's too."""
-    _, counts = np.unique(held_scores(run, double=double), return_counts=True)
+    _, counts = np.unique(held_scores(run), return_counts=True)
     return float(counts[counts > 1].sum() / max(len(run), 1))
 
 
-def average_precision(run: Mapping[str, float], qrels: Mapping[str, int], *, double: bool = False) -> float:
+def average_precision(run: Mapping[str, float], qrels: Mapping[str, int]) -> float:
     """Compute trec_eval's average precision (`map` of one topic).
 
     AP is the sum over retrieved relevant clips of (relevant so far / rank), over all relevant clips.
@@ -69,8 +69,6 @@ def average_precision(run: Mapping[str, float], qrels: Mapping[str, int], *, dou
     qrels
         Relevance by clip id: relevant from 1 on. Clips of the run that are not here count as not relevant;
         relevant clips that the run lacks add 0.
-    double
-        Hold scores as doubles, as trec_eval 10 does.
 
     Returns
     -------
@@ -82,10 +80,10 @@ def average_precision(run: Mapping[str, float], qrels: Mapping[str, int], *, dou
     TaskError
         A score is not finite.
     """
-    return measures(run, qrels, double=double)["map"]
+    return measures(run, qrels)["map"]
 
 
-def measures(run: Mapping[str, float], qrels: Mapping[str, int], *, double: bool = False) -> dict[str, float]:
+def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, float]:
     """Compute trec_eval's measures of one topic, by the tool's names.
 
     Besides `map` there are `P_k` and `recall_k` (k clips looked at, whether the run has so many or not),
@@ -96,7 +94,7 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int], *, double: bool
     TaskError
         A score is not finite.
     """
-    judged = np.array([qrels.get(clip_id, -1) for clip_id in ranked(run, double=double)], dtype=np.int64)
+    judged = np.array([qrels.get(clip_id, -1) for clip_id in ranked(run)], dtype=np.int64)
     relevant = judged >= 1
     n_found = np.cumsum(relevant)
     ranks = np.arange(1, len(judged) + 1)
@@ -118,9 +116,11 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int], *, double: bool
         "recip_rank": 1 / (int(places[0]) + 1) if len(places) else 0.0,
     }
     for recall in RECALLS:
-        result[f"iprec_at_recall_{recall:.2f}"] = _interpolated(
-            precision, places, recall, n_relevant, version_10=double
-        )
+        # Version 9 adds 0.9 and cuts off the fraction.
+        wanted = int(recall * n_relevant + 0.9)
+        beyond = wanted > len(places) or not len(places)
+        from_rank = 0 if beyond or not wanted else places[wanted - 1]
+        result[f"iprec_at_recall_{recall:.2f}"] = 0.0 if beyond else float(precision[from_rank:].max())
     for k in CUTOFFS:
         result[f"P_{k}"] = found_by(k) / k
     for k in CUTOFFS:
@@ -134,22 +134,6 @@ def _bpref(judged: NDArray[np.int64], n_relevant: int, n_rejected: int) -> float
         return 0.0
     above = np.cumsum(judged == 0)[judged >= 1]
     return float((1 - np.minimum(above, n_relevant) / max(min(n_rejected, n_relevant), 1)).sum() / n_relevant)
-
-
-def _interpolated(
-    precision: NDArray[np.float64],
-    places: NDArray[np.intp],
-    recall: float,
-    n_relevant: int,
-    *,
-    version_10: bool,
-) -> float:
-    """Find the highest precision at or below the rank where so much recall is reached."""
-    # Version 9 added 0.9 and cut off the fraction; version 10 rounds, a half upwards.
-    wanted = int(recall * n_relevant + (0.5 if version_10 else 0.9))
-    if wanted > len(places) or not len(places):
-        return 0.0
-    return float(precision[places[wanted - 1] if wanted else 0 :].max())
 
 
 def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[str, float], float, int]:

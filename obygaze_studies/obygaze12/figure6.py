@@ -197,16 +197,19 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
         names = np.unique(movies)
         varies = factors.max(axis=0) > factors.min(axis=0)
         design = np.column_stack([factors[:, varies], movies[:, None] == names]).astype(np.float64)
-        kept = np.vstack([np.ones(len(movies)), movies != names[:, None]])
         # Of the posterior's mode, C is the prior's variance.
         how: dict[str, Any] = {"C": PRIOR_SD**2, "fit_intercept": False, "solver": "newton-cholesky"}
-        model = LogisticRegression(**how, tol=1e-10)
-        fits = np.stack([model.fit(design, errors, weights).coef_[0] for weights in kept])
-        fits = fits[:, : int(varies.sum())]
-        effect[varies] = fits[0]
+        model, n_asked = LogisticRegression(**how, tol=1e-10), int(varies.sum())
+
+        def fitted(weights: Floats) -> Floats:
+            coefficients: Floats = model.fit(design, errors, weights).coef_[0, :n_asked]
+            return coefficients
+
+        effect[varies] = whole = fitted(np.ones(len(movies)))
         if names.size > 1:
-            error, freedom = jackknife_error(fits[1:]), names.size - 1
+            without = np.stack([fitted((movies != name).astype(np.float64)) for name in names])
+            error, freedom = jackknife_error(without), names.size - 1
             reach = student.ppf((1 + LEVEL) / 2, freedom) * error
-            low[varies], high[varies] = fits[0] - reach, fits[0] + reach
-            p[varies] = 2 * student.sf(np.abs(fits[0]) / np.maximum(error, 1e-300), freedom)
+            low[varies], high[varies] = whole - reach, whole + reach
+            p[varies] = 2 * student.sf(np.abs(whole) / np.maximum(error, 1e-300), freedom)
     return pd.DataFrame({"effect": effect, "low": low, "high": high, "p": p, "p_holm": holm(p)})

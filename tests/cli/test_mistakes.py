@@ -289,7 +289,7 @@ MISTAKES = f"""
 1 audit gender-score {DRAWN} --sheet out/sheet.png --pictures in/no.csv
     no picture of i
 1 audit gender-score {DRAWN} --sheet out/sheet.png --pictures in/torn.csv
-    i2.jpg: not a picture that can be read
+    i2.jpg
 2 audit gender-score {GENDERS} --mode gs --out out/ge.csv --sheet out/s.png --pictures in/pictures.csv
     --mode ge
 1 audit objects --objects-list in/objects.txt --images in/sobem --texts in/prompted --out out/o.csv
