@@ -14,10 +14,11 @@ from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.metrics import auc
 from obygaze_models.protocol import concept_target, labels_of
 from obygaze_models.report import markdown, write_report
-from obygaze_studies.obygaze12 import figure3, figure5, figure6, statistics, table2, table4
+from obygaze_studies.obygaze12 import figure3, figure5, figure6, table2, table4
 from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, PaperCorpus, refuse_other_codebook
 from obygaze_studies.obygaze12.paper_folds import Negatives
 from obygaze_studies.obygaze12.protocol_results import StrictResults, learnable
+from obygaze_studies.obygaze12.statistics import figure2
 
 pytestmark = pytest.mark.long  # trains all models
 
@@ -183,7 +184,7 @@ def test_nothing_of_the_papers_print_stands_beside_other_films(learnt):
         report = module.strict_report([learnt])
         assert "printed" not in markdown(report)
         assert "printed" not in report.data.columns
-    assert "printed" not in markdown(statistics.figure2(learnt.corpus.manifest))
+    assert "printed" not in markdown(figure2(learnt.corpus.manifest))
 
 
 def test_other_levels_are_refused_by_the_codebooks_name_and_mobygazes_are_not():
