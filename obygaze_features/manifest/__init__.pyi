@@ -28,6 +28,7 @@ from .eaf_document import conflicts_document as conflicts_document
 from .eaf_document import eaf_document as eaf_document
 from .eaf_document import write_documents as write_documents
 from .importers import Film as Film
+from .importers import FilmFiles as FilmFiles
 from .importers import FilmPart as FilmPart
 from .importers import Imported as Imported
 from .importers import concept_list as concept_list

@@ -72,7 +72,7 @@ def import_mobygaze(
     """
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=COLUMNS, named=False)
-    films = _films(videos, root) if videos else {}
+    films = manifests.FilmFiles(videos, root)
     facts = _facts(path.with_name(MOVIE_LIST))
     codebook = manifests.builtin_codebook("mobygaze")
     problems = manifests.Problems(path)
@@ -135,7 +135,7 @@ def _facts(path: Path) -> dict[str, dict[str, str]]:
 def _clip(
     row: manifests.Row,
     problems: manifests.Problems,
-    films: dict[str, str],
+    films: manifests.FilmFiles,
     facts: dict[str, dict[str, str]],
     codebook: manifests.Codebook,
 ) -> manifests.Clip | None:
@@ -163,7 +163,7 @@ def _clip(
         manifests.Clip,
         clip_id=f"{cells['imdb_key']}-{cells['annotator']}-{number:04d}",
         movie=cells["imdb_key"],
-        video=films.get(cells["imdb_key"], ""),
+        video=films.film_of(cells["imdb_key"]),
         start_s=start / rate,
         end_s=(end + 1) / rate,
         level=level,
@@ -194,17 +194,3 @@ def _rate(cell: str) -> float:
     if not (math.isfinite(rate) and rate > 0):
         raise ManifestError(f"{cell!r} is not a positive number of frames a second")
     return rate
-
-
-def _films(folder: Path, root: Path) -> dict[str, str]:
-    if not folder.is_dir():
-        raise ManifestError(f"{folder}: no such folder of videos")
-    films: dict[str, Path] = {}
-    for file in sorted(folder.iterdir()):
-        if file.is_file() and not file.name.startswith("."):
-            if file.stem in films:
-                raise ManifestError(
-                    f"{films[file.stem]} and {file}: both could be the film {file.stem!r}; keep one"
-                )
-            films[file.stem] = file
-    return {stem: manifests.stored_path(file, root) for stem, file in films.items()}

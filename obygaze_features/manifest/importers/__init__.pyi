@@ -1,3 +1,4 @@
+from .film_files import FilmFiles as FilmFiles
 from .film_windows import Film as Film
 from .film_windows import FilmPart as FilmPart
 from .film_windows import automatic_hop as automatic_hop
