@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 import obygaze_features.manifest as manifests
-from obygaze_models import evaluation
+import obygaze_models.evaluation as stats
 from obygaze_studies.caption_words import EMOTION_WORDS
 from obygaze_studies.eat_stimuli import EFFECTS
 from obygaze_studies.gender_score.published_values import TOTALS
@@ -67,12 +67,10 @@ class Measured:
 
 def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) -> Measured:
     """Average one value a unit, with its t interval and the sign-flip test against `null`."""
-    return found(
-        evaluation.t_interval(values), unit, note, p=evaluation.sign_flip(np.asarray(values) - null).p
-    )
+    return found(stats.t_interval(values), unit, note, p=stats.sign_flip(np.asarray(values) - null).p)
 
 
-def found(average: evaluation.Interval, unit: str, note: str = "", *, p: float = evaluation.NAN) -> Measured:
+def found(average: stats.Interval, unit: str, note: str = "", *, p: float = stats.NAN) -> Measured:
     """Make the finding of an average with its interval."""
     return Measured(average.mean, average.low, average.high, p, average.n_movies, unit, note)
 
@@ -85,7 +83,7 @@ def lowest(findings: Sequence[Measured]) -> Measured:
 
 def counted(value: float, n: int, unit: str, note: str = "") -> Measured:
     """Make the finding of a number that is counted over all there is."""
-    return Measured(value, evaluation.NAN, evaluation.NAN, evaluation.NAN, n, unit, note)
+    return Measured(value, stats.NAN, stats.NAN, stats.NAN, n, unit, note)
 
 
 def clip_table(manifest: manifests.Manifest) -> pd.DataFrame:
@@ -136,7 +134,7 @@ def same_rate(manifest: manifests.Manifest) -> Measured:
     orders = np.argsort(film + rng.random((N_PERMUTATIONS - 1, film.size)), axis=1)
     drawn = _chi_squared(rank[orders], marks, len(levels))
     p = (1 + np.count_nonzero(drawn >= observed * (1 - 1e-12))) / N_PERMUTATIONS
-    result = evaluation.jackknife_interval(distance, movies, bounds=(0, 1))
+    result = stats.jackknife_interval(distance, movies, bounds=(0, 1))
     shares = {
         level: marks[rank == index].sum(axis=0) / marks[rank == index].sum()
         for index, level in enumerate(levels)
@@ -194,7 +192,7 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     held = np.array(["Clothing" in concepts for concepts in table["concepts"]])
     alone, combined = table[held & (table["n"] == 1)], table[held & (table["n"] > 1)]
     high = alone["high"].to_numpy()
-    share = evaluation.jackknife_interval(
+    share = stats.jackknife_interval(
         lambda kept: float(high[kept].mean()), alone["movie"].to_numpy(dtype=str), bounds=(0, 1)
     )
     note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
@@ -238,7 +236,7 @@ def shots_tell(manifest: manifests.Manifest) -> Measured:
     table = clip_table(manifest)
     table = table[(table["level"] != "NS") & table["shots"].notna()]
     films = [
-        evaluation.auc((own["level"] == "S").to_numpy().astype(int), own["shots"].to_numpy())
+        stats.auc((own["level"] == "S").to_numpy().astype(int), own["shots"].to_numpy())
         for _, own in table.groupby("movie")
     ]
     return over_units(films, "films", null=0.5)
@@ -250,7 +248,7 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     ap = {
         task: pd.Series(
             {
-                movie: evaluation.average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
+                movie: stats.average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
                 for movie, rows in part.groupby("movie")
             }
         )
@@ -263,10 +261,10 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
 def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, concept: str = "") -> Measured:
     """Compare a variable of staging of clips with and without a concept, or of S and of HN, film by film."""
     manifest, table = inputs
-    value_of = dict(zip(table["clip_id"], table.get(variable, evaluation.NAN * table["cuts"]), strict=True))
+    value_of = dict(zip(table["clip_id"], table.get(variable, stats.NAN * table["cuts"]), strict=True))
     labelled = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
     clips = clip_table(labelled).assign(
-        value=[value_of.get(clip.clip_id, evaluation.NAN) for clip in labelled if clip.level is not None]
+        value=[value_of.get(clip.clip_id, stats.NAN) for clip in labelled if clip.level is not None]
     )
     clips = clips.dropna(subset="value")
     if concept:
@@ -276,7 +274,7 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
     films = by_film(clips, "value", "side").reindex(columns=["one", "other"]).dropna()
     note = f"{len(clips):,} of {len(labelled):,} clips have the column {variable}"
     if len(films) < 2:
-        return counted(evaluation.NAN, len(films), "films", f"{note}: films of both kinds are too few")
+        return counted(stats.NAN, len(films), "films", f"{note}: films of both kinds are too few")
     return over_units((films["one"] - films["other"]).to_numpy(), "films", note)
 
 
@@ -292,11 +290,11 @@ def overlooked(segments: manifests.Manifest) -> Measured:
     parted = {pair.movie: pair.parted(lowest) for pair in pairs}
     one_easy = np.concatenate([np.repeat([True, False], parts[1:]) for parts in parted.values()])
     movies = np.repeat(list(parted), [sum(parts[1:]) for parts in parted.values()])
-    share = evaluation.jackknife_interval(lambda kept: float(one_easy[kept].mean()), movies, bounds=(0, 1))
+    share = stats.jackknife_interval(lambda kept: float(one_easy[kept].mean()), movies, bounds=(0, 1))
     by_movie = [float(one_easy[movies == movie].mean()) for movie in np.unique(movies)]
     n = sum(map(sum, parted.values()))
     note = f"{int(one_easy.sum()):,} of {len(movies):,} windows that differ, of {n:,}"
-    return found(share, "films", note, p=evaluation.sign_flip(np.array(by_movie) - 0.5).p)
+    return found(share, "films", note, p=stats.sign_flip(np.array(by_movie) - 0.5).p)
 
 
 def thresholds(segments: manifests.Manifest) -> Measured:
@@ -338,14 +336,14 @@ def alike_scores(_: None) -> Measured:
         [abs(printed.score_to_man[name] - ratio) for name, ratio in printed.object_to_man.items()]
         for printed in TOTALS.values()
     ]
-    return found(evaluation.t_interval([float(np.mean(own)) for own in off], bounds=(0, 1)), "captioners")
+    return found(stats.t_interval([float(np.mean(own)) for own in off], bounds=(0, 1)), "captioners")
 
 
 def balanced_object(_: None) -> Measured:
     """Average the printed ratio towards man of the least biased object."""
     ratios = pd.DataFrame({model: printed.object_to_man for model, printed in TOTALS.items()})
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
-    return found(evaluation.t_interval(ratios.loc[name], bounds=(0, 1)), "captioners", f"object: {name}")
+    return found(stats.t_interval(ratios.loc[name], bounds=(0, 1)), "captioners", f"object: {name}")
 
 
 def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
@@ -365,13 +363,13 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
     rates = _rates(table, emotion)
     shown, clothed = (rates[condition].to_numpy() for condition in ("O", "NO"))
-    ratio = evaluation.jackknife_interval(
+    ratio = stats.jackknife_interval(
         lambda kept: float(shown[kept].mean() / clothed[kept].mean()),
         np.array([f"{subject:03}" for subject in range(len(rates))]),
         bounds=(0, math.inf),
     )
     note = f"per 1,000 captions: {shown.mean():.2f} partially clothed, {clothed.mean():.2f} clothed"
-    return found(ratio, "people pictured", note, p=evaluation.sign_flip(shown - clothed / 2).p)
+    return found(ratio, "people pictured", note, p=stats.sign_flip(shown - clothed / 2).p)
 
 
 def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
@@ -380,10 +378,8 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
     for level, own in table.groupby(table["emotion"].str[2:]):
         if level:
             rates = _rates(own, emotion, table)["O"].to_numpy()
-            mean = evaluation.t_interval(rates, bounds=(0, math.inf))
-            findings.append(
-                found(mean, "people pictured", f"level {level}", p=evaluation.sign_flip(rates - 1).p)
-            )
+            mean = stats.t_interval(rates, bounds=(0, math.inf))
+            findings.append(found(mean, "people pictured", f"level {level}", p=stats.sign_flip(rates - 1).p))
     most = max(findings, key=lambda finding: finding.high)
     return replace(most, p=min(1.0, most.p * len(findings)))
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import CLIPConfig
 
-from obygaze_features import backbones
+import obygaze_features.backbones as networks
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import lsmdc16
 from obygaze_studies.lsmdc.execution import ARITHMETICS, Arithmetic
@@ -98,8 +98,8 @@ class LsmdcPlan:
     """
 
     settings: LsmdcSettings
-    network: backbones.LoadedNetwork
-    size: backbones.LsmdcFormat
+    network: networks.LoadedNetwork
+    size: networks.LsmdcFormat
     batch: int
     captions: Mapping[str, tuple[lsmdc16.Caption, ...]]
     videos: Mapping[str, Path]
@@ -150,9 +150,9 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     videos = lsmdc16.find_videos(
         settings.videos, (caption.clip_id for of in captions.values() for caption in of)
     )
-    weights = backbones.find_weights(settings.clip)
+    weights = networks.find_weights(settings.clip)
     tensors = initial_tensors(weights.name, load_clip(weights))
-    size = backbones.LsmdcFormat.of(weights.name, tensors)
+    size = networks.LsmdcFormat.of(weights.name, tensors)
     batch = settings.batch or BATCHES.get(size.patch)
     if batch is None:
         known = " and ".join(f"{patch} ({pairs})" for patch, pairs in BATCHES.items())
@@ -160,7 +160,7 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
             f"{weights.name}: patches of {size.patch} pixels, and a batch was published for {known} alone; "
             "name one with --batch"
         )
-    network = backbones.load_network("xclip-lsmdc", weights, tensors=tensors)
+    network = networks.load_network("xclip-lsmdc", weights, tensors=tensors)
     plan = LsmdcPlan(
         settings=settings,
         network=network,
@@ -187,7 +187,7 @@ OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")  # scalars 
 CLIP_EPS = 1e-5
 
 
-def load_clip(weights: backbones.Weights) -> dict[str, torch.Tensor]:
+def load_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     """Read a CLIP in the hub's format, or in OpenAI's names as safetensors.
 
     Returns
@@ -212,12 +212,12 @@ def load_clip(weights: backbones.Weights) -> dict[str, torch.Tensor]:
                 "name the same network on the hub (openai/clip-vit-base-patch32), "
                 "or save its state_dict() with safetensors"
             )
-        tensors = backbones.load_state_dict(weights)
+        tensors = networks.load_state_dict(weights)
         return {name: value for name, value in tensors.items() if name not in OPENAI_EXTRAS}
     size = _hub_architecture(weights)
     tensors = {}
     for path in weights.files:
-        tensors.update(backbones.load_state_dict(replace(weights, files=(path,))))
+        tensors.update(networks.load_state_dict(replace(weights, files=(path,))))
     port = {
         here + name.removeprefix(there): value
         for name, value in tensors.items()
@@ -225,7 +225,7 @@ def load_clip(weights: backbones.Weights) -> dict[str, torch.Tensor]:
         if name.startswith(there) and not name.endswith("position_ids")
     }
     wanted = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
-    backbones.check_keys(
+    networks.check_keys(
         weights.name, missing=sorted(wanted - port.keys()), unexpected=sorted(port.keys() - wanted)
     )
     originals = size.from_port(port)
@@ -262,7 +262,7 @@ def initial_tensors(
     """
     tensors = {f"clip.{key}": value.float() for key, value in clip.items()}
     missing = [key for key in lsmdc16.PUBLISHED["needed"] if key not in tensors]
-    backbones.check_keys(name, missing=missing, unexpected=[])
+    networks.check_keys(name, missing=missing, unexpected=[])
     positions, embed = tensors["clip.positional_embedding"], tensors["clip.visual.proj"].shape[1]
     if positions.shape[1] != embed:
         raise TrainError(
@@ -277,9 +277,9 @@ def initial_tensors(
         layer, _, rest = key.removeprefix(block).partition(".")
         if layer.isdecimal() and int(layer) < temporal_layers:
             tensors[f"transformerClip.resblocks.{layer}.{rest}"] = tensors[key].clone()
-    extents = backbones.LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
+    extents = networks.LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
     tensors |= {key: torch.eye(extent) for key, extent in extents.matrices().items()}
-    size = backbones.LsmdcFormat.of(name, tensors)
+    size = networks.LsmdcFormat.of(name, tensors)
     if size.temporal_layers != temporal_layers:
         raise TrainError(
             f"{name}: its text tower has {size.temporal_layers} blocks, expected {temporal_layers} or more"
@@ -288,13 +288,13 @@ def initial_tensors(
     return tensors
 
 
-def _hub_architecture(weights: backbones.Weights) -> backbones.LsmdcFormat:
+def _hub_architecture(weights: networks.Weights) -> networks.LsmdcFormat:
     config: Any = CLIPConfig.from_dict(weights.config())
     vision, text = config.vision_config, config.text_config
     for tower in (vision, text):
         wanted = {
             "hidden_act": "quick_gelu",
-            "num_attention_heads": tower.hidden_size // backbones.LsmdcFormat.HEAD_WIDTH,
+            "num_attention_heads": tower.hidden_size // networks.LsmdcFormat.HEAD_WIDTH,
             "intermediate_size": 4 * tower.hidden_size,
             "layer_norm_eps": CLIP_EPS,
         }
@@ -304,7 +304,7 @@ def _hub_architecture(weights: backbones.Weights) -> backbones.LsmdcFormat:
                     f"{weights.name}: {'text' if tower is text else 'vision'} tower has {key} "
                     f"{getattr(tower, key)}, expected {value}, as in every CLIP of OpenAI's"
                 )
-    return backbones.LsmdcFormat(
+    return networks.LsmdcFormat(
         embed=config.projection_dim,
         vision_width=vision.hidden_size,
         vision_layers=vision.num_hidden_layers,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+import obygaze_models.models as zoo
 from obygaze_features.io import refuse_existing
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import Group, Store
-from obygaze_models import models
 from obygaze_models.dataset import Dataset, Exclusion, load_dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import NOT_ASKED, Target, find_target
@@ -110,7 +110,7 @@ def is_pretrained(group: Group) -> bool | None:
 
 
 def train_violence(
-    sides: DevAndTest, spec: models.ModelSpec, *, seed: int = 0
+    sides: DevAndTest, spec: zoo.ModelSpec, *, seed: int = 0
 ) -> tuple[dict[str, float], dict[str, Selection]]:
     """Score every test clip by how violent it is; also return what was selected.
 
@@ -126,7 +126,7 @@ def train_violence(
 
 
 def train_affect(
-    sides: DevAndTest, spec: models.ModelSpec, *, seed: int = 0
+    sides: DevAndTest, spec: zoo.ModelSpec, *, seed: int = 0
 ) -> tuple[Calls, dict[str, Selection]]:
     """Call the class of every test clip on both axes; also return what was selected.
 
@@ -149,14 +149,14 @@ def train_affect(
 
 
 def called_ranks(
-    model: models.Fitted | models.OrdinalModel, X: NDArray[Any], movies: NDArray[np.str_], *, n_classes: int
+    model: zoo.Fitted | zoo.OrdinalModel, X: NDArray[Any], movies: NDArray[np.str_], *, n_classes: int
 ) -> NDArray[np.intp]:
     """Call the rank of each clip's class [N], from 0: the most probable one (Frank and Hall, ECML 2001).
 
     Of a baseline, which has no model a step, the one nearest to its score.
     """
-    if not isinstance(model, models.OrdinalModel):
-        return np.clip(np.floor(model.scores(X, movies) + models.NEAREST_THRESHOLD), 0, n_classes - 1).astype(
+    if not isinstance(model, zoo.OrdinalModel):
+        return np.clip(np.floor(model.scores(X, movies) + zoo.NEAREST_THRESHOLD), 0, n_classes - 1).astype(
             np.intp
         )
     above = [expit(step.scores(X, movies)) for step in model.steps]
@@ -187,7 +187,7 @@ def train(
     """
     file = RunFile(out, subtask, name)
     refuse_existing(file.path, force=force)  # before the work, so that nobody waits for a refusal
-    (spec,) = models.find_models([model], models.BUILTIN_MODELS)
+    (spec,) = zoo.find_models([model], zoo.BUILTIN_MODELS)
     sides = load_sides(store, manifest, backbone=backbone)
     data, pretrained = sides.data, sides.pretrained
     if pretrained is not False and not external:
@@ -227,7 +227,7 @@ def train(
 
 
 def _predicted(
-    sides: DevAndTest, target: Target, spec: models.ModelSpec, seed: int
+    sides: DevAndTest, target: Target, spec: zoo.ModelSpec, seed: int
 ) -> tuple[dict[str, float], Selection]:
     """Fit on labelled dev clips; return each test clip's score, or rank of its class, and the selection."""
     data, requests = sides.data, spec.requests()
@@ -249,14 +249,14 @@ def _predicted(
     if "present" in requests:
         given["present"] = data.present.loc[rows]
     tested = X[sides.test], data.movies[sides.test]
-    model: models.Fitted | models.OrdinalModel
+    model: zoo.Fitted | zoo.OrdinalModel
     found: NDArray[Any]
     try:
         if target.kind == "ordinal":
-            model = models.fit_ordinal(spec, seed, X[rows], y, n_levels=n_classes, **given)
+            model = zoo.fit_ordinal(spec, seed, X[rows], y, n_levels=n_classes, **given)
             found = called_ranks(model, *tested, n_classes=n_classes)
         else:
-            model = models.fit(spec, seed, X[rows], y, **given)
+            model = zoo.fit(spec, seed, X[rows], y, **given)
             found = model.scores(*tested)
     except ProtocolError as error:
         raise TaskError(f"{target.name}: {error}") from error
@@ -268,9 +268,9 @@ def _predicted(
     }
 
 
-def _candidates(model: models.Fitted | models.OrdinalModel) -> list[dict[str, Any]]:
+def _candidates(model: zoo.Fitted | zoo.OrdinalModel) -> list[dict[str, Any]]:
     """List what inner folds of movies tried; of ordered classes, step by step."""
-    steps = model.steps if isinstance(model, models.OrdinalModel) else (model,)
+    steps = model.steps if isinstance(model, zoo.OrdinalModel) else (model,)
     return [
         {
             "step": step,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from obygaze_models import evaluation
+import obygaze_models.evaluation as stats
 from obygaze_models.models import BUILTIN_MODELS
 from obygaze_models.protocol import Fold
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
@@ -27,7 +27,7 @@ from obygaze_studies.obygaze12.printed_values import (
 )
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, cell_folds
 
-AVERAGES: Mapping[Average, Any] = {"f1_weighted": evaluation.f1_weighted, "f1_pos": evaluation.f1_pos}
+AVERAGES: Mapping[Average, Any] = {"f1_weighted": stats.f1_weighted, "f1_pos": stats.f1_pos}
 
 CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
 
@@ -160,15 +160,13 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
     def add(
         model: str, features: str, metric: str, values: list[float] | None, printed: Printed | None
     ) -> None:
-        mean, sd, source = (
-            (printed.mean, printed.sd, printed.source) if printed else (evaluation.NAN, None, "")
-        )
+        mean, sd, source = (printed.mean, printed.sd, printed.source) if printed else (stats.NAN, None, "")
         rows.append(
             {"train": cell[0], "test": cell[1], "model": model, "features": features, "metric": metric}
-            | {"ours": float(np.mean(values)) if values else evaluation.NAN}
-            | {"ours_sd": float(np.std(values)) if values and len(values) > 1 else evaluation.NAN}
+            | {"ours": float(np.mean(values)) if values else stats.NAN}
+            | {"ours_sd": float(np.std(values)) if values and len(values) > 1 else stats.NAN}
             | {"n_folds": len(values or []), "printed": mean}
-            | {"printed_sd": evaluation.NAN if sd is None else sd, "printed_in": source}
+            | {"printed_sd": stats.NAN if sd is None else sd, "printed_in": source}
             # What the table shows in place of these numbers:
             | {"_values": values, "_cell": str(printed or NOTHING)}
             | {"n_test": len(tested), "prevalence": prevalence}
@@ -198,7 +196,7 @@ def _mean_sd(values: list[float] | None) -> str:
     return NOTHING if values is None else mean_sd(values)
 
 
-def by_fold(predictions: evaluation.Predictions, model: str, task: str) -> pd.DataFrame:
+def by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
     """Compute both F1 of each fold of a model on a task."""
     table = predictions.table.assign(called=predictions.called)
     part = table[(table["model"] == model) & (table["task"] == task)]
@@ -310,14 +308,12 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     """
     rows = []
     for result, cell in product(results, CELLS):
-        task, run = ">".join(cell), evaluation.saved(result.runs[cell[0]])
-        compared = evaluation.compare(
-            evaluation.side(run, "mlp", task), evaluation.side(run, "movie_prior", task)
-        ).metrics
+        task, run = ">".join(cell), stats.saved(result.runs[cell[0]])
+        compared = stats.compare(stats.side(run, "mlp", task), stats.side(run, "movie_prior", task)).metrics
         auc = compared.set_index("metric").loc["auc"]
         kept = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
         rows.append({"features": result.source.title, "task": task, **kept})
-    table = pd.DataFrame(rows).assign(p_holm=lambda known: evaluation.holm(known["p"]))
+    table = pd.DataFrame(rows).assign(p_holm=lambda known: stats.holm(known["p"]))
     return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
 
 
@@ -328,7 +324,7 @@ def _knowledge_block(known: pd.DataFrame) -> Block:
         if told_apart:
             return "knows more than the movie"
         # Holm multiplies the smallest of p-values by their number.
-        few = evaluation.smallest_p(int(n_movies)) * len(rows) >= ALPHA
+        few = stats.smallest_p(int(n_movies)) * len(rows) >= ALPHA
         return f"{'too few movies to tell; ' if few else ''}NOT told apart from knowing the movie alone"
 
     return declared(

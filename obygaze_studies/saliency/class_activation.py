@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from obygaze_features import backbones
+import obygaze_features.backbones as networks
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extraction import of_stills
 from obygaze_features.manifest import Manifest, read_texts
@@ -58,7 +58,7 @@ class MappedNetwork:
     network: nn.Module
     layer: nn.Module
     reshape: Callable[[torch.Tensor], torch.Tensor] | None
-    preset: backbones.Preset
+    preset: networks.Preset
     about: Mapping[str, object]
 
     def pixels(self, frame: NDArray[np.uint8]) -> torch.Tensor:
@@ -70,7 +70,7 @@ class MappedNetwork:
         return (prepared * scale + shift)[None]
 
 
-def clip_to_map(source: str, compute: backbones.Compute) -> tuple[MappedNetwork, Embed]:
+def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
     """Load the image half of a CLIP (Radford et al. 2021), and its text half.
 
     The layer is the first normalisation in the last block of its vision transformer. It is the last point
@@ -90,7 +90,7 @@ def clip_to_map(source: str, compute: backbones.Compute) -> tuple[MappedNetwork,
     return _halves("clip", source, compute, find, "transformers")
 
 
-def openclip_to_map(source: str, compute: backbones.Compute) -> tuple[MappedNetwork, Embed]:
+def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
     """Load the image half of a CLIP of OpenCLIP, and its text half.
 
     Of a ResNet the layer is `layer4`, the last convolutions, from which CLIP's attention pooling makes the
@@ -116,11 +116,11 @@ def openclip_to_map(source: str, compute: backbones.Compute) -> tuple[MappedNetw
 
 
 def _halves(
-    backbone: str, source: str, compute: backbones.Compute, find: Callable[[Any, str], Found], library: str
+    backbone: str, source: str, compute: networks.Compute, find: Callable[[Any, str], Found], library: str
 ) -> tuple[MappedNetwork, Embed]:
     """Load both halves of a CLIP, and find the layer to map in the image half."""
-    loaded, device = backbones.load_network(backbone, source), compute.torch_device()
-    texts = backbones.load_text_backbone(f"{backbone}-text", weights=source, compute=compute)
+    loaded, device = networks.load_network(backbone, source), compute.torch_device()
+    texts = networks.load_text_backbone(f"{backbone}-text", weights=source, compute=compute)
     weights = loaded.weights.name
     network, name, layer, reshape = find(loaded.module.to(device), weights)
 
@@ -132,7 +132,7 @@ def _halves(
         return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
 
     about = {
-        "space": backbones.space_of(backbone, loaded.weights),
+        "space": networks.space_of(backbone, loaded.weights),
         **loaded.weights.record(),
         "layer": name,
         "preset": loaded.preset.record(),
@@ -183,7 +183,7 @@ def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> Liv
     cam = package.GradCAM(mapped.network, [mapped.layer], mapped.reshape)
     hooks = cam.activations_and_grads
     try:
-        with torch.enable_grad(), backbones.matmul_precision(tf32=False):
+        with torch.enable_grad(), networks.matmul_precision(tf32=False):
             # The weights are frozen, so the input must require a gradient.
             score = target(hooks(pixels.detach().requires_grad_())[0])
             torch.autograd.backward([score])
@@ -295,7 +295,7 @@ def gradcam(
     wanted = read_pairs(pairs, images) if pairs else every_pair(prompts or Path(), images)
     importlib.import_module("pytorch_grad_cam")  # may be missing: check before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
-    mapped, embed = load(weights or backbones.HUB[backbone], backbones.Compute(device))
+    mapped, embed = load(weights or networks.HUB[backbone], networks.Compute(device))
     texts = dict.fromkeys(pair["text"] for pair in wanted)
     targets = {text: similarity(embed(text), score) for text in texts}
     about = {**mapped.about, "score": score, "source": SOURCE}
