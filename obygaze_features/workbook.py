@@ -64,12 +64,11 @@ def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple
     notes = _refuse_large(path, content, refusal)
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
-        shown = sorted(
-            book.sheets_metadata, key=lambda sheet: sheet.visible != calamine.SheetVisibleEnum.Visible
-        )
-        sheets = {
-            sheet.name: book.get_sheet_by_name(sheet.name).to_python(skip_empty_area=False) for sheet in shown
+        hidden = {
+            each.name: each.visible != calamine.SheetVisibleEnum.Visible for each in book.sheets_metadata
         }
+        names = sorted(book.sheet_names, key=hidden.__getitem__)  # those that people see first
+        sheets = {name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in names}
     except (calamine.CalamineError, OSError, ValueError):
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
     filled = [name for name, rows in sheets.items() if rows]
@@ -87,11 +86,9 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
                 raise refusal(f"{path}: a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
-            for member in archive.infolist():
-                if "worksheets/" not in member.filename:
-                    continue
-                with archive.open(member) as file:
-                    sheet = file.read(MOST_BYTES)
+            for sheet in (
+                archive.read(each) for each in archive.infolist() if "worksheets/" in each.filename
+            ):
                 cells = _CELL.findall(sheet)
                 for what, sign in ODD.items():
                     odd.setdefault(what, []).extend(place.decode() for place in re.findall(sign, sheet))

@@ -382,13 +382,8 @@ def read_texts(path: str | Path) -> TextList:
 
 
 def _text_lines(path: Path) -> list[tuple[int, str, str]]:
-    lines = text_of(path).split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return [
-        (number, f"{number:0{LINE_DIGITS}}", line.removesuffix("\r"))
-        for number, line in enumerate(lines, start=1)
-    ]
+    lines = enumerate(text_of(path).removesuffix("\n").split("\n"), start=1)
+    return [(number, f"{number:0{LINE_DIGITS}}", line.removesuffix("\r")) for number, line in lines]
 
 
 def _text_cells(path: Path) -> list[tuple[int, str, str]]:

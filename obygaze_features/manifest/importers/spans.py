@@ -430,12 +430,8 @@ class _Made:
         """Make the manifest, and say what became of everything."""
         self._join_files()
         inside = [(self._inside(*made), made[1].kind) for made in self._clips]
-        told = {
-            name: None
-            for clip, kind in inside
-            for name, cell in (clip.extras.items() if clip else ())
-            if cell or name != "text" or kind == "table"
-        }
+        cells = [(*cell, kind) for clip, kind in inside if clip for cell in clip.extras.items()]
+        told = dict.fromkeys(name for name, cell, kind in cells if cell or name != "text" or kind == "table")
         videos = {clip.clip_id: clip.video for clip, _ in inside if clip and clip.video}
         kept = [_with_columns(clip, tuple(told), videos.get(clip.clip_id, "")) for clip, _ in inside if clip]
         theirs = {(clip.clip_id, clip.movie) for clip in kept if clip.annotator}

@@ -125,12 +125,8 @@ class Account:
         ]
         if rest := sum(n for _, n in counts[SHOWN_REASONS:]):
             told.append(f"{rest:,} more left out")
-        parts = [
-            f"{self.path.name}: {self.used:,} of {self.seen:,} spans read ({self.kind})",
-            *told,
-            *self.notes,
-        ]
-        return "; ".join(parts)
+        head = f"{self.path.name}: {self.used:,} of {self.seen:,} spans read ({self.kind})"
+        return "; ".join([head, *told, *self.notes])
 
     def record(self) -> dict[str, Any]:
         """Make the document of --json."""
