@@ -65,9 +65,10 @@ SAID = (*SUBTITLES, "moviegraphs")
 ROLES = ("levels", "concepts")
 _ID = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
 _LANGUAGE = re.compile(
-    r"(?:\.(?:[a-z]{2}(?:[-_][A-Za-z]{2,4})?|eng|fre|fra|ger|deu|spa|ita|forced|sdh|cc))+$"
+    r"(?:\.(?:(?:en|fr|de|es|pt|nl|sv|fi|pl|cs|ru|uk|tr|ar|fa|hi|zh|ja|ko|eng|fre|fra|ger|deu|spa|ita)"
+    r"(?:[-_][A-Za-z]{2,4})?|forced|sdh|cc))+$"
 )
-"""How names of files of subtitles end."""
+"""How names of files of subtitles end; `.ii`, `.vi` and `.no` belong to titles."""
 
 SOUND_SUFFIXES = (".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg")
 """Of files by which tools that annotate sound name a film."""
@@ -175,7 +176,7 @@ class _Made:
         self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
         self._accounts: list[Account] = []
         self._places: dict[str, str] = {}
-        self._said: dict[tuple[object, ...], tuple[_Labels, Given, str]] = {}
+        self._said: dict[tuple[object, ...], tuple[Clip, Given, str]] = {}
 
     # --- tables with the columns of a manifest
     # ---------------------------------------------------------------------------
@@ -349,19 +350,20 @@ class _Made:
     def _repeated(self, given: Given, level: "_Level", clip: Clip) -> str:
         """Say where the same was read before; refuse a level that contradicts another of its times."""
         key = _facts(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON))
-        said = clip.level, clip.concepts, clip.extras["text"]
-        own = said, given, level.raw.where
-        before = self._said.setdefault((*key, level.is_level or said), own)
-        if before is own or level.raw.cells.get("clip_id") or (not level.is_level and before[1] is given):
+        said = clip.level, frozenset(clip.concepts), clip.extras["text"]
+        own = clip, given, level.raw.where
+        before, of, where = self._said.setdefault((*key, level.is_level or said), own)
+        if before is clip or level.raw.cells.get("clip_id") or (not level.is_level and of is given):
             return ""
-        place = f"{before[2]} of {before[1].path.name}"
-        if before[0] != said:
+        place = f"{where} of {of.path.name}"
+        if (before.level, frozenset(before.concepts)) != said[:2]:
             raise given.error(
-                f"{level.raw.where}: {_labels(said)} where {place}, of its times and annotator, says "
-                f"{_labels(before[0])}: keep one; tiers of different people are imported apart, with --tier "
+                f"{level.raw.where}: {_labels(clip)} where {place}, of its times and annotator, says "
+                f"{_labels(before)}: keep one; tiers of different people are imported apart, with --tier "
                 "and --annotator"
             )
-        return f"the same as {place}"
+        other = [name for name, cell in clip.extras.items() if cell != before.extras.get(name, "")]
+        return f"the same as {place}" + f" but for {', '.join(other)}" * bool(other)
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
         said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
@@ -511,12 +513,8 @@ class _Level:
         self.text, *self.concepts = parts
 
 
-_Labels = tuple[str | None, tuple[str, ...], str]
-"""Level, concepts and text of a clip."""
-
-
-def _labels(said: _Labels) -> str:
-    return ";".join(filter(None, (said[0], *said[1])))
+def _labels(clip: Clip) -> str:
+    return ";".join(filter(None, (clip.level, *clip.concepts)))
 
 
 def _key(raw: RawSpan, movie: str) -> tuple[object, ...]:

@@ -153,6 +153,15 @@ def test_a_copy_of_a_file_adds_no_clip_and_lines_of_subtitles_stay(read):
     assert len(clips) == 2
 
 
+def test_what_else_a_repeated_label_says_is_named_and_the_order_of_concepts_is_none(read):
+    rows = [
+        ["o", "a.mp4", "", b, "STATE", "1", "5", m] for b, m in (("S;Body;Look", "x"), ("S;Look;Body", "y"))
+    ]
+    (clip,), said = read({"a.tsv": tabbed([*BORIS, "Modifier #1"], *rows)})
+    assert clip.concepts == ("Look", "Body")
+    assert "but for modifiers" in said
+
+
 def test_words_of_films_are_no_labels(read):
     clips, _ = read({"a.srt": f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n"})
     assert [(c.level, c.concepts, c.extras["text"]) for c in clips] == [
@@ -283,6 +292,8 @@ def test_braces_that_are_escaped_are_text(read):
         ("Mr. Smith.1939.srt", "Mr. Smith.1939"),
         ("tt0000042.en.srt", "tt0000042"),
         ("Alien.pt-BR.forced.srt", "Alien"),
+        ("rocky.iv.srt", "rocky.iv"),
+        ("dr.no.srt", "dr.no"),
     ],
 )
 def test_a_film_is_named_by_the_whole_name_of_its_file_without_its_language(read, name, movie):
