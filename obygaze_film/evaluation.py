@@ -290,8 +290,7 @@ def film_metrics(
     reference: Marks, estimated: Marks, references: Sequence[Spans], collars: Sequence[float]
 ) -> dict[str, float]:
     """Compute every metric of one film."""
-    metrics = _of_seconds(reference, estimated) | {"kappa": kappa(reference.seconds, estimated.seconds)}
-    metrics |= _of_segments(reference, estimated, collars)
+    metrics = _measured(reference, estimated, collars)
     if estimated.listed is not None:
         p, listed = estimated.listed["p"], estimated.listed[["start_s", "end_s"]].to_numpy(dtype=np.float64)
         metrics["segment_map"] = float(
@@ -304,21 +303,18 @@ def film_metrics(
     return metrics
 
 
-def _of_seconds(reference: Marks, estimated: Marks) -> dict[str, float]:
+def _measured(reference: Marks, estimated: Marks, collars: Sequence[float]) -> dict[str, float]:
+    """Compute the metrics of seconds and segments, which depend on where they are."""
     scores = estimated.seconds.astype(np.float64) if estimated.scores is None else estimated.scores
     is_scored = ~np.isnan(scores)
-    y = reference.seconds[is_scored].astype(np.int64)
+    y, segments = reference.seconds[is_scored].astype(np.int64), (reference.segments, estimated.segments)
     return {
         "second_ap": average_precision(y, scores[is_scored]),
         "second_auc": auc(y, scores[is_scored]),
         "second_f1": second_f1(reference.seconds, estimated.seconds),
-    }
-
-
-def _of_segments(reference: Marks, estimated: Marks, collars: Sequence[float]) -> dict[str, float]:
-    return {
-        **{f"segment_f1_{t:g}": segment_f1(reference.segments, estimated.segments, t) for t in THRESHOLDS},
-        **{f"boundary_f1_{c:g}s": boundary_f1(reference.segments, estimated.segments, c) for c in collars},
+        "kappa": kappa(reference.seconds, estimated.seconds),
+        **{f"segment_f1_{t:g}": segment_f1(*segments, t) for t in THRESHOLDS},
+        **{f"boundary_f1_{c:g}s": boundary_f1(*segments, c) for c in collars},
     }
 
 
@@ -332,8 +328,7 @@ def _shifts(
         scores = None if estimated.scores is None else np.roll(estimated.scores, by)
         segments = _moved(estimated.segments, float(by), size)
         moved = Marks(np.roll(estimated.seconds, by), segments, estimated.rate, scores)
-        measured = _of_seconds(reference, moved) | _of_segments(reference, moved, collars)
-        for metric, value in measured.items():
+        for metric, value in _measured(reference, moved, collars).items():
             values.setdefault(metric, []).append(value)
     return {metric: np.array(metric_values) for metric, metric_values in values.items()}
 
