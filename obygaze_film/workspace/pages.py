@@ -189,14 +189,9 @@ def desk_page(
         "words": view.words.starting("desk_"), "weak": [], "passages": [], "cited": cited,
         "decisions": shown_decisions(film, who, blind=blind), "around": AROUND_S,
     }  # fmt: skip
-    if not blind:
-        listed = view.segments[["start_s", "end_s", "p", "reaches"]].to_dict("records")
-        for name, reaches in (("passages", True), ("weak", False)):
-            state[name] = [
-                {"start": one["start_s"], "end": one["end_s"], "p": round(one["p"], 3)}
-                for one in listed
-                if bool(one["reaches"]) == reaches
-            ]
+    for one in [] if blind else view.segments.to_dict("records"):
+        passage = {"start": one["start_s"], "end": one["end_s"], "p": round(one["p"], 3)}
+        state["passages" if one["reaches"] else "weak"].append(passage)
     return page(
         "desk.html.j2",
         "".join(asset(f"{name}.css", "obygaze_film.page") for name in ("film", "desk")),
@@ -237,9 +232,8 @@ def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[di
     for kind, clips in decisions.kept.items():
         for clip in clips:
             is_blind = clip.extras.get(SEEN_SCORE) == "0"
-            hidden = (is_blind and clip.annotator != who and is_hidden) or (
-                blind and not (is_blind and clip.annotator == who)
-            )
+            is_own = is_blind and clip.annotator == who
+            hidden = not is_own and (blind or (is_blind and is_hidden))
             if clip.movie == film.timeline.movie and (clip.level or kind == "note") and not hidden:
                 if clip.clip_id not in film.described:
                     film.described[clip.clip_id] = _described(film, kind, clip)
