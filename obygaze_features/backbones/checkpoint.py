@@ -83,9 +83,15 @@ def load_pretrained(
     allowed = (POSITION_IDS, *allow_unexpected)
     whole = check_size(weights, CONFIG, make).state_dict()
     integers = {name.rpartition(".")[2] for name, value in whole.items() if not value.is_floating_point()}
+    seen = dict[str, Path]()
     for path in weights.files:
         types = {key: dtype for key, dtype in _types_in(path).items() if not _allowed(key, allowed)}
         check_types(str(path), types, tuple(integers))
+        if twice := sorted(seen.keys() & types.keys()):
+            raise BackboneError(
+                f"{path}: {_some(twice)} also in {seen[twice[0]].name}: which are the weights?"
+            )
+        seen |= dict.fromkeys(types, path)
     try:
         with quiet():
             network, report = cls.from_pretrained(
@@ -115,7 +121,7 @@ def load_pretrained(
         mismatched=mismatched,
         allowed=allowed,
     )
-    return frozen(network)
+    return frozen(network, weights.name)
 
 
 def _attention(cls: Any) -> str:
@@ -324,9 +330,22 @@ def untrained(make: Any, seed: int) -> Any:
         return frozen(make())
 
 
-def frozen(network: Any) -> Any:
-    """Set a network to evaluation mode in float32, without gradients."""
-    return network.float().eval().requires_grad_(requires_grad=False)
+def frozen(network: Any, name: str = "") -> Any:
+    """Set a network to evaluation mode in float32, without gradients.
+
+    Raises
+    ------
+    BackboneError
+        Naming the weights that are not finite; of some, features would be finite.
+    """
+    network = network.float().eval().requires_grad_(requires_grad=False)
+    broken = [name for name, value in network.named_parameters() if not torch.isfinite(value).all()]
+    if broken:
+        raise BackboneError(
+            f"{name}: weights that are not finite numbers (damaged, or too large for float32): "
+            f"{_some(broken)}; get them again"
+        )
+    return network
 
 
 def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:

@@ -240,7 +240,7 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
     check_size(weights, OPEN_CLIP.config, make)
     network = untrained(make, 0)
     load_exactly(network, weights)
-    return frozen(network)
+    return frozen(network, weights.name)
 
 
 def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -> Preset:

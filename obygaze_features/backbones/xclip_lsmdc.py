@@ -65,7 +65,7 @@ def load(
     port = size.to_port(weights.name, tensors)  # before a network of these sizes is made: it checks them
     network = XClipLsmdc(size)
     network.load_state_dict(port, strict=True)
-    return frozen(network), size
+    return frozen(network, weights.name), size
 
 
 def xclip_lsmdc_network(

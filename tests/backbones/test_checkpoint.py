@@ -332,3 +332,23 @@ def test_weights_beside_an_adapter_are_refused(tmp_path, checkpoints):
     (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
     with pytest.raises(BackboneError, match="adapter"):
         load_backbone("clip", 2, weights=str(folder))
+
+
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path, checkpoints):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    tensors = load_file(folder / "model.safetensors")
+    tensors[KEYS["clip"]].view(-1)[0] = float("inf")
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(BackboneError, match=re.escape(KEYS["clip"])):
+        load_backbone("clip", 2, weights=str(folder))
+
+
+def test_a_tensor_in_two_shards_is_refused(tmp_path, checkpoints):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    (folder / "model.safetensors").rename(folder / "a.safetensors")
+    tensors = load_file(folder / "a.safetensors")
+    save_file({KEYS["clip"]: 2 * tensors[KEYS["clip"]]}, folder / "b.safetensors")
+    places = dict.fromkeys(tensors, "a.safetensors") | {KEYS["clip"]: "b.safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    with pytest.raises(BackboneError, match=re.escape(KEYS["clip"])):
+        load_backbone("clip", 2, weights=str(folder))
