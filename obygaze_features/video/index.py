@@ -53,6 +53,8 @@ SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "
 # Such a packet holds no picture: the previous picture is repeated, or nothing is shown.
 EMPTY_VOP_BYTES = 8
 TRUNCATED_BELOW = 0.98
+# Where the pictures of a transport stream end so early, others follow that a joined recording has.
+ANOTHER_BELOW = 0.9
 BESIDES = {"sound": "audio", "subtitles": "subtitle"}
 # Matroska's duration may be that of the sound, so a difference of one second is not evidence.
 DURATION_SLACK_S = 1.0
@@ -421,6 +423,11 @@ def _lost(
     position = np.array(packets.pos, np.int64)
     ends = (position + np.array(packets.size, np.int64))[position >= 0]
     at = second_file(files_of(source.path)[-1], source.format.split(","), ends.tolist())
+    tail, tracks = int(ends.max(initial=0)), source.container.streams.video
+    early = tail < ANOTHER_BELOW * file_state(source.path)[0]
+    if source.format == "mpegts" and len(tracks) > 1 and early:
+        joined = f"from byte {tail:,} on the file has pictures of another stream: join films with FFmpeg"
+        return joined, float(time_s.max())
     if not at:
         return "", np.inf
     behind = np.flatnonzero((position > at) & ~np.array(packets.discard, np.bool_))

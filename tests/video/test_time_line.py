@@ -401,3 +401,19 @@ def test_sound_of_another_rate_behind_a_joint_is_heard(tmp_path):
     loud = np.flatnonzero(np.nan_to_num(np.abs(samples)) > 0.1) / 16_000
     assert missing_s < 0.2
     assert np.abs(loud[:, None] - [1.0, 3.0]).min(axis=0).max() < 0.1
+
+
+def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
+    parts = [
+        encode(
+            tmp_path / f"{pid}.ts",
+            map(draw, range(20)),
+            options=X264,
+            container_options={"mpegts_start_pid": pid},
+        )
+        for pid in ("256", "400")
+    ]
+    film = joined(tmp_path / "ab.ts", parts)
+    assert read_frames(film, uniform(4)).status == "partial"
+    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.6).status == "ok"
+    assert probe(parts[0]).damage == ""
