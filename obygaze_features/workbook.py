@@ -3,6 +3,7 @@
 import io
 import re
 import zipfile
+import zlib
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from obygaze_features.errors import ObygazeError, install_command
 MOST_CELLS = 20_000_000
 DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
 MOST_BYTES = 1 << 28
+DAMAGES = (zipfile.BadZipFile, zlib.error)
 Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
 
@@ -98,7 +100,7 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
                     raise refusal(
                         f"{path}: a sheet of {height:,} rows and {width:,} columns; save its table as CSV"
                     )
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except (*DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         if isinstance(error, ObygazeError):
             raise
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None

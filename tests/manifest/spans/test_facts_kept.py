@@ -456,3 +456,16 @@ def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):
     for files in ({"l.rttm": levels, "c.rttm": concepts}, {"c.rttm": concepts, "l.rttm": levels}):
         clips, _ = read(files)
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}
+
+
+def test_a_sheet_whose_bytes_are_damaged_is_refused(read):
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(BOOK)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        info = new.getinfo("xl/worksheets/sheet1.xml")
+    damaged = bytearray(out.getvalue())
+    begins = info.header_offset + 30 + len(info.filename)
+    damaged[begins : begins + 9] = b"\xff" * 9
+    with pytest.raises(ManifestError, match=r"a\.xlsx.*damaged"):
+        read({"a.xlsx": bytes(damaged)})
