@@ -36,9 +36,8 @@ def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) 
             of_film.setdefault(cells.get("movie", ""), []).append((made, path, line, cells))
     lines: dict[Path, list[int]] = {}
     for decided in of_film.values():
-        for (earlier, *_, before), (later, path, line, cells) in pairwise(
-            sorted(decided, key=lambda one: one[0])
-        ):
+        ordered = sorted(decided, key=lambda one: one[0])
+        for (earlier, *_, before), (later, path, line, cells) in pairwise(ordered):
             seen = before.get(SEEN_SCORE) == cells.get(SEEN_SCORE) == "1"  # blind judging cleared the ticks
             alike = cells.get("concepts") and cells.get("concepts") == before.get("concepts")
             if seen and alike and later - earlier <= SITTING:

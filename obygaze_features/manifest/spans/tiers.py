@@ -103,11 +103,7 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
     end_s
         Length of the film in seconds.
     """
-    parts = [
-        (f"{name} ({n})" if n > 1 else name, part)
-        for name, spans in tiers.items()
-        for n, part in apart(spans)
-    ]
+    parts = [(f"{name} ({n})" if n > 1 else name, of) for name, own in tiers.items() for n, of in apart(own)]
     whole = max([end_s, *(span.end_s for _, part in parts for span in part)])
     end = _time(whole)
     lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {end}"]
