@@ -13,6 +13,11 @@ from obygaze_models.evaluation.paired_tests import corrected_t, in_family, sign_
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run_folder import SavedRun
 
+COLUMNS = (
+    *("metric", "a", "b", "difference", "low", "high", "p", "method_low", "method_high", "method_p"),
+    *("n_movies", "n_patterns", "exact"),
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Side:
@@ -111,24 +116,11 @@ def compare(a: Side, b: Side) -> Comparison:
     for metric, part in movies.groupby("metric", sort=False):
         models, method = t_interval(part["difference"]), t_interval(part["difference"], covers="method")
         test = sign_flip(part["difference"])
-        rows.append(
-            {
-                "metric": metric,
-                "a": t_interval(part["a"]).mean,
-                "b": t_interval(part["b"]).mean,
-                "difference": models.mean,
-                "low": models.low,
-                "high": models.high,
-                "p": test.p,
-                "method_low": method.low,
-                "method_high": method.high,
-                "method_p": corrected_t(part["difference"]).p,
-                "n_movies": test.n_pairs,
-                "n_patterns": test.n_patterns,
-                "exact": test.exact,
-            }
-        )
-    metrics = pd.DataFrame(rows)
+        means = (t_interval(part[name]).mean for name in ("a", "b"))
+        both = models.mean, models.low, models.high, test.p, method.low, method.high
+        of_method = corrected_t(part["difference"]).p
+        rows.append((metric, *means, *both, of_method, test.n_pairs, test.n_patterns, test.exact))
+    metrics = pd.DataFrame(rows, columns=COLUMNS)
     family = "two classes" if a.predictions.n_classes == 2 else "levels"
     names = metrics["metric"].tolist()
     for p in ("p", "method_p"):

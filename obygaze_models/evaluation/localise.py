@@ -22,6 +22,7 @@ from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.significance import circular_shifts
 
 MEASURES = ("average_precision", "pointing")
+POOLED = ("measure", "value", "low", "high", "chance", "p")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -146,17 +147,10 @@ def localise(
         interval = t_interval(by_movie[measure].to_numpy(), bounds=(0.0, 1.0))
         # Rounding parts values that are equal in truth; a shift that changes nothing must count.
         above, below = null >= interval.mean - 1e-9, null <= interval.mean + 1e-9
-        pooled.append(
-            {
-                "measure": measure,
-                "value": interval.mean,
-                "low": interval.low,
-                "high": interval.high,
-                "chance": float(by_movie[f"{measure}_chance"].mean()),
-                "p": min(1.0, 2 * (1 + int(min(above.sum(), below.sum()))) / (1 + n_shifts)),
-            }
-        )
-    return Localisation(by_movie, pd.DataFrame(pooled), left_out, n_shifts, seed)
+        p = min(1.0, 2 * (1 + int(min(above.sum(), below.sum()))) / (1 + n_shifts))
+        ends, chance = (interval.low, interval.high), float(by_movie[f"{measure}_chance"].mean())
+        pooled.append((measure, interval.mean, *ends, chance, p))
+    return Localisation(by_movie, pd.DataFrame(pooled, columns=POOLED), left_out, n_shifts, seed)
 
 
 def marked_segments(

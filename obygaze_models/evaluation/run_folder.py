@@ -18,15 +18,8 @@ from obygaze_models.evaluation.run import Run, check_document
 from obygaze_models.evaluation.summary import by_seed
 
 FILES = (
-    "predictions.csv",
-    "metrics.csv",
-    "selection.csv",
-    "curves.csv",
-    "seeds.csv",
-    "run.json",
-    "report.md",
-    "report.tex",
-    "excluded.csv",
+    *("predictions.csv", "metrics.csv", "selection.csv", "curves.csv", "seeds.csv", "excluded.csv"),
+    *("run.json", "report.md", "report.tex"),
 )
 """What a run's folder may hold beside models: ``seeds.csv`` where a run has several seeds, ``curves.csv``
 where a model stops early, ``excluded.csv`` where clips have no features."""

@@ -440,22 +440,13 @@ def concept_metrics(
         have the concept, its chance level, and the 95 % t interval of their difference, moved to the chance
         level: `movie_low` above `movie_chance` says that the concept is found better than by chance.
     """
-    rows: list[dict[str, object]] = []
-    members = rows_by_movie(movies)
+    rows, members = [], rows_by_movie(movies)
     for concept, column, value in zip(concepts, present.astype(np.int64).T, values.T, strict=True):
         sides = [(column[own], value[own]) for own in members if np.ptp(column[own])]
         gain = t_interval([average_precision(*side) - random_ranking(side[:1]) for side in sides])
         chance = random_ranking([y for y, _ in sides])
-        rows.append(
-            {
-                "model": model,
-                "task": f"concept:{concept}",
-                "metric": "average_precision",
-                "movie_mean": chance + gain.mean,
-                "movie_low": max(chance + gain.low, 0.0),
-                "movie_high": min(chance + gain.high, 1.0),
-                "movie_chance": chance,
-                "n_movies": len(sides),
-            }
-        )
-    return records(pd.DataFrame(rows))
+        mean, low, high = chance + np.array([gain.mean, gain.low, gain.high])
+        of_movies = float(mean), max(float(low), 0.0), min(float(high), 1.0), chance, len(sides)
+        rows.append((model, f"concept:{concept}", "average_precision", *of_movies))
+    named = ["model", "task", "metric", *(f"movie_{name}" for name in ("mean", "low", "high", "chance"))]
+    return records(pd.DataFrame(rows, columns=[*named, "n_movies"]))

@@ -32,18 +32,8 @@ from obygaze_models.prediction.saved_model import Model
 from obygaze_models.reduction import reduce_tokens
 
 COLUMNS = (
-    "clip_id",
-    "movie",
-    "video",
-    "start_s",
-    "end_s",
-    "logit",
-    "p",
-    "p_low",
-    "p_high",
-    "called",
-    "unlike",
-    "flags",
+    *("clip_id", "movie", "video", "start_s", "end_s"),
+    *("logit", "p", "p_low", "p_high", "called", "unlike", "flags"),
 )
 """Columns of every table of predictions, followed by those of concepts."""
 
