@@ -69,10 +69,8 @@ def rank(
         pairs = next_pairs(sorted(known), judged)
         rows = [COLUMNS, *(("", *pair, "") for pair in pairs)]
         write_whole(output.path, "".join(map(csv_line, rows)))
-        output.show(
-            {"pairs": str(output.path), "asked": len(pairs)},
-            lambda: f"{output.path}: {len(pairs):,} pairs to judge",
-        )
+        document = {"pairs": str(output.path), "asked": len(pairs)}
+        output.show(document, lambda: f"{output.path}: {len(pairs):,} pairs to judge")
         return
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
@@ -94,15 +92,10 @@ def rank(
     }
 
     def shown() -> str:
-        rows = [
-            [
-                each.worker,
-                f"{each.comparisons:,}",
-                f"{each.reliability:.2f} [{each.low:.2f}, {each.high:.2f}]",
-                "at random" * each.random,
-            ]
-            for each in sorted(found.workers, key=lambda each: each.reliability)
-        ]
+        rows = []
+        for each in sorted(found.workers, key=lambda each: each.reliability):
+            worth = f"{each.reliability:.2f} [{each.low:.2f}, {each.high:.2f}]"
+            rows.append([each.worker, f"{each.comparisons:,}", worth, "at random" * each.random])
         shown = table(rows, ["worker", "comparisons", "reliability", ""], right=[1])
         return f"{shown}\n\n{output.path}: {len(found.items):,} of {len(read):,} clips ranked"
 

@@ -332,14 +332,7 @@ def _path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tu
     path = []
     for _, (node,), (below,) in walk(tree, values[None]):
         concept = int(tree.feature[node])
-        path.append(
-            Step(
-                concept=concepts[concept],
-                value=float(values[concept]),
-                threshold=float(tree.threshold[node]),
-                above=bool(below == tree.children_right[node]),
-                n_train=int(tree.n_node_samples[node]),
-                share_positive=float(counts[node, 1] / counts[node].sum()),
-            )
-        )
+        asked = float(values[concept]), float(tree.threshold[node]), bool(below == tree.children_right[node])
+        share = float(counts[node, 1] / counts[node].sum())
+        path.append(Step(concepts[concept], *asked, int(tree.n_node_samples[node]), share))
     return tuple(path)

@@ -99,14 +99,9 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
         begun = [film for film in orders[name] if (name, film) in done]
         assigned = np.isin(by_clip, [clip.clip_id for clip in planned if clip.annotator == name])
         judged = by_expert[name].levels != "" if name in by_expert else np.zeros(len(clips), bool)
-        found[name] = Progress(
-            [*orders[name]],
-            begun,
-            int(assigned.sum()),
-            int((assigned & judged).sum()),
-            drifts([films(name, values)])[0],
-            change,
-        )
+        clips_of = int(assigned.sum()), int((assigned & judged).sum())
+        alone = drifts([films(name, values)])[0]
+        found[name] = Progress([*orders[name]], begun, *clips_of, alone, change)
     return found
 
 

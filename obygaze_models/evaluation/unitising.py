@@ -213,22 +213,14 @@ def unitised_agreement(
     pairs: list[PairAgreement[UnitGamma]] = []
     for movie, annotated in marks.items():
         for first, second in combinations(sorted(annotated), 2):
-            ends = np.array(
-                [(clip.start_s, clip.end_s) for name in (first, second) for clip in annotated[name]]
-            )
+            both = [*annotated[first], *annotated[second]]
+            ends = np.array([(clip.start_s, clip.end_s) for clip in both])
             film = float(ends.min()), float(ends.max())
-            gammas = [
-                unitised_gamma(
-                    units(annotated[first], levels),
-                    units(annotated[second], levels),
-                    apart,
-                    film,
-                    alpha=alpha,
-                    samples=samples,
-                    seed=(seed, len(pairs), view),
-                )
-                for view, levels in enumerate((codebook.level_names, codebook.labels))
-            ]
+            gammas = []
+            for view, levels in enumerate((codebook.level_names, codebook.labels)):
+                sides = units(annotated[first], levels), units(annotated[second], levels)
+                seeds = (seed, len(pairs), view)
+                gammas.append(unitised_gamma(*sides, apart, film, alpha=alpha, samples=samples, seed=seeds))
             pairs.append(PairAgreement(movie, (first, second), *gammas))
     if not pairs:
         raise ManifestError("no movie has two annotators, so there is nothing to compare")
