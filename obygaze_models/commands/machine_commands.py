@@ -111,17 +111,11 @@ def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> 
         drifts.update({key: None for key, value in drifts.items() if math.isnan(value)})
 
     def shown() -> str:
-        rows = [
-            [
-                name,
-                f"{len(each.done)} of {len(each.films)}",
-                f"{each.clips_done:,} of {each.clips:,}",
-                _interval(each.alone),
-                _interval(each.against),
-                "drifts" * each.against.is_found,
-            ]
-            for name, each in found.items()
-        ]
+        rows = []
+        for name, each in found.items():
+            done = f"{len(each.done)} of {len(each.films)}", f"{each.clips_done:,} of {each.clips:,}"
+            changes = _interval(each.alone), _interval(each.against)
+            rows.append([name, *done, *changes, "drifts" * each.against.is_found])
         heads = ["annotator", "films", "clips", "change over films", "against the others", ""]
         left = [f"{name}: to do {', '.join(each.to_do)}" for name, each in found.items() if each.to_do]
         return "\n".join([table(rows, heads), "", *left]).rstrip()

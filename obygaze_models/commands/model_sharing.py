@@ -40,17 +40,11 @@ def ls(zoo: str | None) -> Result:
 
     place = zoo or default_zoo()
     entries = read_zoo(place)
-    rows = [
-        (
-            entry.name,
-            entry.version,
-            entry.task,
-            " + ".join(entry.reads),
-            shown(entry.scores[0]) if entry.scores else "",
-            entry.licence,
-        )
-        for entry in entries
-    ]
+    rows = []
+    for entry in entries:
+        score = shown(entry.scores[0]) if entry.scores else ""
+        reads = " + ".join(entry.reads)
+        rows.append((entry.name, entry.version, entry.task, reads, score, entry.licence))
     text = table(rows, ("model", "version", "task", "reads", "films left out, 95 % retrained", "licence"))
     document: dict[str, Any] = {"zoo": place, "models": msgspec.to_builtins(entries)}
     return document, text if rows else f"{place}: no model yet"

@@ -161,14 +161,9 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
 def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list[dict[str, Any]]:
     """List what inner folds tried for a model, a row a candidate; `where` is the model, task and fold."""
     return [
-        {
-            **where,
-            "candidate": step + candidate.name,
-            "inner_loss": candidate.inner_loss,
-            "chosen": int(candidate.chosen),
-        }
+        {**where, "candidate": step + each.name, "inner_loss": each.inner_loss, "chosen": int(each.chosen)}
         for step, estimator in _steps(model)
-        for candidate in getattr(estimator, "candidates_", ())
+        for each in getattr(estimator, "candidates_", ())
     ]
 
 

@@ -391,26 +391,16 @@ def _read(
     return X, absent
 
 
+_SHARED: dict[str, Any] = {
+    "make": lambda seed: AttentiveProbe(random_state=seed),
+    "choose": None,
+    "uses": ("groups",),
+    "kinds": (),
+}
+_BESIDE = ("linear", "mean_frames", "attention")
+_TOKENS = "Attentive probe on tokens"
+
 SPECS = (
-    ModelSpec(
-        "attentive",
-        "Attentive probe",
-        lambda seed: AttentiveProbe(random_state=seed),
-        choose=None,
-        reads="frames",
-        uses=("groups",),
-        kinds=(),
-        beside=("linear", "mean_frames", "attention"),
-    ),
-    ModelSpec(
-        "attentive_tokens",
-        "Attentive probe on tokens",
-        lambda seed: AttentiveProbe(random_state=seed),
-        choose=None,
-        reads="tokens",
-        uses=("groups",),
-        streams=True,
-        kinds=(),
-        beside=("linear",),
-    ),
+    ModelSpec("attentive", "Attentive probe", reads="frames", beside=_BESIDE, **_SHARED),
+    ModelSpec("attentive_tokens", _TOKENS, reads="tokens", streams=True, beside=("linear",), **_SHARED),
 )

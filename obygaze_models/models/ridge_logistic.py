@@ -218,19 +218,9 @@ class _Path:
             return loss + strength / 2 * float(weights @ weights), gradient
 
         start = np.append(root.T @ self.weights, unit * self.intercept)
-        result = minimize(
-            loss_and_gradient,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            options={
-                "gtol": tol,
-                "ftol": np.finfo(np.float64).eps,
-                "maxiter": max_iter,
-                "maxfun": 50 * max_iter,
-                "maxls": 50,
-            },
-        )
+        options: Any = {"gtol": tol, "ftol": np.finfo(np.float64).eps, "maxls": 50}
+        options |= {"maxiter": max_iter, "maxfun": 50 * max_iter}
+        result = minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
         self.weights, self.intercept = plain(result.x)
         return int(result.nit), result.status != 1
 

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.dataset import Dataset
+from obygaze_models.dataset import Dataset, Modality
 from obygaze_models.errors import ConceptError, ModelError, ObygazeError
 from obygaze_models.evaluation.evaluate import seed_of, varying
 from obygaze_models.evaluation.intervals import t_interval
@@ -284,19 +284,7 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
 
 def _card(data: Dataset, run: Run, estimator: Any, *, model: str, licence: str, **own: Any) -> Card:
     """Make a card of a model's own fields and those shared by all models of a run."""
-    several = tuple(
-        Input(
-            name=each.name,
-            backbone=each.backbone,
-            features=each.features,
-            pool=each.pool,
-            n_features=each.stop - each.start,
-            provenance=dict(each.provenance),
-            provenance_sha256=family(each.provenance),
-            store=each.store,
-        )
-        for each in data.modalities
-    )
+    several = tuple(map(_input, data.modalities))
     if len({(each["backbone"], each["provenance_sha256"]) for each in several}) < len(several):
         raise ModelError("two modalities are of the same backbone, made alike: no file could tell them apart")
     if data.group is None and not several:
@@ -323,6 +311,12 @@ def _card(data: Dataset, run: Run, estimator: Any, *, model: str, licence: str, 
         clip_s=data.clip_s,
         **own,
     )
+
+
+def _input(each: Modality) -> Input:
+    made = {"provenance": dict(each.provenance), "provenance_sha256": family(each.provenance)}
+    shared = {name: getattr(each, name) for name in ("name", "backbone", "features", "pool", "store")}
+    return cast("Input", {**shared, **made, "n_features": each.stop - each.start})
 
 
 def _find(name: str, run: Run, models: Any) -> ModelSpec:

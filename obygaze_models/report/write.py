@@ -79,18 +79,9 @@ def _shortened(block: Block) -> Block:
 
 def _wrapped(notes: Sequence[str], width: int) -> list[str]:
     """Indent notes and break them between words; a word longer than a line stays whole."""
-    return [
-        line
-        for note in notes
-        for line in textwrap.wrap(
-            note,
-            width,
-            initial_indent="  ",
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    ]
+    wrapper = textwrap.TextWrapper(width, initial_indent="  ", subsequent_indent="    ")
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return [line for note in notes for line in wrapper.wrap(note)]
 
 
 def tables(block: Block, width: int = WIDTH) -> list[str]:
