@@ -282,20 +282,14 @@ def localise(
 
 
 def _localisation_table(results: "dict[str, Localisation]") -> str:
-    rows = [
-        [
-            name,
-            str(row["measure"]).replace("_", " "),
-            f"{row['value']:.3f}",
-            "" if math.isnan(row["low"]) else f"[{row['low']:.3f}, {row['high']:.3f}]",
-            "" if math.isnan(row["chance"]) else f"{row['chance']:.3f}",
-            f"{row['p']:.3f}",
-            str(len(result.by_movie)),
-            str(int(result.by_movie["n_clips"].sum())),
-        ]
-        for name, result in results.items()
-        for row in result.pooled.to_dict(orient="records")
-    ]
+    rows = []
+    for name, result in results.items():
+        counts = str(len(result.by_movie)), str(int(result.by_movie["n_clips"].sum()))
+        for measure, value, low, high, chance, p in result.pooled.itertuples(index=False):
+            ends = "" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
+            of_chance = "" if math.isnan(chance) else f"{chance:.3f}"
+            named = [name, measure.replace("_", " ")]
+            rows.append([*named, f"{value:.3f}", ends, of_chance, f"{p:.3f}", *counts])
     headers = ["annotator", "measure", "mean", "95 %", "chance", "p", "movies", "clips"]
     first = next(iter(results.values()))
     return "\n".join(

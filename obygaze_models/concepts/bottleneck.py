@@ -318,6 +318,14 @@ def _ridge_bank(_: int) -> ConceptBank:
     return ConceptBank("ridge", C=None, clip=CLIP)
 
 
+def _random_bank(seed: int) -> ConceptBank:
+    return ControlBank(clip=CLIP, directions="random", random_state=seed)
+
+
+def _shuffled_bank(seed: int) -> ConceptBank:
+    return ControlBank(clip=CLIP, random_state=seed)
+
+
 def _spec(
     name: str, title: str, head: HeadName, bank: Callable[[int], ConceptBank], **about: Any
 ) -> ModelSpec:
@@ -337,19 +345,7 @@ _LABELS: dict[str, Any] = {"reads": "present", "kinds": (), "control": True}
 SPECS = (
     _spec("pcbm_lr", "PCBM-LR", "logistic", _ridge_bank),
     _spec("pcbm_dt", "PCBM-DT", "tree", _ridge_bank),
-    _spec(
-        "pcbm_lr_random",
-        "PCBM-LR, random directions",
-        "logistic",
-        lambda seed: ControlBank(clip=CLIP, directions="random", random_state=seed),
-        control=True,
-    ),
-    _spec(
-        "pcbm_lr_shuffled",
-        "PCBM-LR, shuffled concepts",
-        "logistic",
-        lambda seed: ControlBank(clip=CLIP, random_state=seed),
-        control=True,
-    ),
+    _spec("pcbm_lr_random", "PCBM-LR, random directions", "logistic", _random_bank, control=True),
+    _spec("pcbm_lr_shuffled", "PCBM-LR, shuffled concepts", "logistic", _shuffled_bank, control=True),
     ModelSpec("concept_labels", "Concept labels", lambda _: linear_probe(), PENALTIES, **_LABELS),
 )

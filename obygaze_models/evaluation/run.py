@@ -169,21 +169,15 @@ def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list
 
 def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list[pd.DataFrame]:
     """List the inner curves of a model that stops early, a row an epoch."""
-    return [
-        pd.DataFrame(
-            {
-                **where,
-                "inner_fold": number,
-                "epoch": np.arange(1, len(curve.train_loss) + 1),
-                "train_loss": curve.train_loss,
-                "validation_loss": curve.validation_loss,
-                "start_loss_low": curve.start_losses.min() if len(curve.start_losses) else np.nan,
-                "start_loss_high": curve.start_losses.max() if len(curve.start_losses) else np.nan,
-            }
-        )
-        for _, estimator in _steps(model)
-        for number, curve in enumerate(getattr(estimator, "curves_", ()))
-    ]
+    tables = []
+    for _, estimator in _steps(model):
+        for number, curve in enumerate(getattr(estimator, "curves_", ())):
+            losses = {"train_loss": curve.train_loss, "validation_loss": curve.validation_loss}
+            table = pd.DataFrame({**where, "inner_fold": number, **losses})
+            table.insert(len(where) + 1, "epoch", np.arange(1, len(table) + 1))
+            starts = curve.start_losses if len(curve.start_losses) else np.array([np.nan])
+            tables.append(table.assign(start_loss_low=starts.min(), start_loss_high=starts.max()))
+    return tables
 
 
 def _steps(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
