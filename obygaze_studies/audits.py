@@ -5,12 +5,10 @@ another's adds an audit by an entry point of the group `obygaze.audits`, whose n
 loads an `Audit`.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from inspect import unwrap
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from obygaze_features.plugins import offered
+from obygaze_studies.packaged import packaged
 
 READERS = {
     "table": "obygaze_studies.audit_common.inputs:read_declared",
@@ -186,9 +185,8 @@ def tasks() -> Mapping[str, Audit]:
 
 
 def _declared(file: str) -> dict[str, Audit]:
-    text = files(__package__).joinpath(file).read_text(encoding="utf-8")
-    shared = tomllib.loads(files(__package__).joinpath("commands.toml").read_text(encoding="utf-8"))
-    named = {name: {"name": name, **entry} for name, entry in tomllib.loads(text).items()}
+    shared = packaged(__package__, "commands.toml")
+    named = {name: {"name": name, **entry} for name, entry in packaged(__package__, file).items()}
     for entry in named.values():
         lists = [shared[option] if isinstance(option, str) else [option] for option in entry["options"]]
         entry["options"] = [option for own in lists for option in own]

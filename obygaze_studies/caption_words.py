@@ -1,11 +1,9 @@
 """Count how often captions name the emotion that a picture is meant to show (Wolfe et al. 2023, 4.3)."""
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,8 +14,9 @@ from obygaze_studies.audit_common.embeddings import choose_group
 from obygaze_studies.audit_common.findings import Finding, audited, drawn_by, series_of
 from obygaze_studies.audit_common.inputs import Row, read_json, read_rows
 from obygaze_studies.errors import AuditError
+from obygaze_studies.packaged import packaged
 
-_LISTED = tomllib.loads(files(__package__).joinpath("caption_words.toml").read_text(encoding="utf-8"))
+_LISTED = packaged(__package__, "caption_words.toml")
 EMOTION_WORDS: Mapping[str, tuple[str, ...]] = {emotion: tuple(words) for emotion, words in _LISTED.items()}
 """The words of each emotion, as in the authors' code."""
 

@@ -17,7 +17,7 @@ from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space
 from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
 from obygaze_studies.audit_common.inputs import Row, refuse_unknown
 from obygaze_studies.eat_stimuli import EFFECTS, Attributes, EatTest, Variant, label, select, texts_of
-from obygaze_studies.errors import AuditError
+from obygaze_studies.errors import AuditError, regarding
 
 SAME = 1e-14
 """A standard deviation of associations up to this is rounding, not spread."""
@@ -256,11 +256,9 @@ def audit_eat(
             raise AuditError(f"{what}: {both[0]} is in both X and Y")
         sets = {side: images.take(ids, f"{what}, set {side.upper()}") for side, ids in chosen.items()}
         sets |= {side: prompted(getattr(test, side), f"{what}, set {side.upper()}") for side in "ab"}
-        try:
+        with regarding(AuditError, what):
             associated = associations(**sets)
             measured = effect(associated)
-        except AuditError as error:
-            raise AuditError(f"{what}: {error}") from error
         printed = EFFECTS[model].get(test.name) if model else None
         rows.append(
             {"test": test.name}

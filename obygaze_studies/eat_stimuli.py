@@ -4,9 +4,7 @@ Source: Wolfe et al., FAccT 2023, Tables 1 and 2.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -17,6 +15,7 @@ from obygaze_studies.audit_common.embeddings import Embeddings
 from obygaze_studies.audit_common.findings import Answer, write_rows
 from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
 from obygaze_studies.errors import AuditError
+from obygaze_studies.packaged import packaged
 
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")
 
@@ -47,7 +46,7 @@ class EatTest(Struct, frozen=True, forbid_unknown_fields=True, rename=dict(zip("
     b: Attributes
 
 
-_DATA = tomllib.loads(files(__package__).joinpath("eat_tests.toml").read_text(encoding="utf-8"))
+_DATA = packaged(__package__, "eat_tests.toml")
 
 WORDS: Mapping[str, tuple[str, ...]] = msgspec.convert(_DATA["words"], dict[str, tuple[str, ...]])
 """The words of every list, as in the authors' code."""

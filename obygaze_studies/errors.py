@@ -1,5 +1,8 @@
 """Define the errors of the studies that users can fix."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import ProtocolError
 
@@ -18,3 +21,12 @@ class FoldsError(ProtocolError):
 
 class TrainError(ObygazeError):
     """A training cannot start from its inputs, or cannot resume."""
+
+
+@contextmanager
+def regarding(kind: type[ObygazeError], what: str) -> Iterator[None]:
+    """Let the message of an error begin with what it is about."""
+    try:
+        yield
+    except kind as error:
+        raise kind(f"{what}: {error}") from None

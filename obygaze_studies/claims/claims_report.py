@@ -9,11 +9,9 @@ a corpus, every model of a printed table) has no interval and is exact.
 """
 
 import math
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib import resources
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -30,10 +28,11 @@ from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Measured
 from obygaze_studies.errors import AuditError
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
+from obygaze_studies.packaged import packaged
 
 ALPHA = 0.05
 
-_LISTED = tomllib.loads(resources.files(__package__).joinpath("claims.toml").read_text(encoding="utf-8"))
+_LISTED = packaged(__package__, "claims.toml")
 
 PAPERS: Mapping[str, str] = _LISTED["papers"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from obygaze_features.io import file_sha256
 from obygaze_studies.audit_common.embeddings import Embeddings, unit
 from obygaze_studies.audit_common.inputs import Row, read_rows
-from obygaze_studies.errors import AuditError
+from obygaze_studies.errors import AuditError, regarding
 
 Similarity = Callable[[str, str], float | str]
 """Text, label -> their cosine, or why there is none."""
@@ -82,10 +82,8 @@ class Scorer:
         similarity = self.similarity(text, detected.label)
         if isinstance(similarity, str):
             raise AuditError(similarity)
-        try:
+        with regarding(AuditError, f"{text!r} with {detected.label!r}"):
             return similarity, revise(self.priors[text], similarity, detected.confidence)
-        except AuditError as error:
-            raise AuditError(f"{text!r} with {detected.label!r}: {error}") from None
 
 
 def joined(objects: Sequence[Detected]) -> tuple[Detected, ...]:

@@ -1,13 +1,13 @@
 """List the printed numbers of Sabir and Padró, 2023."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
 import msgspec
 
-_PRINTED = tomllib.loads(files(__package__).joinpath("published_values.toml").read_text(encoding="utf-8"))
+from obygaze_studies.packaged import packaged
+
+_PRINTED = packaged(__package__, "published_values.toml")
 
 
 OBJECTS = ("skateboard", "kitchen", "motorcycle", "baseball")

@@ -5,11 +5,9 @@ film is not unseen (docs/leak.md).
 """
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,9 @@ from obygaze_features.door import read_bytes
 from obygaze_studies.audit_common.inputs import read_text
 from obygaze_studies.errors import TrainError
 from obygaze_studies.obygaze12.printed_values import MOVIES
+from obygaze_studies.packaged import packaged
 
-PUBLISHED: Mapping[str, Any] = tomllib.loads(
-    files(__package__).joinpath("published.toml").read_text(encoding="utf-8")
-)
+PUBLISHED: Mapping[str, Any] = packaged(__package__, "published.toml")
 FILES: Mapping[str, str] = PUBLISHED["files"]
 """Split -> its file."""
 FIELDS = "clip id, start and end aligned, start and end extracted, sentence"

@@ -8,7 +8,7 @@ from typing import Literal
 from obygaze_features.manifest import Manifest
 from obygaze_studies.audit_common.findings import Answer, write_rows
 from obygaze_studies.audit_common.inputs import Row, read_items, read_rows
-from obygaze_studies.errors import TaskError
+from obygaze_studies.errors import TaskError, regarding
 
 Axis = Literal["valence", "arousal"]
 
@@ -96,10 +96,8 @@ def annotated(clip_id: str, cells: Mapping[str, str]) -> Annotated:
         if cells.get(column, "") not in words:
             expected = " nor ".join(filter(None, words))
             raise TaskError(f"clip {clip_id!r}: {column} {cells[column]!r} is neither {expected}")
-    try:
+    with regarding(TaskError, f"clip {clip_id!r}"):
         called = {axis: read_class(cells.get(axis, ""), axis) for axis in AXES}
-    except TaskError as error:
-        raise TaskError(f"clip {clip_id!r}: {error}") from None
     classes = {axis: name for axis, name in called.items() if name}
     violence = cells.get("violence", "")
     violent = violence == "1" if violence else None
@@ -117,10 +115,8 @@ def read_annotations(path: Path) -> tuple[Annotated, ...]:
     rows = read_items(path, "clip", "clip_id")
     if not {*AXES, "violence"} & set(next(iter(rows.values()))):
         raise TaskError(f"{path}: expected a column valence, arousal or violence")
-    try:
+    with regarding(TaskError, str(path)):
         return tuple(annotated(clip_id, row) for clip_id, row in rows.items())
-    except TaskError as error:
-        raise TaskError(f"{path}: {error}") from None
 
 
 def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
@@ -254,10 +250,8 @@ def make_labels(scores: Path, pivots: Path | None = None) -> tuple[list[Row], di
     judgements = read_judgements(pivots) if pivots else {}
     if strange := sorted({clip_id for clip_id, _, _ in judgements} - {row["clip"] for row in rows}):
         raise TaskError(f"{pivots}: clip {strange[0]!r} is judged but not in {scores}")
-    try:
+    with regarding(TaskError, str(scores)):
         made = [{**row, **{axis: _class(row, axis, judgements) for axis in AXES}} for row in rows]
-    except TaskError as error:
-        raise TaskError(f"{scores}: {error}") from None
     rejected = {row["clip"]: axis for axis in reversed(AXES) for row in made if row[axis] is None}
     return [row for row in made if row["clip"] not in rejected], rejected
 
@@ -284,12 +278,10 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
 def _class(row: Row, axis: Axis, judgements: Judgements) -> str | None:
     """Return a clip's class on an axis, "" where unknown; None if its judgements contradict each other."""
     low, high = (judgements.get((row["clip"], axis, pivot)) for pivot in ("low", "high"))
-    try:
-        name = read_class(row[axis], axis)
-        if low is None and high is None:
-            return name
-        if not name:
-            return pivot_class(low or (), high or (), axis)
-    except TaskError as error:
-        raise TaskError(f"clip {row['clip']!r}: {error}") from None
-    raise TaskError(f"clip {row['clip']!r} has {axis} {row[axis]!r} and pivot judgements as well")
+    with regarding(TaskError, f"clip {row['clip']!r}"):
+        name: str | None = read_class(row[axis], axis)
+        if name and (low or high):
+            raise TaskError(f"it has {axis} {row[axis]!r} and pivot judgements as well")
+        if low or high:
+            name = pivot_class(low or (), high or (), axis)
+    return name

@@ -28,7 +28,7 @@ CODEBOOK = "mediaeval15"
 UNLABELLED = "unlabelled"
 
 Rows = NDArray[np.intp]
-Selection = dict[str, object]
+Selection = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,26 +109,10 @@ def is_pretrained(group: Group) -> bool | None:
     return None if group.provenance.get("imported") else False
 
 
-def train_violence(
-    sides: DevAndTest, spec: zoo.ModelSpec, *, seed: int = 0
-) -> tuple[dict[str, float], dict[str, Selection]]:
-    """Score every test clip by how violent it is; also return what was selected.
-
-    Raises
-    ------
-    TaskError
-        Dev lacks labels, or the model is not for this task.
-    ModelError
-        The model can't be trained.
-    """
-    scores, selection = _predicted(sides, find_target("violence", sides.data.codebook), spec, seed)
-    return scores, {"violence": selection}
-
-
-def train_affect(
-    sides: DevAndTest, spec: zoo.ModelSpec, *, seed: int = 0
-) -> tuple[Calls, dict[str, Selection]]:
-    """Call the class of every test clip on both axes; also return what was selected.
+def call_test_clips(
+    sides: DevAndTest, subtask: Subtask, spec: zoo.ModelSpec, *, seed: int = 0
+) -> tuple[Any, dict[str, Selection]]:
+    """Score test clips by how violent they are, or call their classes on both axes; and what was selected.
 
     The classes are ordered: one model per step. The most probable class is called, as accuracy is measured.
 
@@ -139,10 +123,14 @@ def train_affect(
     ModelError
         The model can't be trained.
     """
+    codebook = sides.data.codebook
+    if subtask == "violence":
+        scores, selection = _predicted(sides, find_target("violence", codebook), spec, seed)
+        return scores, {"violence": selection}
     calls: Calls = {}
     selections: dict[str, Selection] = {}
     for axis in AXES:
-        target = find_target(f"scale:{axis}", sides.data.codebook)
+        target = find_target(f"scale:{axis}", codebook)
         ranks, selections[axis] = _predicted(sides, target, spec, seed)
         calls[axis] = {clip_id: target.levels[int(rank)] for clip_id, rank in ranks.items()}
     return calls, selections
@@ -183,7 +171,7 @@ def train(
     Raises
     ------
     TaskError
-        The features may have seen external data and the run is not marked; or as `train_violence` raises.
+        The features may have seen external data and the run is not marked; or as `call_test_clips` raises.
     """
     file = RunFile(out, subtask, name)
     refuse_existing(file.path, force=force)  # before the work, so that nobody waits for a refusal
@@ -197,8 +185,7 @@ def train(
             else "were imported, and their provenance does not exclude external data"
         )
         raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
-    learn: Any = train_violence if subtask == "violence" else train_affect
-    called, selection = learn(sides, spec, seed=seed)
+    called, selection = call_test_clips(sides, subtask, spec, seed=seed)
     excluded = {
         side: [{"clip_id": each.clip_id, "reason": each.reason} for each in left_out]
         for side, left_out in sides.excluded.items()

@@ -1,10 +1,9 @@
 """Collect the data of the paper's tables and figures, and the notes of their captions."""
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,12 @@ from obygaze_models.protocol import Fold
 from obygaze_studies.audit_common.findings import of
 from obygaze_studies.obygaze12.import_annotations import CODEBOOK, is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
+from obygaze_studies.packaged import packaged
 
 VISUAL_CONCEPTS: tuple[str, ...] = CODEBOOK.visual_concepts
 TASKS: Mapping[str, manifests.Task] = {task.name: task for task in CODEBOOK.tasks}
 
-CAPTIONS: Mapping[str, Any] = tomllib.loads(
-    files(__package__).joinpath("captions.toml").read_text(encoding="utf-8")
-)
+CAPTIONS: Mapping[str, Any] = packaged(__package__, "captions.toml")
 """What is told of every table and figure, and the columns of their tables."""
 
 METRIC_TITLES: Mapping[str, str] = {
@@ -92,16 +90,11 @@ def refuse_other_codebook(codebook: manifests.Codebook, what: str) -> None:
     ProtocolError
         Names the codebook.
     """
-    actual, expected = (
-        (
-            book.level_names,
-            book.labels,
-            book.visual_concepts,
-            [(t.negatives, t.positives) for t in book.tasks],
-        )
-        for book in (codebook, CODEBOOK)
+    ours, theirs = (
+        [(task.negatives, task.positives) for task in book.tasks] for book in (CODEBOOK, codebook)
     )
-    if actual != expected:
+    asked = attrgetter("level_names", "labels", "visual_concepts")
+    if asked(codebook) != asked(CODEBOOK) or theirs != ours:
         raise ProtocolError(
             f"{what} is of the levels, visual concepts and tasks of obygaze12, and this manifest's codebook "
             f"is {codebook.name!r}: use obygaze evaluate with its own tasks"

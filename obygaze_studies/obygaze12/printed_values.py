@@ -1,16 +1,14 @@
 """Read the papers' printed numbers from published.toml; they are shown, never computed with."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, Literal
+
+from obygaze_studies.packaged import packaged
 
 Average = Literal["f1_pos", "f1_weighted"]
 
-PUBLISHED: Mapping[str, Any] = tomllib.loads(
-    files(__package__).joinpath("published.toml").read_text(encoding="utf-8")
-)
+PUBLISHED: Mapping[str, Any] = packaged(__package__, "published.toml")
 
 Row = dict[str, Any]
 

@@ -343,10 +343,8 @@ def map_pairs(
     raw = np.zeros((len(pairs), SIDE, SIDE), np.float32)
     records = []
     for row, (pair, frame) in enumerate(_frames(images, pairs)):
-        try:
+        with regarding(BackboneError, f"image {pair['image_id']}, text {pair['text']!r}"):
             live = live_map(mapped, mapped.pixels(frame), targets[pair["text"]])
-        except BackboneError as error:
-            raise BackboneError(f"image {pair['image_id']}, text {pair['text']!r}: {error}") from error
         raw[row] = enlarged(live.cam, SIDE)
         records.append({**pair, "score": live.score, "peak": float(raw[row].max())})
         progress(row + 1, len(pairs))

@@ -150,21 +150,23 @@ def read_maps(path: Path) -> Maps:
     return Maps(attributes["about"], tuple(dict(pair) for pair in pairs), raw)
 
 
-def _attributes(path: Path) -> _Attributes | None:
-    """Read the attributes of saliency maps; None of anything else."""
+def _document(path: Path, name: str, kind: Any) -> Any:
+    """Read a JSON file of a group as a type of msgspec's; None of anything else."""
     try:
-        document = read_bytes(path / "zarr.json", within=path)
-        return msgspec.json.decode(document, type=_Group)["attributes"]
+        return msgspec.json.decode(read_bytes(path / name, within=path), type=kind)
     except (OSError, ObygazeError, msgspec.MsgspecError, RecursionError):
         return None
 
 
+def _attributes(path: Path) -> _Attributes | None:
+    """Read the attributes of saliency maps; None of anything else."""
+    group: _Group | None = _document(path, "zarr.json", _Group)
+    return group and group["attributes"]
+
+
 def _is_plain(path: Path, n_maps: int) -> bool:
     """Return whether the array is of maps as they are written here."""
-    try:
-        array = msgspec.json.decode(read_bytes(path / "raw" / "zarr.json", within=path), type=dict[str, Any])
-    except (OSError, ObygazeError, msgspec.MsgspecError, RecursionError):
-        return False
+    array = _document(path, "raw/zarr.json", dict[str, Any]) or {}
     expected = {"shape": [n_maps, SIDE, SIDE], **PLAIN}
     return {name: array.get(name) for name in expected} == expected
 

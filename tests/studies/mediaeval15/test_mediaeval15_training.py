@@ -16,7 +16,7 @@ from obygaze_models.models.spec import ModelSpec, OrdinalModel
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15 import accuracy, average_precision, of_manifest
 from obygaze_studies.mediaeval15.annotations import true_classes, violence_qrels
-from obygaze_studies.mediaeval15.training import called_ranks, load_sides, train_affect, train_violence
+from obygaze_studies.mediaeval15.training import call_test_clips, called_ranks, load_sides
 
 LINEAR = BUILTIN_MODELS["linear"]
 PENALTIES = (0.01, 1.0)
@@ -28,6 +28,14 @@ def spec(make, choose=None):
 
 
 FAST = spec(lambda _: make_pipeline(ClippedScaler(), LogisticRegression()))
+
+
+def train_violence(sides, model):
+    return call_test_clips(sides, "violence", model)
+
+
+def train_affect(sides, model):
+    return call_test_clips(sides, "affect", model)
 
 
 def of_test(clips):
