@@ -23,7 +23,7 @@ from obygaze_features.screen import progress_bar, table
 from obygaze_features.video import read_frames, uniform
 from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.audit_common.inputs import read_rows, refuse_twins
-from obygaze_studies.errors import AuditError
+from obygaze_studies.errors import AuditError, regarding
 from obygaze_studies.saliency.maps_file import SIDE, Maps, check_maps_free, write_maps
 
 SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a = -0.75"
