@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
+from obygaze_studies.audit_common.findings import Finding, audited, bar_chart
 from obygaze_studies.audit_common.inputs import Row
 
 
@@ -63,6 +63,4 @@ def audit_alpha(ratings: Sequence[Row], *, pairs: bool = False) -> Finding:
     ]
     labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]
     series = {"alpha": [row["alpha"] for row in rows]}
-    return Finding(
-        rows=rows, draw=drawn_by("draw_bars", labels=labels, series=series, axis="Cronbach's alpha")
-    )
+    return Finding(rows=rows, draw=bar_chart(labels=labels, series=series, axis="Cronbach's alpha"))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from inspect import unwrap
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -165,10 +164,6 @@ class Audit:
     def find(self, **given: Any) -> Any:
         """Compute the audit from what its options were read as; return the `Finding`."""
         return unwrap(resolve(self.function))(**resolve(self.prepare)(**given))
-
-    def paths(self, given: Mapping[str, Any]) -> list[Path]:
-        """List the further files and folders that are asked for."""
-        return [given[name] for name in self.draws if given[name]]
 
 
 @cache

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from obygaze_features.store import open_store
 from obygaze_studies.audit_common.embeddings import choose_group
-from obygaze_studies.audit_common.findings import Finding, audited, drawn_by, series_of
+from obygaze_studies.audit_common.findings import Finding, audited, bar_chart, series_of
 from obygaze_studies.audit_common.inputs import Row, read_json, read_rows
 from obygaze_studies.errors import AuditError
 from obygaze_studies.packaged import packaged
@@ -195,7 +195,7 @@ def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
     sizes = zip(labels, *laid_out("n_captions", missing=0).values(), strict=True)
     described = [f"{label}\n(n = {', '.join(f'{n:,}' for n in each)})" for label, *each in sizes]
     axis = "words of the intended emotion per 1,000 captions"
-    return drawn_by("draw_bars", labels=described, series=laid_out("per_1000"), axis=axis)
+    return bar_chart(labels=described, series=laid_out("per_1000"), axis=axis)
 
 
 def _groups(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit
-from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
+from obygaze_studies.audit_common.findings import Finding, audited, bar_chart
 from obygaze_studies.audit_common.inputs import Row, refuse_unknown
 from obygaze_studies.eat_stimuli import EFFECTS, Attributes, EatTest, Variant, label, select, texts_of
 from obygaze_studies.errors import AuditError, regarding
@@ -286,8 +286,7 @@ def audit_eat(
             "tests": msgspec.to_builtins(tests),
             "published_model": model,
         },
-        draw=drawn_by(
-            "draw_bars",
+        draw=bar_chart(
             labels=[_described(row) for row in rows],
             series={"d": [row["d"] for row in rows]},
             axis=AXIS,

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
-from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
+from obygaze_studies.audit_common.findings import Finding, audited, bar_chart
 from obygaze_studies.audit_common.inputs import Row, known_items, read_number
 from obygaze_studies.errors import AuditError
 
@@ -88,20 +89,15 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     -------
     A row for each cell: the values of its attributes, `n`, `mean`, `estimate`, `low`, `high`.
     """
-    named = [np.unique(np.array(values), return_inverse=True) for values in attributes]
-    cells, place, n = np.unique(
-        np.stack([codes for _, codes in named], axis=1), axis=0, return_inverse=True, return_counts=True
-    )
     is_share = bool(np.isin(y, (0.0, 1.0)).all())
     unit = 1.0 if is_share else max(float(np.abs(y).max()), 1e-300)
-    y = y / unit
-    means = np.bincount(place.ravel(), y) / n
-    design = np.column_stack(
-        [
-            np.ones(len(cells)),
-            *(cells[:, k] == code for k, (names, _) in enumerate(named) for code in range(1, len(names))),
-        ]
-    ).astype(np.float64)
+    names = [f"attribute {k}" for k in range(len(attributes))]
+    table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=y / unit)
+    grouped = table.groupby(names)["y"]
+    cells = grouped.agg(["size", "mean"]).reset_index()
+    n, means, y = (values.to_numpy() for values in (cells["size"], cells["mean"], table["y"]))
+    effects = pd.get_dummies(cells[names], drop_first=True, dtype=float)
+    design = np.column_stack([np.ones(len(cells)), effects])
     if is_share:
         # Around what is estimated so far, a logit's working value is normal (as in iterated least squares).
         odds = logit((n * means + y.mean()) / (n + 1)) if 0 < y.mean() < 1 else np.zeros(len(n))
@@ -112,17 +108,14 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
             odds, low, high = shrunken(logit(p) + (means - p) / spread, 1 / (n * spread), design)
         estimate, low, high = expit(odds), expit(low), expit(high)
     else:
-        within = float(((y - means[place.ravel()]) ** 2).sum()) / max(len(y) - len(cells), 1)
+        within = float(((y - grouped.transform("mean")) ** 2).sum()) / max(len(y) - len(cells), 1)
         estimate, low, high = shrunken(means, max(within, 1e-12) / n, design)
-    columns = ((unit * each).tolist() for each in (means, estimate, low, high))
-    return [
-        {
-            "cell": tuple(str(names[code]) for (names, _), code in zip(named, cell, strict=True)),
-            "n": size,
-            **dict(zip(("mean", "estimate", "low", "high"), values, strict=True)),
-        }
-        for cell, size, *values in zip(cells.tolist(), n.tolist(), *columns, strict=True)
-    ]
+    found = cells.assign(n=n, mean=means, estimate=estimate, low=low, high=high)
+    numbers = ["mean", "estimate", "low", "high"]
+    found[numbers] *= unit
+    rows: list[dict[Any, Any]] = found[["n", *numbers]].to_dict(orient="records")
+    named = cells[names].itertuples(index=False, name=None)
+    return [{"cell": cell, **row} for cell, row in zip(named, rows, strict=True)]
 
 
 @audited("groups")
@@ -154,5 +147,5 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
         said={"least": least["cell"], "most": most["cell"], "n_cells": len(shown), "n_items": len(ids)},
         record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(ids)},
         remarks=remarks,
-        draw=drawn_by("draw_bars", labels=labels, series=series, axis=outcome),
+        draw=bar_chart(labels=labels, series=series, axis=outcome),
     )

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -154,6 +154,10 @@ def drawn_by(name: str, **given: Any) -> Callable[[Path], None]:
         getattr(import_module("obygaze_studies.audit_common.charts"), name)(path=path, **given)
 
     return draw
+
+
+bar_chart = partial(drawn_by, "draw_bars")
+"""Draw groups of bars, as `charts.draw_bars` takes them."""
 
 
 def write_rows(rows: Iterable[Sequence[str]], path: Path, what: str, *, force: bool) -> str:

@@ -186,7 +186,8 @@ def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = Fa
         output.keep(partial(resolve(entry.function), entry.name.split()[-1], **read))
         return
     if output:
-        output.check(*entry.paths(given), *([output.path] if output.beside else []))
+        asked = [given[name] for name in entry.draws if given[name]]
+        output.check(*asked, *([output.path] if output.beside else []))
     drawn = {"list_texts", "pictures", *entry.draws}
     read = _read([option for option in entry.options if option.key not in drawn], given)
     found = entry.find(**read)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from obygaze_studies.audit_common.findings import Finding, audited, drawn_by
+from obygaze_studies.audit_common.findings import Finding, audited, bar_chart
 from obygaze_studies.audit_common.inputs import Row, refuse_twins, refuse_unknown
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.gender_score.published_values import TOTALS, Totals
@@ -104,9 +104,7 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
         rows=rows,
         columns=["published_to_man", "published_to_woman"] if model else [],
         record={"published_model": model},
-        draw=drawn_by(
-            "draw_bars", labels=labels, series=shares_of, axis=axis, published=printed if model else None
-        ),
+        draw=bar_chart(labels=labels, series=shares_of, axis=axis, published=printed if model else None),
     )
 
 

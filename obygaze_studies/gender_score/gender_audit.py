@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from obygaze_models.report import Block, Report, block, cell
-from obygaze_studies.audit_common.findings import Finding, audited, drawn_by, plain, table
+from obygaze_studies.audit_common.findings import Finding, audited, bar_chart, plain, table
 from obygaze_studies.audit_common.inputs import Row, refuse_unknown
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.errors import AuditError
@@ -151,8 +151,7 @@ def audit_gender_score(
         summary=summary,
         notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else [],
         remarks=_left_out(rows),
-        draw=drawn_by(
-            "draw_bars",
+        draw=bar_chart(
             labels=[name.replace("_", " ") for name in bars],
             series={"man": list(bars.values())},
             axis="share of man",

@@ -13,7 +13,7 @@ from obygaze_features.io import file_sha256
 from obygaze_features.screen import table
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
-from obygaze_studies.audit_common.findings import Answer, drawn_by, share
+from obygaze_studies.audit_common.findings import Answer, bar_chart, share
 from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError, TaskError
 from obygaze_studies.mediaeval15 import run_files
@@ -98,8 +98,7 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
     printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(beside)]
     shown = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
     official = [row for row in shown if row["measure"] in OFFICIAL]
-    draw = drawn_by(
-        "draw_bars",
+    draw = bar_chart(
         labels=["{run}\n{on} (by chance {chance:.3f})".format_map(row) for row in official],
         series={"official measure": [row["value"] for row in official]},
         axis="average precision (map) of violence, accuracy of valence and arousal",

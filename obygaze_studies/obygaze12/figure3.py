@@ -12,7 +12,7 @@ from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_pos, permutation_pvalues
 from obygaze_models.protocol import NOT_ASKED
 from obygaze_models.report import Report
-from obygaze_studies.audit_common.findings import drawn_by, series_of
+from obygaze_studies.audit_common.findings import bar_chart, series_of
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers, declared
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, trivial_f1
@@ -86,8 +86,7 @@ def _drawn(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
     named = [row | {"against": f"against {_against(row['negatives'])}"} for row in rows]
     laid_out = partial(series_of, named, condition="against", group="concept", groups=VISUAL_CONCEPTS)
     tested = laid_out("p_holm") if "p_holm" in named[0] else {}
-    return drawn_by(
-        "draw_bars",
+    return bar_chart(
         labels=VISUAL_CONCEPTS,
         series=laid_out("f1_pos"),
         axis="F1 of the clips with the concept",

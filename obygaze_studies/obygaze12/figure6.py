@@ -14,7 +14,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_weighted, holm, jackknife_error
 from obygaze_models.report import Column, Report, block, number
-from obygaze_studies.audit_common.findings import drawn_by, of, series_of
+from obygaze_studies.audit_common.findings import bar_chart, of, series_of
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, declared
 from obygaze_studies.obygaze12.paper_folds import leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, title_of
@@ -70,7 +70,7 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
         answers=[
             f"{source.title}: {n_failed:,} clips are called wrongly, of {n_clips:,} in {len(rows)} films"
         ],
-        draw=drawn_by("draw_bars", labels=FACTORS, series=panels, axis=AXIS) if shown else None,
+        draw=bar_chart(labels=FACTORS, series=panels, axis=AXIS) if shown else None,
         drawn=f": {leaks}",
     )
 
@@ -156,7 +156,7 @@ def _strict_part(result: StrictResults) -> Part:
         rows=every,
         blocks=blocks,
         answers=answers,
-        draw=drawn_by("draw_bars", labels=groups, series=laid_out("effect"), ends=ends, axis=AXIS),
+        draw=bar_chart(labels=groups, series=laid_out("effect"), ends=ends, axis=AXIS),
     )
 
 
