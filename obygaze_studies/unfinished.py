@@ -46,15 +46,14 @@ class Work(NamedTuple):
     said: Sequence[str] = ()
 
 
-def kept_result(
-    folder: Path | None, name: str, compute: Callable[[], Result], read: Callable[[Any], Result]
-) -> Result:
+def kept_result(folder: Path | None, name: str, compute: Callable[[], Result]) -> Result:
     """Read a result from its JSON file in a folder, or compute it and write the file."""
     if folder is None:
         return compute()
     path = folder / f"{name.replace(' ', '_')}.json"
     if path.is_file():
-        return read(parse_json(read_bytes(path)))
+        kept: Result = _read(parse_json(read_bytes(path)))
+        return kept
     computed = compute()
     write_whole(path, json.dumps(computed, default=_plain))
     return computed
@@ -71,15 +70,12 @@ def _table(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(values, dtype=kind) for name, (kind, values) in columns.items()})
 
 
-def read_predictions(document: Mapping[str, Any]) -> Predictions:
-    """Read predictions as `kept_result` writes them."""
-    return Predictions(_table(document["table"]), document["n_classes"])
-
-
-def read_run(document: dict[str, Any]) -> Run:
-    """Read a run as `kept_result` writes it."""
+def _read(document: dict[str, Any]) -> Any:
+    """Read predictions, or a run, as they are written."""
+    if "table" in document:
+        return Predictions(_table(document["table"]), document["n_classes"])
     tables = {name: _table(document[name]) for name in ("metrics", "selection", "curves")}
-    return Run(**document | tables | {"predictions": read_predictions(document["predictions"])})
+    return Run(**document | tables | {"predictions": _read(document["predictions"])})
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from obygaze_models.commands import read_named
 from obygaze_models.dataset import Dataset, join_modalities
 from obygaze_models.evaluation import METRICS, Run
 from obygaze_models.report import Block, Report, interval, number
-from obygaze_studies.unfinished import Work, kept_result, read_run
+from obygaze_studies.unfinished import Work, kept_result
 
 RULES = ("merged", "each", "soft")
 SHOWN = ("auc", "average_precision")
@@ -130,7 +130,7 @@ def _runs(
         asked += [["attention"]] if name and "attention" in models and _has_frames(data) else []
         for place, own in enumerate(asked):
             compute = partial(_evaluated, data, own, how, fuse=not name)
-            yield name, kept_result(kept, f"{how['experts']}-{name or 'all'}-{place}", compute, read_run)
+            yield name, kept_result(kept, f"{how['experts']}-{name or 'all'}-{place}", compute)
 
 
 def _evaluated(data: Dataset, models: Sequence[str], how: Mapping[str, Any], *, fuse: bool) -> Run:

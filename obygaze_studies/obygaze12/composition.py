@@ -22,21 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import hypergeom
 
 import obygaze_features.manifest as manifests
-from obygaze_features.screen import table
 from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
 from obygaze_studies.audit_common.findings import Answer, share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
-from obygaze_studies.obygaze12.import_annotations import is_obygaze12
-from obygaze_studies.obygaze12.statistics import (
-    PRINTED_COUNTS,
-    Statistics,
-    clips_onto,
-    count_table,
-    grouped,
-    printed_count_table,
-    statistics,
-)
+from obygaze_studies.obygaze12.statistics import as_text, clips_onto, grouped, printed_count_table, statistics
 
 EQUAL = 1 + 1e-7
 """Probabilities that are equal on paper differ by rounding, which is far below this."""
@@ -284,9 +274,9 @@ def _trend_block(
     """Show the rows of `concept_trend`, with what the paper prints of all clips."""
     levels = manifest.codebook.level_names[1:]
     of_levels: list[Column] = [(f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels]
-    printed = []
-    if is_obygaze12(manifest) and policy is manifests.LabelPolicy.PAPER:
-        values = (f"{level} {PRINTED_COUNTS[f'visual concepts per {level} clip']}" for level in levels)
+    printed, counts = [], printed_count_table(manifest)
+    if counts and policy is manifests.LabelPolicy.PAPER:
+        values = (f"{level} {counts[f'visual concepts per {level} clip']}" for level in levels)
         printed = [f"printed for all clips (section 3.4): {', '.join(values)}"]
     shown = [*before, *of_levels, *_columns("trend"), *after]
     return block("Concepts by level", shown, rows, [*TOLD["trend"], *notes, *printed])
@@ -447,7 +437,7 @@ def stats(
     printed = printed_count_table(clips)
     named: dict[str, list[str]] = {}  # the same numbers once, under the names of all policies that give them
     for name, counts in counted.items():
-        named.setdefault(_policy_text(counts, len(clips), printed), []).append(name)
+        named.setdefault(as_text(counts, len(clips), printed), []).append(name)
     document = {
         "manifest": str(manifest),
         "digest": clips.digest(),
@@ -456,32 +446,3 @@ def stats(
     }
     shown = [f"label policy {', '.join(names)}: {text}" for text, names in named.items()]
     return Answer(document=document, text="\n".join(shown))
-
-
-def _policy_text(counted: Statistics, n_read: int, printed: Mapping[str, str]) -> str:
-    """Write the counts under a label policy: a line, and tables, each with an empty line after it."""
-    codebook, levels = counted.codebook, counted.codebook.level_names
-    left_out = f"{counted.unlabelled:,} without level, {n_read - counted.n_clips:,} left out by the policy"
-    beside = [[printed.get(number.name, "")] if printed else [] for number in count_table(counted)]
-    numbers = [
-        [number.name, number.shown, *more] for number, more in zip(count_table(counted), beside, strict=True)
-    ]
-    tables = [
-        (["level", *levels], [["clips", *(f"{counted.clips[level]:,}" for level in levels)]]),
-        (["share or mean", *(["ours", "printed"] if printed else ["value"])], numbers),
-    ]
-    with_any = [level for level in levels if any(counted.with_concept[level].values())]
-    with_visual = [level for level in with_any if counted.mean_concepts(level)]
-    headings = [f"of {level}\nclips" for level in with_any] + [f"of {level}\nmarks" for level in with_visual]
-    rows = [
-        [concept if concept in codebook.visual_concepts else f"{concept} (not visual)"]
-        + [share(counted.share_of_clips(level, concept)) for level in with_any]
-        + [
-            share(counted.share_of_marks(level, concept)) if concept in codebook.visual_concepts else ""
-            for level in with_visual
-        ]
-        for concept in codebook.concept_names
-    ]
-    tables += [(["concept", *headings], rows)] if rows else []
-    texts = [table(rows, headers, right=range(1, len(headers))) for headers, rows in tables]
-    return "\n\n".join([f"{counted.n_clips:,} clips, {left_out}", *texts]) + "\n"

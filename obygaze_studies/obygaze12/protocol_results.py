@@ -25,7 +25,7 @@ from obygaze_models.protocol import Fold, Target, concept_target, find_target
 from obygaze_studies.obygaze12 import paper_folds
 from obygaze_studies.obygaze12.corpus import TASKS, VISUAL_CONCEPTS, PaperCorpus
 from obygaze_studies.obygaze12.printed_values import CELLS, MOVIE_PAIRS, PUBLISHED, Cell
-from obygaze_studies.unfinished import kept_result, read_predictions, read_run
+from obygaze_studies.unfinished import kept_result
 
 Progress = Callable[[int, int], None]
 
@@ -201,7 +201,7 @@ class PaperResults(Results):
 
     def _kept(self, name: str, jobs: Sequence[tuple[str, int, Fold]]) -> Predictions:
         compute = partial(perceptrons, self.source, jobs, self.seed, self.progress)
-        return kept_result(self.kept, f"paper-{self.source.label}-{name}", compute, read_predictions)
+        return kept_result(self.kept, f"paper-{self.source.label}-{name}", compute)
 
     @cached_property
     def concepts(self) -> PaperConcepts:
@@ -299,7 +299,7 @@ class StrictResults(Results):
         compute = partial(
             evaluate, self.source, *asked, seed=self.seed, origin=origin, progress=self.progress
         )
-        return kept_result(self.kept, f"strict-{self.source.label}-{name}", compute, read_run)
+        return kept_result(self.kept, f"strict-{self.source.label}-{name}", compute)
 
     @cached_property
     def tree(self) -> ConceptBottleneck:

@@ -10,8 +10,9 @@ import pandas as pd
 import obygaze_features.manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Codebook, Manifest
+from obygaze_features.screen import table
 from obygaze_models.report import Column, Picture, Report, block
-from obygaze_studies.audit_common.findings import drawn_by
+from obygaze_studies.audit_common.findings import drawn_by, share
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, refuse_other_codebook
 from obygaze_studies.obygaze12.import_annotations import CODEBOOK, is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PUBLISHED
@@ -190,6 +191,35 @@ def printed_count_table(manifest: Manifest) -> Mapping[str, str]:
     Ours agree when rounded, but for one: S of EN and S is 23.6 %, printed as 23 %.
     """
     return PRINTED_COUNTS if is_obygaze12(manifest) else {}
+
+
+def as_text(counted: Statistics, n_read: int, printed: Mapping[str, str]) -> str:
+    """Write the counts under a label policy: a line, and tables, each with an empty line after it."""
+    codebook, levels = counted.codebook, counted.codebook.level_names
+    left_out = f"{counted.unlabelled:,} without level, {n_read - counted.n_clips:,} left out by the policy"
+    beside = [[printed.get(number.name, "")] if printed else [] for number in count_table(counted)]
+    numbers = [
+        [number.name, number.shown, *more] for number, more in zip(count_table(counted), beside, strict=True)
+    ]
+    tables = [
+        (["level", *levels], [["clips", *(f"{counted.clips[level]:,}" for level in levels)]]),
+        (["share or mean", *(["ours", "printed"] if printed else ["value"])], numbers),
+    ]
+    with_any = [level for level in levels if any(counted.with_concept[level].values())]
+    with_visual = [level for level in with_any if counted.mean_concepts(level)]
+    headings = [f"of {level}\nclips" for level in with_any] + [f"of {level}\nmarks" for level in with_visual]
+    rows = [
+        [concept if concept in codebook.visual_concepts else f"{concept} (not visual)"]
+        + [share(counted.share_of_clips(level, concept)) for level in with_any]
+        + [
+            share(counted.share_of_marks(level, concept)) if concept in codebook.visual_concepts else ""
+            for level in with_visual
+        ]
+        for concept in codebook.concept_names
+    ]
+    tables += [(["concept", *headings], rows)] if rows else []
+    texts = [table(rows, headers, right=range(1, len(headers))) for headers, rows in tables]
+    return "\n\n".join([f"{counted.n_clips:,} clips, {left_out}", *texts]) + "\n"
 
 
 def _listed(names: Sequence[str]) -> str:
