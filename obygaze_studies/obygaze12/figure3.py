@@ -49,7 +49,7 @@ SHOWN = {
     "paper": ("f1_pos", "their F1 is", "f1_pos_min", "f1_pos_max"),
     "strict": ("f1_pos_low", "the interval of their F1 lies", "f1_pos_low", "f1_pos_high"),
 }
-"""By protocol: what is compared with calling every clip positive, as it is said, and the ends of the lines."""
+"""What is compared with calling every clip positive, as it is said, and the ends of the lines."""
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
