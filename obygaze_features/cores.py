@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+__all__ = ["usable_cores"]
+
 NODE_GPUS = Path("/proc/driver/nvidia/gpus")  # of NVIDIA's driver: a folder each, whoever may use them
 
 

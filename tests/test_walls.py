@@ -18,6 +18,7 @@ SUPPORT = {
     *(
         f"obygaze_features.{name}"
         for name in (
+            "cores",
             "door",
             "errors",
             "io",

@@ -25,7 +25,6 @@ N_FIELDS = 6
 OBYGAZE12 = tuple(sorted(MOVIES.values()))
 """Titles of ObyGaze12's films."""
 _CLIP_ID = re.compile(r"(?:\d+_)?(?P<movie>.+?)(?:_\d\d\.\d\d\.\d\d\.\d{3}-\d\d\.\d\d\.\d\d\.\d{3})?")
-_ARTICLE = re.compile(r"(the|an|a) (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +124,7 @@ def movie_key(title: str) -> str:
     True
     """
     words = re.sub(r"[\W_]+", " ", title.casefold().replace("&", " and ").replace("'", "")).strip()
-    article = _ARTICLE.fullmatch(words)
-    return article[2] if article else words
+    return re.sub(r"^(the|an|a) (?=.)", "", words)
 
 
 def count_movies(captions: Iterable[Caption], titles: Iterable[str]) -> dict[str, int]:
@@ -177,9 +175,9 @@ def exclude(
 ) -> tuple[dict[str, tuple[Caption, ...]], ExcludedMovies]:
     """Leave films out of training and validation; the test set is kept, since nothing is selected on it."""
     keys = {movie_key(title) for title in titles}
-    splits = [split for split in captions if split != "test"]
-    left = {split: tuple(of) for split, of in captions.items()}
-    for split in splits:
-        left[split] = tuple(c for c in captions[split] if movie_key(movie_of(c.clip_id)) not in keys)
-    counts = {split: count_movies(captions[split], titles) for split in splits}
+    left = {
+        split: tuple(each for each in of if split == "test" or movie_key(movie_of(each.clip_id)) not in keys)
+        for split, of in captions.items()
+    }
+    counts = {split: count_movies(of, titles) for split, of in captions.items() if split != "test"}
     return left, ExcludedMovies(tuple(titles), counts)

@@ -1,6 +1,5 @@
 """Define the settings of a training, and check all inputs before the first video is decoded."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -174,11 +173,6 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     )
     steps_of_an_epoch(sum(caption.clip_id in videos for caption in captions["training"]), batch)
     return plan
-
-
-def default_workers() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- the network at step 0

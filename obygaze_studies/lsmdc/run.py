@@ -13,6 +13,7 @@ import torch
 from tqdm import tqdm
 
 from obygaze_features.backbones import Weights, load_state_dict
+from obygaze_features.cores import usable_cores
 from obygaze_features.extraction import stop_on_signals
 from obygaze_features.io import file_sha256
 from obygaze_features.lines import csv_line
@@ -23,7 +24,7 @@ from obygaze_studies.lsmdc import samples, step
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
 from obygaze_studies.lsmdc.frame_cache import digest_of
 from obygaze_studies.lsmdc.lsmdc16 import FILES
-from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, default_workers, make_plan
+from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, make_plan
 from obygaze_studies.lsmdc.retrieval import evaluate, in_words
 from obygaze_studies.lsmdc.state import RunFolder, card
 
@@ -130,7 +131,7 @@ def train(
     device = choose_device(settings.device)
     plan = make_plan(settings)
     # All processes run this: one decodes, the others wait for the cache first, then for each other.
-    workers = settings.workers or default_workers()
+    workers = settings.workers or usable_cores()
     decoding = partial(watch.progress, what="decoding", unit="clip")
     entries = plan.cache.fill(plan.videos, workers, decoding, stopped)
     if len(entries) < len(plan.videos):
