@@ -86,17 +86,8 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
         "codebook": codebook.name,
         **how,
         "pairs": [
-            {
-                "movie": pair.movie,
-                "annotators": pair.annotators,
-                **{
-                    part: {
-                        ("gamma" if name == "value" else name): value
-                        for name, value in asdict(getattr(pair, part)).items()
-                    }
-                    for part in parts
-                },
-            }
+            {"movie": pair.movie, "annotators": pair.annotators}
+            | {part: _gamma_record(getattr(pair, part)) for part in parts}
             for pair in pairs
         ],
         "mean_gamma": means,
@@ -209,6 +200,10 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
 
 def _number(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
+
+
+def _gamma_record(gamma: "Gamma | UnitGamma") -> dict[str, Any]:
+    return {("gamma" if name == "value" else name): value for name, value in asdict(gamma).items()}
 
 
 def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, ...]:

@@ -268,14 +268,9 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
     labels = labels_of(manifest)
     learnt, tested = (target.of(labels) != NOT_ASKED for target in (train, test))
     used = np.flatnonzero(learnt | tested)
-    ids = labels.clip_ids[used].tolist()
-    table = leave_one_movie_out(ids, labels.movies[used].tolist())
+    ids = labels.clip_ids[used]
+    table = leave_one_movie_out(ids.tolist(), labels.movies[used].tolist())
     return tuple(
-        Fold(
-            name=split.fold,
-            train=tuple(ids[row] for row in split.train.tolist()),
-            validation=(),
-            test=tuple(ids[row] for row in split.test.tolist()),
-        )
+        Fold(split.fold, tuple(ids[split.train].tolist()), (), tuple(ids[split.test].tolist()))
         for split in splits(table, learnt[used], tested[used])
     )
