@@ -1,5 +1,6 @@
 """Import features extracted with other tools; the provenance marks them as imported."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, 
 from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.stage import Stage
 
-_OWN = frozenset(FEATURE_ARRAYS)
+FEATURE_LIKE = re.compile(r"feat|emb|vec|repr|hidden|token|pool|frame|data|^x$|^arr_0$|^$", re.IGNORECASE)
+"""Names that features have in other people's files; arrays and series of a table may have none."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Declared:
     dtype
         Data type to convert to; None converts nothing.
     named
-        Whether the features were asked for by their name. Others, with none of the format's names, are
-        refused where they are whole numbers in all clips: they may be labels.
+        Whether the features were asked for by their name. Others are refused where an array has no name of
+        features and whole numbers in all clips: they may be labels.
     """
 
     backbone: str
@@ -122,7 +124,9 @@ def _write(
         for n_imported, clip in enumerate(todo, start=1):
             item = features[clip]
             arrays = item.load()
-            doubtful = doubtful and not (arrays.keys() & _OWN or any(map(_has_fractions, arrays.values())))
+            doubtful = doubtful and not any(
+                FEATURE_LIKE.search(name) or _has_fractions(values) for name, values in arrays.items()
+            )
             result = _result(clip, item, kind, _load(item, declared, arrays))
             with _naming(item):
                 writer.commit([result])

@@ -325,10 +325,17 @@ def imported(films, source, how, *more):
     return code == 0
 
 
-def test_labels_are_no_features_until_they_are_named(films, tmp_path):
+def test_arrays_named_otherwise_are_no_features_as_whole_numbers_until_they_are_asked_for(films, tmp_path):
     for name, how in one_hot(tmp_path).items():
-        assert not imported(films, tmp_path / name, how), name
-        assert imported(films, tmp_path / name, how, "--columns", "*"), name
+        nameless = name in {"b.npy", "c.csv"}  # a matrix, and one numbered series
+        assert imported(films, tmp_path / name, how) == nameless, name
+        if not nameless:
+            assert imported(films, tmp_path / name, how, "--columns", "*"), name
+
+
+def test_features_may_be_whole_numbers(films, tmp_path):
+    np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), features=np.eye(3, 4, dtype=np.float32))
+    assert imported(films, tmp_path / "a.npz", ("table",))
 
 
 def test_features_have_one_name_in_all_files(films, tmp_path):
