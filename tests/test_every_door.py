@@ -73,8 +73,6 @@ WRITTEN = {
     "write_html": "out/report.html",
     "Predictions.write": "out/predictions.csv",
     "Timeline.write": FILM,
-    "Timeline.to_html": "out/film.html",
-    "Timeline.export": "out/film.srt",
 }
 """What the others write, where something may be in the way."""
 ANEW = {
