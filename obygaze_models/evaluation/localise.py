@@ -98,15 +98,10 @@ def localise(
     known = frames[frames[score].notna()]
     if known["time_s"].isna().any():
         raise ProtocolError("a frame has no time: these features were imported without times")
-    table = pd.DataFrame(
-        {
-            "movie": known["movie"],
-            "clip_id": known["clip_id"],
-            "time_s": known["time_s"],
-            "score": known[score].astype(np.float64),
-            "inside": _inside(known, segments),
-        }
-    ).sort_values(["time_s", "clip_id"], kind="stable")
+    table = known[["movie", "clip_id", "time_s"]].assign(
+        score=known[score].astype(np.float64), inside=_inside(known, segments)
+    )
+    table = table.sort_values(["time_s", "clip_id"], kind="stable")
     rng = np.random.default_rng(seed)
     rows, shifted, left_out = [], [], 0
     for movie, own in table.groupby("movie", sort=True):

@@ -95,17 +95,9 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
             raise ModelError(f"model {spec.name} reads {reads}: models of vectors alone are fused")
         for suffix, what, chosen in sets:
             own = tuple(columns[index] for index in chosen)
-            made.append(
-                replace(
-                    spec,
-                    name=f"{spec.name}{suffix}",
-                    title=f"{spec.title}, {what}" + (f" ({how})" if len(chosen) > 1 else ""),
-                    make=partial(_make, spec, own, how),
-                    choose=None,
-                    uses=tuple(sorted({*spec.requests(), "groups"})),
-                    beside=(),
-                )
-            )
+            name, title = f"{spec.name}{suffix}", f"{spec.title}, {what}" + f" ({how})" * (len(chosen) > 1)
+            uses, make = tuple(sorted({*spec.requests(), "groups"})), partial(_make, spec, own, how)
+            made.append(replace(spec, name=name, title=title, make=make, choose=None, uses=uses, beside=()))
     return made
 
 

@@ -189,17 +189,8 @@ def _tabular(block: Block) -> str:
         for heading, cells, side in zip(block.headers, columns, aligned, strict=True)
     ]
     rows = [" & ".join(map(_cell, row)) + r" \\" for row in block.rows]
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{aligned}}}",
-            r"\toprule",
-            " & ".join(headings) + r" \\",
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}",
-        ]
-    )
+    head = [rf"\begin{{tabular}}{{{aligned}}}", r"\toprule", " & ".join(headings) + r" \\", r"\midrule"]
+    return "\n".join([*head, *rows, r"\bottomrule", r"\end{tabular}"])
 
 
 def _halves(heading: str, cells: Sequence[str]) -> list[str]:
