@@ -19,10 +19,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from obygaze_features.backbones import LsmdcFormat, matmul_precision
-from obygaze_studies.errors import TrainError
+from obygaze_features.backbones import Compute, LsmdcFormat, matmul_precision
 
-DEVICES = ("auto", "cpu", "cuda")
 WAIT = timedelta(hours=1)  # timeout between processes: process 0 writes states meanwhile
 Arithmetic = Literal["float32", "bfloat16", "published"]
 ARITHMETICS: tuple[Arithmetic, ...] = ("float32", "bfloat16", "published")
@@ -80,21 +78,13 @@ def choose_device(wanted: str) -> torch.device:
 
     Raises
     ------
-    TrainError
+    BackboneError
         If there is no such device.
     """
-    if wanted not in DEVICES:
-        raise TrainError(f"device '{wanted}': expected {', '.join(DEVICES)}")
-    gpus = torch.cuda.device_count()
-    if wanted == "cpu" or (wanted == "auto" and not gpus):
-        return torch.device("cpu")
-    local = int(os.environ.get("LOCAL_RANK", "0"))
-    if local >= gpus:
-        raise TrainError(
-            f"--device {wanted}: process {local} of this machine has no GPU, torch sees {gpus}; "
-            "start as many processes as there are GPUs, or use --device cpu"
-        )
-    return torch.device("cuda", local)
+    device = Compute(wanted).torch_device()
+    if device.type == "cpu" or device.index is not None:
+        return device
+    return Compute(f"cuda:{os.environ.get('LOCAL_RANK', '0')}").torch_device()
 
 
 @contextmanager
