@@ -82,7 +82,7 @@ def choose_device(wanted: str) -> torch.device:
         If there is no such device.
     """
     device = Compute(wanted).torch_device()
-    if device.type == "cpu" or device.index is not None:
+    if device.type == "cpu" or ":" in wanted:
         return device
     return Compute(f"cuda:{os.environ.get('LOCAL_RANK', '0')}").torch_device()
 
