@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput, descriptor_provenance
-from obygaze_features.backbones.resize import opencv
 from obygaze_features.errors import BackboneError, install_command
+from obygaze_features.pixels import opencv
 
 N_PAIRS, GAP_S = 2, 0.3
 MOST_GAP_S = 1.0

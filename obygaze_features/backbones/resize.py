@@ -5,16 +5,14 @@ used; its bilinear filter is used only for sizes where this build equals numpy b
 processors may round differently). So are Pillow's filters, for the large frames that it is quicker with.
 """
 
-import importlib
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.workers import in_worker
+from obygaze_features.pixels import opencv
 
 PILLOW_BITS = 22  # of the fraction that Pillow gives its 8-bit coefficients: 32 - 8 - 2
 OPENCV_BITS = 11  # of the fraction that OpenCV gives its 8-bit coefficients
@@ -104,18 +102,6 @@ def _opencv_agrees(shape: tuple[int, int, int], height: int, width: int) -> bool
     noise = np.frombuffer(np.random.default_rng(0).bytes(int(np.prod(shape))), np.uint8).reshape(shape)
     resized = cv2.resize(noise, (width, height)).reshape(height, width, -1)
     return np.array_equal(resized, _bilinear_by_numpy(noise, height, width))
-
-
-@cache
-def opencv() -> Any:
-    """Import OpenCV when it is first needed; None where it is not installed."""
-    try:
-        cv2 = importlib.import_module("cv2")
-    except ImportError:
-        return None
-    if in_worker():  # workers already share the cores
-        cv2.setNumThreads(1)
-    return cv2
 
 
 def antialiased_resize(

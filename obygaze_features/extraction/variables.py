@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.camera import GAP_S, N_PAIRS, camera_values, encode, prepare
 from obygaze_features.backbones.faces import N_FRAMES, FaceDetector
-from obygaze_features.backbones.resize import opencv
 from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gated_loudness, weighted_squares
 from obygaze_features.backbones.speech import CHUNK, SPEECH, SpeechDetector
 from obygaze_features.errors import VideoError, install_command
 from obygaze_features.manifest import FilmPart
+from obygaze_features.pixels import opencv
 from obygaze_features.video import (
     Frames,
     Rest,

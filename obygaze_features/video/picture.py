@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from obygaze_features.errors import VideoError
+from obygaze_features.pixels import interleaved
 from obygaze_features.video.source import guarded, naming_file
 from obygaze_features.video.stills import over_white
 from obygaze_features.video.stream import PICTURES, STRANGE, UNKNOWN, has_alpha, is_exact
@@ -165,10 +166,15 @@ class Converter:
         if tags.levels is not None:
             grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
             rgb = np.repeat(tags.levels[grey][..., None], 3, axis=2)
+        elif tags.exact:  # planes take less time than rgb24, and their bits are equal
+            made = self._reformatter.reformat(frame, format="gbrp", interpolation=EXACT, threads=1)
+            green, blue, red = (
+                np.frombuffer(memoryview(plane), np.uint8).reshape(made.height, -1)[:, : made.width]
+                for plane in made.planes
+            )
+            rgb = interleaved((red, green, blue))
         else:
-            # At full precision planes take less time than rgb24, and their bits are equal.
-            kind, how = ("gbrp", EXACT) if tags.exact else ("rgb24", None)
-            rgb = self._reformatter.reformat(frame, format=kind, interpolation=how, threads=1).to_ndarray()
+            rgb = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
         if tags.alpha:
             alpha = self._reformatter.reformat(frame, format="gbrap", threads=1).to_ndarray()[..., 3]
             if alpha.min() < OPAQUE:
