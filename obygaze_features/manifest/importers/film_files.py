@@ -3,6 +3,7 @@
 import re
 from functools import cache
 from pathlib import Path, PurePosixPath
+from stat import S_ISREG
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
@@ -65,8 +66,10 @@ class FilmFiles:
             path_of(written).name if is_foreign(written) else path_of(written)
         )  # fmt: skip
         try:
-            is_there = place.is_file()
-        except OSError as error:
+            is_there = S_ISREG(place.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            is_there = False
+        except OSError as error:  # from Python 3.14 on is_file says False of names that are too long
             raise ManifestError(f"{written[:60]!r}...: {error.strerror}") from None
         if not is_there:
             self._missing.setdefault(written, f"{place}{self._hint(written)}")
