@@ -129,7 +129,8 @@ class Runner:
     """A backbone's `encode`: uint8 `[B, F, h, w, 3]` to one array per name, in the data types of the store.
 
     Every call of the network has the same number of clips (the last is padded), so a clip gets the same bytes
-    in any batch. Results differ from those of single clips by at most 1e-5 of the largest value (float32).
+    in any batch: on a card, and one at a time on a CPU, where products may hang on a clip's place in a call.
+    Results differ from those of single clips by at most 1e-5 of the largest value (float32).
 
     `start` queues clips on a card and returns at once; a call of the object waits. On a CPU both compute. The
     network is moved to its device by the first of them, or by `warm_up`.
