@@ -177,7 +177,8 @@ def _gather(source: Source, pictures: Mpeg4Pictures | None, kept: list[Packet] |
             packets.discard.append(packet.is_discard or header.hidden)
             packets.key.append(packet.is_keyframe)
             packets.headers.append(header)
-            packets.corrupt += [len(packets.pts) - 1] * packet.is_corrupt
+            if packet.is_corrupt:
+                packets.corrupt.append(len(packets.pts) - 1)
             for name in side_data_names(packet):
                 packets.side_data.add(name)
                 packets.changes |= name == "new_extradata"

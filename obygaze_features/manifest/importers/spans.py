@@ -1,9 +1,8 @@
 """Import spans of films from the files of other tools, subtitles and tables, as a manifest."""
 
 import posixpath
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -11,20 +10,35 @@ from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import Clip, Collected, clip_of, split_concepts
+from obygaze_features.manifest.clip import Clip, Collected, clip_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.film_files import FilmFiles
-from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, movie_of, name_of
+from obygaze_features.manifest.importers.folder import movie_of, name_of
 from obygaze_features.manifest.importers.imported import Imported, slug, unique_id
+from obygaze_features.manifest.importers.marks import (
+    SAID,
+    Marked,
+    facts_of,
+    film_by_name,
+    is_label,
+    is_of_one,
+    is_place,
+    is_short,
+    labels_of_clip,
+    parts_of,
+    role_of,
+    signed,
+    span_key,
+)
 from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.spans.eaf import DECIDED_ON, MODEL, tier_key
+from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
-from obygaze_features.manifest.spans.names import is_foreign, path_of, plain, refuse_twins
-from obygaze_features.manifest.spans.sources import SOURCES, SUBTITLES, kind_of
-from obygaze_features.manifest.spans.tables import media_name, own_table
+from obygaze_features.manifest.spans.names import is_foreign, path_of, refuse_twins
+from obygaze_features.manifest.spans.sources import SOURCES, kind_of
+from obygaze_features.manifest.spans.tables import doubts, media_name, own_table, respelled_labels
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
@@ -32,7 +46,6 @@ from obygaze_features.manifest.text_tables import (
     TIMES,
     Problems,
     Row,
-    Table,
     counted,
 )
 from obygaze_features.text import composed
@@ -56,22 +69,7 @@ KEPT_OF_TOOLS = (
 )
 """Extra columns of other tools' files; the last three say which machine answered what, and when."""
 
-APART = ("subject", "observation")
-"""What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""
-
-SAID = (*SUBTITLES, "moviegraphs")
-"""Kinds whose texts are words of a film or about it: `Look` is no label there, unless --tier says so."""
-
 ROLES = ("levels", "concepts")
-_ID = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
-_LANGUAGE = re.compile(
-    r"(?:\.(?:(?:en|fr|de|es|pt|nl|sv|fi|pl|cs|ru|uk|tr|ar|fa|hi|zh|ja|ko|eng|fre|fra|ger|deu|spa|ita)"
-    r"(?:[-_][A-Za-z]{2,4})?|forced|sdh|cc))+$"
-)
-"""How names of files of subtitles end; `.ii`, `.vi` and `.no` belong to titles."""
-
-SOUND_SUFFIXES = (".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg")
-"""Of files by which tools that annotate sound name a film."""
 OVERHANG_S = 1 / 24
 """Seconds by which a span may end after its film: a frame."""
 
@@ -202,10 +200,10 @@ class _Made:
             clip = None if full is None else clip_of(full, problems, book, spelled=True)
             if full is None or clip is None:
                 continue
-            if _is_short(clip.start_s, clip.end_s):
+            if is_short(clip.start_s, clip.end_s):
                 what = f"less than a frame after start_s {clip.start_s:g}: are times shares of a day?"
                 problems.add(row.line, what, "end_s")
-            respelled.update(_respelled(full, clip, book))
+            respelled.update(respelled_labels(full, clip, book))
             account.used += 1
             if judged:
                 again += self._judge(clip, account, row.line)
@@ -215,7 +213,7 @@ class _Made:
         problems.refuse()
         if not judged and not collected.clips:
             raise given.error("names no clip; a row for each was expected below the header")
-        account.notes += _doubts(table, book)
+        account.notes += doubts(table, book)
         if again:
             account.notes.append(f"{counted(again, 'span was', 'spans were')} judged again: the last counts")
         read = [f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items())]
@@ -231,7 +229,7 @@ class _Made:
         cells = dict(row.cells)
         if judged:
             return self._judgement(row.line, cells, problems)
-        if _is_place(cells.get("movie", "")):  # of a file, as in other tools
+        if is_place(cells.get("movie", "")):  # of a file, as in other tools
             named = problems.attempt(row.line, "movie", self._movie, given, RawSpan("", cells=cells))
             cells["movie"] = named or ""
         return problems.attempt(row.line, "video", self._completed, given, row.line, cells)
@@ -308,7 +306,7 @@ class _Made:
         """Add the spans of another tool's file."""
         account = given.account
         found = account.spans(SOURCES[account.kind].read(given))
-        raws = [_signed(raw) for raw in found if _is_label(account, raw)]
+        raws = [signed(raw) for raw in found if is_label(account, raw)]
         book = self._book(given, (raw.cells.get("codebook", "") for raw in raws))
         is_eaf = account.kind == "eaf"
         roles = {tier_key(name): role for name, role in given.tiers.items()}
@@ -318,7 +316,7 @@ class _Made:
         for raw in raws:
             role, parts = raw.tier, [raw.text]
             if not is_eaf:
-                role, parts = _role(raw, roles, *words, is_said=account.kind in SAID)
+                role, parts = role_of(raw, roles, *words, is_said=account.kind in SAID)
             if account.kind == "answers" and raw.tier == "concepts":
                 role = "concepts"  # also of unknown ones, which are refused
             if role == "left":
@@ -326,7 +324,7 @@ class _Made:
             elif role == "concepts":
                 marks.append(raw)
             else:
-                levels.append(_Level(raw, self._movie(given, raw), role == "levels", parts))
+                levels.append(Marked(raw, self._movie(given, raw), role == "levels", parts))
                 unknown[raw.text] += role == "text" and bool(raw.text)
         self._join(given, levels, marks)
         films = {media_name(place) for place in {raw.cells.get("media") for raw in raws} if place}
@@ -347,9 +345,9 @@ class _Made:
             self._clips.append((clip, account, level.raw.where))
         self._accounts.append(account)
 
-    def _repeated(self, given: Given, level: "_Level", clip: Clip) -> str:
+    def _repeated(self, given: Given, level: Marked, clip: Clip) -> str:
         """Say where the same was read before; refuse a level that contradicts another of its times."""
-        key = _facts(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON))
+        key = facts_of(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON))
         said = clip.level, frozenset(clip.concepts), clip.extras["text"]
         own = clip, given, level.raw.where
         before, of, where = self._said.setdefault((*key, level.is_level or said), own)
@@ -358,16 +356,16 @@ class _Made:
         place = f"{where} of {of.path.name}"
         if (before.level, frozenset(before.concepts)) != said[:2]:
             raise given.error(
-                f"{level.raw.where}: {_labels(clip)} where {place}, of its times and annotator, says "
-                f"{_labels(before)}: keep one; tiers of different people are imported apart, with --tier "
-                "and --annotator"
+                f"{level.raw.where}: {labels_of_clip(clip)} where {place}, of its times and annotator, says "
+                f"{labels_of_clip(before)}: keep one; tiers of different people are imported apart, with "
+                "--tier and --annotator"
             )
         other = [name for name, cell in clip.extras.items() if cell != before.extras.get(name, "")]
         return f"the same as {place}" + f" but for {', '.join(other)}" * bool(other)
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
         said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
-        if _is_place(said):
+        if is_place(said):
             said, media = "", said
         name = said or given.movie or (media_name(media) if media else "")
         if not name and given.account.kind == "eaf":
@@ -377,33 +375,35 @@ class _Made:
             raise given.error(
                 f"{twin!r} and {media!r} would both be movie {name!r}: rename one, or import them apart"
             )
-        return composed(" ".join((name or _film_by_name(given)).split()))
+        return composed(" ".join((name or film_by_name(given)).split()))
 
-    def _join(self, given: Given, levels: "list[_Level]", marks: Sequence[RawSpan]) -> None:
+    def _join(self, given: Given, levels: list[Marked], marks: Sequence[RawSpan]) -> None:
         """Give concepts to the level above them, or with their times and annotator; without levels, clips."""
         account = given.account
         by_id = {level.raw.own: level for level in levels if level.raw.own}
-        by_span: dict[tuple[object, ...], list[_Level]] = {}
+        by_span: dict[tuple[object, ...], list[Marked]] = {}
         for level in levels:
-            by_span.setdefault(_key(level.raw, level.movie), []).append(level)
+            by_span.setdefault(span_key(level.raw, level.movie), []).append(level)
         alone = not any(level.is_level for level in levels)
         for mark in marks:
             movie = self._movie(given, mark)
             above = [by_id[name] for name in mark.above if name in by_id]
-            same = above or [each for each in by_span.get(_key(mark, movie), []) if _of_one(each.raw, mark)]
+            same = above or [
+                each for each in by_span.get(span_key(mark, movie), []) if is_of_one(each.raw, mark)
+            ]
             if not same and alone:
-                same = [_Level(mark, movie, is_level=False, parts=[""])]
+                same = [Marked(mark, movie, is_level=False, parts=[""])]
                 levels += same
-                by_span.setdefault(_key(mark, movie), []).extend(same)
+                by_span.setdefault(span_key(mark, movie), []).extend(same)
                 account.used -= 1  # counted as the clip that it is
             if not same:
                 account.leave(mark.where, "concepts at no level's times")
                 continue
             account.used += 1
             for level in same:
-                level.concepts += _parts(mark.text)
+                level.concepts += parts_of(mark.text)
 
-    def _clip(self, given: Given, level: "_Level", book: Codebook, number: int, *, seen: bool) -> Clip:
+    def _clip(self, given: Given, level: Marked, book: Codebook, number: int, *, seen: bool) -> Clip:
         """Make a clip of a span and what is marked on it."""
         raw, cells = level.raw, level.raw.cells
         who = composed(cells.get("annotator", "").strip()) or self._annotator or cells.get("model", "")
@@ -467,9 +467,9 @@ class _Made:
     def _join_files(self) -> None:
         """Give concepts of a file without levels to another's level of their times and annotator."""
         timed = [(place, *made) for place, made in enumerate(self._clips) if made[0].start_s is not None]
-        levels = {_facts(clip): place for place, clip, *_ in timed if clip.level}
+        levels = {facts_of(clip): place for place, clip, *_ in timed if clip.level}
         for place, mark, account, _ in timed:
-            at = levels.get(_facts(mark), place)
+            at = levels.get(facts_of(mark), place)
             if at != place and account.kind not in OURS and not (mark.level or mark.extras["text"]):
                 clip, of, where = self._clips[at]
                 self._clips[at] = replace(clip, concepts=(*clip.concepts, *mark.concepts)), of, where
@@ -491,113 +491,9 @@ class _Made:
         return replace(clip, end_s=length)
 
 
-def _doubts(table: Table, book: Codebook) -> list[str]:
-    """Say which rows of a table are of whole films, and which columns are named as labels are."""
-    rows = [row for row in table.rows if not row.is_empty]
-    whole = [row.line for row in rows if not row.cells[TIMES[0]].strip()]
-    notes = []
-    if 0 < len(whole) < len(rows):
-        what = counted(len(whole), "row")
-        notes.append(f"{what} without times taken as whole films (the first: line {whole[0]})")
-    words = {*spellings_of(book.levels), *spellings_of(book.concepts)} - set(map(plain, FIELDS))
-    if beside := [name for name in table.columns if plain(name) in words]:
-        notes.append(f"columns named as labels are no labels ({', '.join(beside)}): write level and concepts")
-    return notes
-
-
-class _Level:
-    """A span of another tool's file, with the concepts that are marked on it."""
-
-    def __init__(self, raw: RawSpan, movie: str, is_level: bool, parts: Sequence[str]) -> None:
-        self.raw, self.movie, self.is_level = raw, movie, is_level
-        self.text, *self.concepts = parts
-
-
-def _labels(clip: Clip) -> str:
-    return ";".join(filter(None, (clip.level, *clip.concepts)))
-
-
-def _key(raw: RawSpan, movie: str) -> tuple[object, ...]:
-    return movie, raw.cells.get("annotator", ""), round(raw.start_s, 3), round(raw.end_s, 3)
-
-
 def _with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
     """Give a clip these extra columns and, where it has none, this video."""
     if tuple(clip.extras) == names and (clip.video or video) == clip.video:
         return clip  # to make one costs as much as to read it
     extras = {name: clip.extras.get(name, "") for name in names}
     return replace(clip, extras=extras, video=clip.video or video)
-
-
-def _is_place(movie: str) -> bool:
-    """Return whether a film is named by a file or a page."""
-    return is_foreign(movie) or path_of(movie).suffix.lower() in {*VIDEO_SUFFIXES, *SOUND_SUFFIXES}
-
-
-def _film_by_name(given: Given) -> str:
-    """Name the film by the file, without its suffix and language; what is taken away is noted."""
-    by_id = _ID.match(given.path.name)
-    name = by_id[0] if by_id else _LANGUAGE.sub("", given.path.stem)
-    note = f"film {name!r} by the file's name, without {given.path.stem[len(name) :]!r}"
-    if not by_id and name != given.path.stem and note not in given.account.notes:
-        given.account.notes.append(note)
-    return name
-
-
-def _facts(clip: Clip) -> tuple[object, ...]:
-    return clip.movie, clip.annotator, clip.start_s, clip.end_s, *(clip.extras.get(n, "") for n in APART)
-
-
-def _of_one(raw: RawSpan, other: RawSpan) -> bool:
-    """Return whether nothing that both say of whom or what they are about keeps them apart."""
-    both = ((raw.cells.get(name), other.cells.get(name)) for name in APART)
-    return all(mine == theirs for mine, theirs in both if mine and theirs)
-
-
-def _signed(raw: RawSpan) -> RawSpan:
-    """Take whom the name of a tier has behind `@` as its annotator, where nobody else is named."""
-    who = raw.tier.partition("@")[2].strip()
-    named = who and not raw.cells.get("annotator")
-    return replace(raw, cells={**raw.cells, "annotator": who}) if named else raw
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(";") if part.strip()]
-
-
-def _role(
-    raw: RawSpan, roles: Mapping[str, str], levels: Set[str], concepts: Set[str], *, is_said: bool
-) -> tuple[str, list[str]]:
-    """Tell what the text of a span is, by its tier or the codebook's words; and its parts, a level first."""
-    if roles:
-        name = tier_key(raw.tier)
-        return roles.get(name) or roles.get(tier_key(raw.tier.partition("@")[0]), "left"), [raw.text]
-    parts = [raw.text] if plain(raw.text) in levels else _parts(raw.text)
-    said = [part for part in parts if plain(part) in levels]
-    others = [part for part in parts if part not in said]
-    if is_said or not parts or len(said) > 1 or not all(plain(part) in concepts for part in others):
-        return "text", [raw.text]
-    return "levels" if said else "concepts", [*said, *others]
-
-
-def _is_label(account: Account, raw: RawSpan) -> bool:
-    """Leave out what is too short for a span, and what a model wrote."""
-    if _is_short(raw.start_s, raw.end_s):
-        account.leave(raw.where, "shorter than a frame")
-    elif any(plain(name).startswith(f"{MODEL}:") for name in (raw.tier, raw.text)):
-        account.leave(raw.where, "of a model: its output is no label")
-    else:
-        return True
-    return False
-
-
-def _is_short(start_s: float | None, end_s: float | None) -> bool:
-    """Return whether a span is shorter than a frame, beyond what rounding to milliseconds explains."""
-    return start_s is not None and end_s is not None and end_s - start_s < SHORTEST_S - 0.0005
-
-
-def _respelled(row: Row, clip: Clip, codebook: Codebook) -> list[tuple[str, str]]:
-    """List the labels of a row that are spelled otherwise than the codebook names them."""
-    read = [(row.cells.get("level", ""), clip.level or "")]
-    read += [(text, codebook.concept_spelled(text)) for text in split_concepts(row.cells.get("concepts", ""))]
-    return [(text, name) for text, name in read if text != name]

@@ -73,7 +73,8 @@ def _annotation(given: Given, note: dict[str, Any], at: str, media: str) -> Iter
     for n, result in enumerate(results, start=1):
         where, comment = f"{at}, region {n}", _words(_dict(result.get("meta")).get("text"))
         guessed = bool(note.get("parent_prediction")) or "prediction" in str(result.get("origin"))
-        cells = {"media": media, "annotator": _words(who), "comment": comment, "seen_score": "1" * guessed}
+        cells = {"media": media, "annotator": _words(who), "comment": comment}
+        cells["seen_score"] = "1" if guessed else ""
         if note.get("was_cancelled"):
             yield RawSpan(where, why="of an annotation that was cancelled")
         else:
@@ -197,7 +198,7 @@ def read_cvat(given: Given) -> Iterator[RawSpan]:
         if isinstance(runs, str):
             yield RawSpan(what, why=runs)
             continue
-        film = {"media": "".join(sources), "subject": what * what.startswith("track")}
+        film = {"media": "".join(sources), "subject": what if what.startswith("track") else ""}
         for first, end in runs:
             where = f"{what}, frame {first}"
             times = given.frames(first, where), given.frames(end, where)

@@ -9,9 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.clip import Clip, split_concepts
+from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants
-from obygaze_features.manifest.spans.names import nearest, path_of
+from obygaze_features.manifest.spans.names import nearest, path_of, plain
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
 from obygaze_features.workbook import Records
@@ -137,3 +140,24 @@ def media_name(place: str) -> str:
     """Name the film of a media file: its file's name without suffix; BORIS writes its player before it."""
     path = path_of(re.sub(r"^(?:player )?#\d+ *: *", "", place.strip(), flags=re.IGNORECASE))
     return path.stem if re.fullmatch(r"\.\w{2,5}", path.suffix, re.ASCII) else path.name
+
+
+def doubts(table: Table, book: Codebook) -> list[str]:
+    """Say which rows of a table are of whole films, and which columns are named as labels are."""
+    rows = [row for row in table.rows if not row.is_empty]
+    whole = [row.line for row in rows if not row.cells[TIMES[0]].strip()]
+    notes = []
+    if 0 < len(whole) < len(rows):
+        what = counted(len(whole), "row")
+        notes.append(f"{what} without times taken as whole films (the first: line {whole[0]})")
+    words = {*spellings_of(book.levels), *spellings_of(book.concepts)} - set(map(plain, FIELDS))
+    if beside := [name for name in table.columns if plain(name) in words]:
+        notes.append(f"columns named as labels are no labels ({', '.join(beside)}): write level and concepts")
+    return notes
+
+
+def respelled_labels(row: Row, clip: Clip, codebook: Codebook) -> list[tuple[str, str]]:
+    """List the labels of a row that are spelled otherwise than the codebook names them."""
+    read = [(row.cells.get("level", ""), clip.level or "")]
+    read += [(text, codebook.concept_spelled(text)) for text in split_concepts(row.cells.get("concepts", ""))]
+    return [(text, name) for text, name in read if text != name]

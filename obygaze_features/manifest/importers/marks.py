@@ -1,0 +1,116 @@
+"""Tell what a span of another tool's file says: a level, a concept or a text, of which film, and whose."""
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES
+from obygaze_features.manifest.spans.eaf import MODEL, tier_key
+from obygaze_features.manifest.spans.given import Account, Given, RawSpan
+from obygaze_features.manifest.spans.instant import SHORTEST_S
+from obygaze_features.manifest.spans.names import is_foreign, path_of, plain
+from obygaze_features.manifest.spans.sources import SUBTITLES
+
+APART = ("subject", "observation")
+"""What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""
+
+SAID = (*SUBTITLES, "moviegraphs")
+"""Kinds whose texts are words of a film or about it: `Look` is no label there, unless --tier says so."""
+
+_ID = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
+_LANGUAGE = re.compile(
+    r"(?:\.(?:(?:en|fr|de|es|pt|nl|sv|fi|pl|cs|ru|uk|tr|ar|fa|hi|zh|ja|ko|eng|fre|fra|ger|deu|spa|ita)"
+    r"(?:[-_][A-Za-z]{2,4})?|forced|sdh|cc))+$"
+)
+"""How names of files of subtitles end; `.ii`, `.vi` and `.no` belong to titles."""
+
+SOUND_SUFFIXES = (".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg")
+"""Of files by which tools that annotate sound name a film."""
+
+
+class Marked:
+    """A span of another tool's file, with the concepts that are marked on it."""
+
+    def __init__(self, raw: RawSpan, movie: str, is_level: bool, parts: Sequence[str]) -> None:
+        self.raw, self.movie, self.is_level = raw, movie, is_level
+        self.text, *self.concepts = parts
+
+
+def labels_of_clip(clip: Clip) -> str:
+    """Write a clip's labels as one text."""
+    return ";".join(filter(None, (clip.level, *clip.concepts)))
+
+
+def span_key(raw: RawSpan, movie: str) -> tuple[object, ...]:
+    """Return what spans must share for a concept to belong to a level."""
+    return movie, raw.cells.get("annotator", ""), round(raw.start_s, 3), round(raw.end_s, 3)
+
+
+def is_place(movie: str) -> bool:
+    """Return whether a film is named by a file or a page."""
+    return is_foreign(movie) or path_of(movie).suffix.lower() in {*VIDEO_SUFFIXES, *SOUND_SUFFIXES}
+
+
+def film_by_name(given: Given) -> str:
+    """Name the film by the file, without its suffix and language; what is taken away is noted."""
+    by_id = _ID.match(given.path.name)
+    name = by_id[0] if by_id else _LANGUAGE.sub("", given.path.stem)
+    note = f"film {name!r} by the file's name, without {given.path.stem[len(name) :]!r}"
+    if not by_id and name != given.path.stem and note not in given.account.notes:
+        given.account.notes.append(note)
+    return name
+
+
+def facts_of(clip: Clip) -> tuple[object, ...]:
+    """Return whose judgement of what a clip is."""
+    return clip.movie, clip.annotator, clip.start_s, clip.end_s, *(clip.extras.get(n, "") for n in APART)
+
+
+def is_of_one(raw: RawSpan, other: RawSpan) -> bool:
+    """Return whether nothing that both say of whom or what they are about keeps them apart."""
+    both = ((raw.cells.get(name), other.cells.get(name)) for name in APART)
+    return all(mine == theirs for mine, theirs in both if mine and theirs)
+
+
+def signed(raw: RawSpan) -> RawSpan:
+    """Take whom the name of a tier has behind `@` as its annotator, where nobody else is named."""
+    who = raw.tier.partition("@")[2].strip()
+    named = who and not raw.cells.get("annotator")
+    return replace(raw, cells={**raw.cells, "annotator": who}) if named else raw
+
+
+def parts_of(text: str) -> list[str]:
+    """Divide a text at its semicolons."""
+    return [part.strip() for part in text.split(";") if part.strip()]
+
+
+def role_of(
+    raw: RawSpan, roles: Mapping[str, str], levels: Set[str], concepts: Set[str], *, is_said: bool
+) -> tuple[str, list[str]]:
+    """Tell what the text of a span is, by its tier or the codebook's words; and its parts, a level first."""
+    if roles:
+        name = tier_key(raw.tier)
+        return roles.get(name) or roles.get(tier_key(raw.tier.partition("@")[0]), "left"), [raw.text]
+    parts = [raw.text] if plain(raw.text) in levels else parts_of(raw.text)
+    said = [part for part in parts if plain(part) in levels]
+    others = [part for part in parts if part not in said]
+    if is_said or not parts or len(said) > 1 or not all(plain(part) in concepts for part in others):
+        return "text", [raw.text]
+    return "levels" if said else "concepts", [*said, *others]
+
+
+def is_label(account: Account, raw: RawSpan) -> bool:
+    """Leave out what is too short for a span, and what a model wrote."""
+    if is_short(raw.start_s, raw.end_s):
+        account.leave(raw.where, "shorter than a frame")
+    elif any(plain(name).startswith(f"{MODEL}:") for name in (raw.tier, raw.text)):
+        account.leave(raw.where, "of a model: its output is no label")
+    else:
+        return True
+    return False
+
+
+def is_short(start_s: float | None, end_s: float | None) -> bool:
+    """Return whether a span is shorter than a frame, beyond what rounding to milliseconds explains."""
+    return start_s is not None and end_s is not None and end_s - start_s < SHORTEST_S - 0.0005
