@@ -129,7 +129,7 @@ WORKS = {
         extract ~/stills.csv ~/stills --backbone clip ON inputs/clip
         frames demo/films/tt9000001/tt9000001-001.mp4 --npz ~/frames.npz --sheet ~/frames.png
         frames demo/films/tt9000007/tt9000007.mkv --fps 0.2 --start 20 --end 60 --json
-        manifest sheets demo/manifest.csv --concept Body --n 6 --out ~/sheets
+        manifest sheets demo/manifest.csv --concept Body --out ~/sheets
     """,
     "ray": "extract stores/late.csv ~/films HOW --engine ray",
     "texts": """

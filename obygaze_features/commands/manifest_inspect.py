@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from obygaze_features.manifest import Manifest
 
+SHOWN_ROWS, CLIPS_A_SHEET = 5, 24
+
 
 @click.command()
 @click.argument("manifest", type=PATH)
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 )
 @click.option("--model", help="With --predictions: the model, if the run has several.")
 @click.option("--task", help="With --predictions: the task, such as 'hn_s>enhn_s', if the run has several.")
-@click.option("--n", type=click.IntRange(min=1), default=24, help="Number of clips per sheet.")
 @output(
     "Folder to store the sheets in. They hold frames of the films, whose rights apply.",
     required=True,
@@ -44,14 +45,13 @@ def sheets(
     predictions: Path | None,
     model: str | None,
     task: str | None,
-    n: int,
     output: Output,
 ) -> None:
     """Draw contact sheets of clips: one per concept, or one per kind of error.
 
-    Each clip is shown by its middle frame, with a number; index.csv names the clips. Clips of a concept are
-    taken from the films in turn; errors with the clearest first. Clips whose video is not on this machine are
-    left out and counted. Frames of films are written to the sheets alone.
+    Each of up to 24 clips is shown by its middle frame, with a number; index.csv names the clips. Clips of a
+    concept are taken from the films in turn; errors with the clearest first. Clips whose video is not on this
+    machine are left out and counted. Frames of films are written to the sheets alone.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def sheets(
         if predictions is None
         else error_groups(clips, predictions, model, task)
     )
-    drawn = write_sheets(clips, groups, output.path, n=n, force=output.force)
+    drawn = write_sheets(clips, groups, output.path, n=CLIPS_A_SHEET, force=output.force)
     columns = ("name", "n_clips", "n_with_video", "n_drawn", "file")
     rows = [[sheet[column] or "-" for column in columns] for sheet in drawn]
     headers = ("sheet", "clips", "with video here", "drawn", "file")
@@ -80,36 +80,31 @@ def sheets(
     click.echo(f"kept in {output.path}", err=True)
 
 
-SHOWN_ROWS = 5
-
-
 @click.command()
 @click.argument("manifest", type=PATH)
-@click.option("--rows", type=click.IntRange(0), default=SHOWN_ROWS, help="Number of clips to show.")
 @json_option
-def inspect(manifest: Path, rows: int, as_json: bool) -> None:
+def inspect(manifest: Path, as_json: bool) -> None:
     """Check a manifest; show its content and which videos are on this machine.
 
     \b
     Examples:
       obygaze manifest inspect films.csv
-      obygaze manifest inspect films.csv --rows 20
       obygaze manifest inspect films.csv --json
     """
     clips = manifests.read_manifest(manifest)
     summary = _summary(clips)
     lines = [(name.replace("_", " "), _in_words(value)) for name, value in summary.items()]
     show({"manifest": str(manifest), **summary}, lambda: table(lines), as_json=as_json)
-    if rows and len(clips) and not as_json:
+    if len(clips) and not as_json:
         every = {
-            column: [_cell(getattr(clip, column)) for clip in clips.clips[:rows]]
+            column: [_cell(getattr(clip, column)) for clip in clips.clips[:SHOWN_ROWS]]
             for column in manifests.FIELDS
         }
         filled = {column: cells for column, cells in every.items() if any(cells)}
         click.echo()
         click.echo(table(list(zip(*filled.values(), strict=True)), list(filled)))
-        if len(clips) > rows:
-            click.echo(f"... and {len(clips) - rows:,} more")
+        if len(clips) > SHOWN_ROWS:
+            click.echo(f"... and {len(clips) - SHOWN_ROWS:,} more")
 
 
 @click.command()

@@ -150,7 +150,6 @@ SHOWN = 5
     "--licence", required=True, help="SPDX expression of the features, or NOASSERTION.", **site("LICENCE")
 )
 @click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
-@click.option("--corpus", help="Name of the corpus.  [default: the manifest's name]")
 @click.option("--store-version", "version", default="1.0.0", help="Version of the store.")
 @click.option("--allow-missing", is_flag=True, help="Seal even if clips have no features.")
 @prints_result
@@ -167,7 +166,6 @@ def import_(
     pattern: str | None,
     declared: Path | None,
     dtype: str | None,
-    corpus: str | None,
     **stated: Any,
 ) -> Result:
     """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
@@ -237,7 +235,7 @@ def import_(
             [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
             Declared(called, array, known, dtype, named=any(not one.startswith("!") for one in asked)),
             store,
-            corpus={"name": corpus or manifest.stem, "manifest_sha256": table.digest()},
+            corpus={"name": manifest.stem, "manifest_sha256": table.digest()},
             progress=progress,
             **stated,
         )

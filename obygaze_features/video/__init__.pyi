@@ -1,7 +1,6 @@
 from .file_facts import file_digest as file_digest
 from .file_facts import share_in as share_in
 from .frames import Frames as Frames
-from .frames import Probe as Probe
 from .passes import Known as Known
 from .playback import played as played
 from .read import decoder_versions as decoder_versions
@@ -16,7 +15,6 @@ from .sampling import fps as fps
 from .sampling import keyframes as keyframes
 from .sampling import uniform as uniform
 from .shots import Measured as Measured
-from .shots import Shot as Shot
 from .shots import find_shots as find_shots
 from .shots import joined_shots as joined_shots
 from .sound import SoundTrack as SoundTrack

@@ -34,19 +34,13 @@ SAMPLES = 62
 @click.command()
 @click.argument("manifest", type=PATH)
 @click.option(
-    "--window",
-    type=click.FloatRange(0, min_open=True),
-    help="Length in seconds of the windows that free segments are projected onto first. [default: "
-    "46, the mean MovieGraphs clip, if annotators' segments differ; otherwise no projection]",
-)
-@click.option(
     "--alpha",
     type=click.FloatRange(0),
     default=0,
     help="Weight of position (eq. 1). Above 0 free segments are aligned as they are, without projection.",
 )
 @json_option
-def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool) -> None:
+def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
     """Measure the agreement gamma of every two annotators of a film (Tores et al., CVPR 2024, App. 7.3).
 
     gamma = 1 - observed / expected disorder: 1 is perfect, 0 is chance. The expected disorder is exact, from
@@ -55,6 +49,9 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
     at one. The 0.42 and 0.69 that the
     paper prints are of the separate annotations of ObyGaze12, which are not public.
 
+    Free segments, which differ between annotators, are projected onto windows of 46 s first, the mean clip of
+    MovieGraphs; `manifest project --per-annotator` does so with windows or clips of yours.
+
     With --alpha above 0 annotators also disagree by what they mark and where it begins and ends: segments
     above the lowest level are aligned one with one or with none (Mathet et al. 2015).
 
@@ -62,7 +59,9 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
     Examples:
       obygaze manifest agreement segments.csv
       obygaze manifest agreement segments.csv --alpha 1
-      obygaze manifest agreement segments.csv --window 60 --json
+      obygaze manifest project segments.csv --window 60 --per-annotator \\
+          --out windows.csv
+      obygaze manifest agreement windows.csv --json
     """
     from obygaze_features.manifest.agreement import mean_defined
     from obygaze_models.evaluation.unitising import unitised_agreement
@@ -70,12 +69,10 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
     labels = manifests.read_manifest(manifest)
     pairs: Sequence[PairAgreement[Gamma | UnitGamma]]
     if alpha > 0:
-        if window is not None:
-            raise click.UsageError("--window projects segments, which --alpha compares as they are")
         pairs = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
         how: dict[str, Any] = {"alpha": alpha, "beta": 1.0, "samples": SAMPLES, "seed": 0}
     else:
-        labels, how = projected(labels, window)
+        labels, how = projected(labels)
         pairs = manifests.agreement(labels)
     codebook = labels.codebook
     aside = [level for level in codebook.level_names if level not in codebook.labels]
@@ -116,31 +113,25 @@ def agreement(manifest: Path, window: float | None, alpha: float, as_json: bool)
         click.echo(told, err=True)
 
 
-def projected(labels: manifests.Manifest, window: float | None) -> tuple[manifests.Manifest, dict[str, Any]]:
+def projected(labels: manifests.Manifest) -> tuple[manifests.Manifest, dict[str, Any]]:
     """Project free segments of several annotators onto windows, and say how."""
     from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, one_id_a_span
     from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
 
-    if window is None and (aligned := one_id_a_span(labels)) is not None:
+    if (aligned := one_id_a_span(labels)) is not None:
         return aligned, {"window_s": None, "threshold": None}
-    window = window or DEFAULT_WINDOW_S
-    click.echo(f"projected onto windows of {window:g} s, threshold {DEFAULT_THRESHOLD:g}", err=True)
-    made = manifests.project(labels, manifests.windows(labels, window), per_annotator=True)
-    return made.manifest, {"window_s": window, "threshold": DEFAULT_THRESHOLD}
+    click.echo(f"projected onto windows of {DEFAULT_WINDOW_S:g} s, threshold {DEFAULT_THRESHOLD:g}", err=True)
+    made = manifests.project(labels, manifests.windows(labels, DEFAULT_WINDOW_S), per_annotator=True)
+    return made.manifest, {"window_s": DEFAULT_WINDOW_S, "threshold": DEFAULT_THRESHOLD}
 
 
 @click.command()
 @click.argument("manifest", type=PATH)
-@click.option(
-    "--window",
-    type=click.FloatRange(0, min_open=True),
-    help="As of 'manifest agreement'.",
-)
 @output(
     "Folder for an ELAN document for each film: both annotators, their conflicts, tiers to decide on.",
     json=True,
 )
-def disagreements(manifest: Path, window: float | None, output: Output) -> None:
+def disagreements(manifest: Path, output: Output) -> None:
     """Count how every two annotators of a film differ: levels against levels.
 
     Where one annotator is at the lowest level and the other above it, the scene was overlooked by one, or
@@ -150,7 +141,7 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
     \b
     Examples:
       obygaze manifest disagreements segments.csv
-      obygaze manifest disagreements segments.csv --window 30 --json
+      obygaze manifest disagreements segments.csv --json
       obygaze manifest disagreements segments.csv --out to-decide
       obygaze manifest import spans to-decide/*.eaf --decisions --out decided.csv
     """
@@ -161,7 +152,7 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
         documents = {film: manifests.conflicts_document(given, film) for film in shared}
         paths = manifests.write_documents(documents, output.out, force=output.force)
         click.echo(f"{len(paths)} documents for ELAN in {output.out}", err=True)
-    labels, how = projected(given, window)
+    labels, how = projected(given)
     pairs, names = manifests.level_pairs(labels), labels.codebook.level_names
     counts = [(sum(pair.counts.values()), *pair.parted(names[0])) for pair in pairs]
     document = {"manifest": str(manifest), "codebook": labels.codebook.name, **how, "levels": names}
@@ -172,7 +163,7 @@ def disagreements(manifest: Path, window: float | None, output: Output) -> None:
         for pair, own in zip(pairs, counts, strict=True)
     ]
     try:
-        found = machine_commands.compared(given, window=window)
+        found = machine_commands.compared(given)
     except ProtocolError as error:  # too few clips in common to tell
         found = {}
         click.echo(str(error), err=True)

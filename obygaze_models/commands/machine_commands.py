@@ -33,11 +33,8 @@ if TYPE_CHECKING:
 @click.option(
     "--task", metavar="TASK", help="Task of levels, or concept:NAME, to compare on. [default: all levels]"
 )
-@click.option("--window", type=click.FloatRange(0, min_open=True), help="As of 'manifest agreement'.")
 @json_option
-def alttest(
-    manifest: Path, machines: tuple[str, ...], task: str | None, window: float | None, as_json: bool
-) -> None:
+def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json: bool) -> None:
     """Test whether a machine may stand in for an annotator (Calderon et al., ACL 2025).
 
     Each annotator is left out in turn: does the machine agree with the others as well as they do, less a
@@ -54,7 +51,7 @@ def alttest(
       obygaze manifest alttest judged.csv
       obygaze manifest alttest judged.csv --machine qwen-vl --task concept:Body
     """
-    found = compared(manifests.read_manifest(manifest), machines, task, window)
+    found = compared(manifests.read_manifest(manifest), machines, task)
     document = {name: record(each) for name, each in found.items()}
     if not found:
         raise ProtocolError(
@@ -129,7 +126,7 @@ def _interval(each: "Drift") -> str:
 
 
 def compared(
-    labels: "Manifest", machines: "Sequence[str]" = (), task: str | None = None, window: float | None = None
+    labels: "Manifest", machines: "Sequence[str]" = (), task: str | None = None
 ) -> "dict[str, Alternative]":
     """Test each machine among a manifest's annotators, by default those that answers were imported of."""
     from obygaze_models.commands.annotation_commands import projected
@@ -144,7 +141,7 @@ def compared(
     chosen = list(machines) or known
     if not chosen:
         return {}
-    clips = labels_of(projected(labels, window)[0])
+    clips = labels_of(projected(labels)[0])
     target = None if task is None else find_target(task, labels.codebook)
     rank = {"": UNKNOWN} | {name: place for place, name in enumerate(labels.codebook.level_names)}
     codes = {

@@ -40,7 +40,7 @@ manifest import film in/video.mp4 --window 2 --out out/shots.csv
     0 out/shots.shots.csv | shots (own)
 manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
     0 | 60 clips of 6 movies
-manifest inspect in/segments.csv --rows 2
+manifest inspect in/segments.csv
     0 | ann, bea | ... and 62 more
 manifest inspect in/films.csv --json
     0 | "missing": 6
@@ -133,7 +133,7 @@ extract out/stills.csv out/stills --workers 1 --shard 0/2
     0 | obygaze store seal | --licence SPDX
 extract out/stills.csv out/stills --workers 1 --shard 1/2 --licence CC0-1.0
     0 | --licence CC0-1.0
-manifest sheets in/films.csv --out out/sheets --n 1
+manifest sheets in/films.csv --out out/sheets
     1 | nothing to draw
 store ls in/stores
     0 | whole.staging staging 3 2 0 1 0 toy | late.staging staging 3 1 0 0 2 toy | not readable

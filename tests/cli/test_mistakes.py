@@ -166,8 +166,6 @@ MISTAKES = f"""
     annotations, subtitles and tables: spans FILE
 2 manifest project in/segments.csv --out out/out.csv
     either --onto CLIPS or --window SECONDS
-2 manifest agreement in/segments.csv --alpha 1 --window 46
-    --window projects segments, which --alpha compares as they are
 1 manifest agreement in/marked.csv
     nothing to compare
 2 manifest stats in/segments.csv --by annotator --sets

@@ -128,12 +128,16 @@ def test_a_models_errors_are_two_sheets_the_clearest_error_first(ok, run, two_fi
         for name, level, score in zip(("a1", "a2", "b1", "b2"), (0, 1, 0, 0), scores, strict=True):
             rows.append(f"{model},hn_s>hn_s,0,{name},{level},{score},0.5")
     (two_films / "in/p.csv").write_text("\n".join([*rows, ""]), encoding="utf-8")
-    command = "manifest sheets in/two.csv --predictions in/p.csv --out out/e --n 1"
+    command = "manifest sheets in/two.csv --predictions in/p.csv --out out/e"
     assert "choose one model with --model: there are mlp, linear" in run(command, two_films)[2]
     ok(f"{command} --model mlp")
     assert [
         (row["sheet"], row["clip_id"], row["score"]) for row in rows_of(two_films / "out/e/index.csv")
-    ] == [("false-alarms.png", "a1", "0.9"), ("misses.png", "a2", "0.1")]
+    ] == [
+        ("false-alarms.png", "a1", "0.9"),
+        ("false-alarms.png", "b1", "0.6"),
+        ("misses.png", "a2", "0.1"),
+    ]
     (two_films / "in/p.csv").write_text(f"{rows[0]}\nmlp,t,0,zz,0,x,0.5\n", encoding="utf-8")
     assert "line 2" in run(command, two_films)[2]
 

@@ -15,7 +15,6 @@ from obygaze_features.manifest import (
     BUILTIN,
     Codebook,
     Concept,
-    Instance,
     Level,
     Scale,
     Task,
@@ -24,7 +23,7 @@ from obygaze_features.manifest import (
     load_codebook,
 )
 from obygaze_features.manifest.codebook import POLICIES, parts_of
-from obygaze_features.manifest.codebook_parts import plain
+from obygaze_features.manifest.codebook_parts import Instance, plain
 from obygaze_models.protocol.targets import codebook_record
 from tests.violence import VIOLENCE
 

@@ -16,7 +16,7 @@ from obygaze.cli import table_of_contents
 from obygaze_features import io
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Film, FilmPart, import_film, read_manifest, read_parts, window_of_model
-from obygaze_features.manifest.importers import automatic_hop
+from obygaze_features.manifest.importers.film_windows import automatic_hop
 from obygaze_features.store.testing import seal_arrays
 from obygaze_features.video import frame_times, read_frames, uniform
 from obygaze_features.video.sampling import FrameTimes

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import CALIBRATION, ORDER, Clip, Manifest, assign, windows
+from obygaze_features.manifest import Clip, Manifest, assign, windows
+from obygaze_features.manifest.rounds import CALIBRATION, ORDER
 
 NAMES = ("AB", "CD", "EF", "GH")
 
