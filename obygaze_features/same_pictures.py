@@ -18,7 +18,15 @@ from scipy.sparse.csgraph import connected_components
 
 from obygaze_features.errors import StoreError
 from obygaze_features.screen import Progress, progress_hook
-from obygaze_features.signature_likeness import LEAST_FRAMES, SIGNS, Signs, likeness, mirrored
+from obygaze_features.signature_likeness import (
+    LEAST_FRAMES,
+    SIGNS,
+    Floats,
+    Signs,
+    likeness,
+    mirrored,
+    weights,
+)
 from obygaze_features.store.store import Store
 
 GROUP = "signature"
@@ -46,8 +54,8 @@ LEAST_TEXTURE = 0.2
 MOST_MOVIES = 20
 """Movies that may share a picture before it says nothing of them, such as a distributor's title."""
 
-BLOCK, TILE = 512, 256
-"""Clips whose mean frames, and whose frames, are compared at a time."""
+BLOCK, TILE, SMALL = 512, 256, 64
+"""Clips whose mean frames, and whose frames, are compared at a time, where most are near and elsewhere."""
 
 PAIR_S = (0.2e-6, 1.5e-6)
 """CPU seconds that a pair takes of clips that are not near, and of clips that are (AMD EPYC, one core)."""
@@ -74,8 +82,6 @@ borders, its sides or its subtitles."""
 
 _ONE = 0x3C00
 """Bits of 1 in float16."""
-
-LINK = np.dtype([("a", np.int32), ("b", np.int32), ("likeness", np.float32)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +139,33 @@ class Duplicates:
 
 @dataclass(frozen=True, eq=False)
 class _Clips:
-    """Clips of one or two stores; those of one signature share an entry of `signs`, `shown` and `same`."""
+    """Clips of one or two stores in the order of time, film by film, and their signatures.
 
-    ids: list[str]
-    movies: list[str]
-    stores: list[int]
-    order: list[tuple[int, str, float, int]]
-    signs: list[Signs]
-    shown: list[NDArray[np.bool_]]
+    Attributes
+    ----------
+    clips : list of tuple
+        [C]: store, movie, start, row and id.
+    films : list of tuple
+        Store and movie.
+    film_of : ndarray
+        [C]: number of a clip's film.
+    moments : ndarray
+        [C]: number of a clip in the order of time, one left out between films so that no row goes on there.
+    same : list of list of int
+        [S]: the clips of a signature.
+    signs, weights : list of ndarray
+        [S]: signs of frames [F, views, 264], and by what their products are multiplied [F, views].
+    plain : list of int
+        Clips of each store that show too little.
+    """
+
+    clips: list[tuple[int, str, float, int, str]]
+    films: list[tuple[int, str]]
+    film_of: NDArray[np.int64]
+    moments: NDArray[np.int64]
     same: list[list[int]]
+    signs: list[Signs]
+    weights: list[Floats]
     plain: list[int]
 
 
@@ -171,18 +195,12 @@ def duplicates(
         A store has no frames of `signature`, or the stores have other numbers of frames.
     """
     clips = _read([store] if other is None else [store, other], only)
-    sides = clips.movies if other is None else [str(number) for number in clips.stores]
-    show = progress_hook(progress, "comparing clips", "clip")
-    found: list[NDArray[np.void]] = []
-    for done, rows, columns, how in _near(clips, sides):
-        found.extend(_links(clips, rows, columns, how))
-        if show is not None:
-            show(done, len(clips.signs))
-    links = np.concatenate([np.empty(0, LINK), *found])
+    nearest, group_of, pairs = _compared(clips, progress_hook(progress, "comparing clips", "clip"))
+    stores = [clip[0] for clip in clips.clips]
     return Duplicates(
-        tuple(_groups(clips, sides, links)),
-        tuple(_shared(clips, links)),
-        tuple(clips.stores.count(number) for number in range(1, len(clips.plain) + 1)),
+        tuple(_groups(clips, nearest, group_of)),
+        tuple(_shared(clips, pairs)),
+        tuple(stores.count(number) for number in range(1, len(clips.plain) + 1)),
         tuple(clips.plain),
     )
 
@@ -202,8 +220,49 @@ def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
     return pairs * PAIR_S[0], pairs * PAIR_S[1]
 
 
+def _compared(
+    clips: _Clips, show: Progress | None
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    """Compare all clips.
+
+    Returns
+    -------
+    nearest : ndarray
+        [S]: likeness of a signature to the one that it is most like, 1 if several sides have it; else 0.
+    group_of : ndarray
+        [S]: number of its group.
+    pairs : ndarray
+        Numbers of the pairs of clips that share pictures, as `_numbers` gives them.
+    """
+    sides = clips.film_of if len(clips.plain) == 1 else np.array([clip[0] for clip in clips.clips], int)
+    of_side = [set(sides[rows].tolist()) for rows in clips.same]
+    own = np.array([sides.pop() if len(sides) == 1 else -1 for sides in of_side], int)
+    nearest = (own < 0).astype(np.float32)
+    group_of: NDArray[np.int64] = np.arange(len(nearest))
+    alone = np.array([len(rows) == 1 for rows in clips.same], bool)
+    first = clips.moments[[rows[0] for rows in clips.same]]
+    pairs, groups = [], [rows for rows in clips.same if len(rows) > 1]
+    for done, rows, columns, how in _near(clips, own):
+        for a, b, values in _likenesses(clips, rows, columns, how):
+            for ends, best in ((a, values.max(axis=1)), (b, values.max(axis=0))):
+                nearest[ends] = np.maximum(nearest[ends], np.where(best >= ALIKE, best, 0))
+            at, to = np.nonzero((values >= ALIKE) & (group_of[a][:, None] != group_of[b]))
+            if len(at):
+                links = np.ones(len(at), bool), (group_of[a[at]], group_of[b[to]])
+                joined = coo_array(links, shape=(len(nearest), len(nearest)))
+                group_of = connected_components(joined, directed=False)[1].astype(np.int64)[group_of]
+            same = values >= SAME
+            single = alone[a][:, None] & alone[b]
+            pairs.append(_numbers(first[a][:, None], first[b], len(clips.clips))[same & single])
+            groups += [clips.same[a[i]] + clips.same[b[j]] for i, j in np.argwhere(same & ~single).tolist()]
+        if show is not None:
+            show(done, len(clips.signs))
+    pairs.append(_of_groups(clips, groups))
+    return nearest, group_of, np.concatenate(pairs)
+
+
 def _near(
-    clips: _Clips, sides: list[str]
+    clips: _Clips, own: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]]:
     """Yield how many clips are done; some, those to compare them with, and how.
 
@@ -211,20 +270,16 @@ def _near(
     are not near, or of one side, a movie or a store.
     """
     sums = [
-        shown.astype(np.float32) @ signs.reshape(len(signs), -1).astype(np.float32)
-        for signs, shown in zip(clips.signs, clips.shown, strict=True)
+        (~np.isnan(weight[:, 0])).astype(np.float32) @ signs.reshape(len(signs), -1).astype(np.float32)
+        for signs, weight in zip(clips.signs, clips.weights, strict=True)
     ]
     means = np.array(sums, np.float32).reshape(-1, len(VIEWS), SIGNS)
     means /= np.maximum(np.linalg.norm(means, axis=2, keepdims=True), 1)
     turned = mirrored(means)
-    of_side = [{sides[row] for row in rows} for rows in clips.same]
-    own = np.array([next(iter(each)) if len(each) == 1 else "" for each in of_side])
-    of_store = [{clips.stores[row] for row in rows} for rows in clips.same]
-    one = np.array([place for place, stores in enumerate(of_store) if 1 in stores], int)
+    of_store = [{clips.clips[row][0] for row in rows} for rows in clips.same]
     second = len(clips.plain)  # 1 where the store is compared with itself
-    two = np.array([place for place, stores in enumerate(of_store) if second in stores], int)
-    both = np.isin(np.arange(len(own)), one) & np.isin(np.arange(len(own)), two)
-    every = two
+    in_one, in_two = (np.array([number in stores for stores in of_store], bool) for number in (1, second))
+    one, every, both = np.flatnonzero(in_one), np.flatnonzero(in_two), in_one & in_two
     for start in range(0, len(one), BLOCK):
         rows = one[start : start + BLOCK]
         two = every[start:] if second == 1 else every  # within a store all pairs with earlier ones are done
@@ -239,15 +294,15 @@ def _near(
             np.copyto(least, cosine + np.float32(CLEARLY), where=nearer)
             if least.min() >= 1:  # no view can be nearer
                 break
-        how[(own[rows, None] == own[two]) & (own[two] != "")] = -1
+        how[(own[rows, None] == own[two]) & (own[two] >= 0)] = -1
         how[both[rows, None] & both[two] & (rows[:, None] >= two)] = -1  # they meet twice
         yield start + len(rows), rows, two, how
 
 
-def _links(
+def _likenesses(
     clips: _Clips, rows: NDArray[np.int64], columns: NDArray[np.int64], how: NDArray[np.int8]
-) -> Iterator[NDArray[np.void]]:
-    """Compare the frames of clips that are near; yield those that look alike, and how much."""
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
+    """Compare the frames of clips that are near: some, others, and their likeness, -1 of those not near."""
     for top, left, size in _tiles(how):
         tile = how[top : top + size, left : left + size]
         for way in np.unique(tile[tile >= 0]).tolist():
@@ -255,18 +310,16 @@ def _links(
             near = tile == way
             i, j = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
             ours, theirs = rows[top + i], columns[left + j]
-            a, b = (
-                np.array([clips.signs[k][:, view] for k in chosen.tolist()])
+            (a, weight_a), (b, weight_b) = (
+                [
+                    np.array([each[k][:, view] for k in chosen.tolist()])
+                    for each in (clips.signs, clips.weights)
+                ]
                 for chosen, view in ((ours, view_a), (theirs, view_b))
             )
-            shown_a, shown_b = (
-                np.array([clips.shown[k] for k in chosen.tolist()]) for chosen in (ours, theirs)
-            )
-            values = likeness(a, shown_a, mirrored(b) if mirror else b, shown_b)
-            at, to = np.nonzero((values >= ALIKE) & near[np.ix_(i, j)])
-            links = np.empty(len(at), LINK)
-            links["a"], links["b"], links["likeness"] = ours[at], theirs[to], values[at, to]
-            yield links
+            values = likeness(a, weight_a, mirrored(b) if mirror else b, weight_b)
+            values[~near[np.ix_(i, j)]] = -1
+            yield ours, theirs, values
 
 
 def _tiles(how: NDArray[np.int8]) -> Iterator[tuple[int, int, int]]:
@@ -277,112 +330,71 @@ def _tiles(how: NDArray[np.int8]) -> Iterator[tuple[int, int, int]]:
             if np.count_nonzero(near) > 0.6 * near.size:
                 yield top, left, TILE
             elif near.any():
-                small = range(0, TILE, TILE // 4)
-                yield from ((top + i, left + j, TILE // 4) for i in small for j in small)
+                small = range(0, TILE, SMALL)
+                yield from ((top + i, left + j, SMALL) for i in small for j in small)
 
 
-def _groups(clips: _Clips, sides: list[str], links: NDArray[np.void]) -> Iterator[SameClip]:
-    """Join what looks alike into groups, and list their clips."""
-    n = len(clips.same)
-    nearest = np.array([len({sides[row] for row in rows}) > 1 for rows in clips.same], np.float32)
-    for end in ("a", "b"):
-        np.maximum.at(nearest, links[end], links["likeness"])
-    joined = coo_array((np.ones(len(links), bool), (links["a"], links["b"])), shape=(n, n))
-    _, group_of = connected_components(joined, directed=False)
+def _groups(clips: _Clips, nearest: NDArray[np.float32], group_of: NDArray[np.int64]) -> Iterator[SameClip]:
+    """List the clips of all groups, the most alike first."""
     found = defaultdict(list)
     for place in np.flatnonzero(nearest).tolist():
         found[group_of[place]].append(place)
     ranked = sorted(found.values(), key=lambda places: (-nearest[places].max(), places[0]))
     for number, places in enumerate(ranked, start=1):
-        alike = [
-            (-round(float(nearest[place]), 4), clips.order[row], row)
-            for place in places
-            for row in clips.same[place]
-        ]
-        for value, _, row in sorted(alike):
-            yield SameClip(number, clips.ids[row], clips.movies[row], clips.stores[row], -value)
+        alike = [(-round(float(nearest[place]), 4), row) for place in places for row in clips.same[place]]
+        for value, row in sorted(alike):
+            store, movie, _, _, clip_id = clips.clips[row]
+            yield SameClip(number, clip_id, movie, store, -value)
 
 
-def _shared(clips: _Clips, links: NDArray[np.void]) -> list[Shared]:
-    """Find movies that share clips in a row, by the order of their clips in time."""
-    films = sorted(set(zip(clips.stores, clips.movies, strict=True)))
-    number = {film: k for k, film in enumerate(films)}
-    film_of = np.array([number[film] for film in zip(clips.stores, clips.movies, strict=True)], np.int32)
-    place_of = np.zeros(len(clips.ids), np.int32)
-    last = [0] * len(films)
-    for row in sorted(range(len(clips.ids)), key=clips.order.__getitem__):
-        place_of[row] = last[film_of[row]]
-        last[film_of[row]] += 1
-    a, b = _pairs_of_clips(clips, links, film_of)
-    store = np.array(clips.stores, np.int8)
-    kept = film_of[a] != film_of[b]
-    if len(clips.plain) > 1:
-        kept &= store[a] != store[b]
-    if not kept.all():
-        a, b = a[kept], b[kept]
-    turn = film_of[a] > film_of[b]
-    a[turn], b[turn] = b[turn], a[turn]  # the film of the smaller number first
-    most = _runs(film_of[a].astype(np.int64) * len(films) + film_of[b], place_of[a], place_of[b])
-    shared = [
-        Shared(films[pair // len(films)][1], films[pair % len(films)][1], clips)
-        for pair, clips in most.items()
-        if clips >= ROW
-    ]
-    return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
-
-
-def _runs(pair: NDArray[np.int64], a: NDArray[np.int32], b: NDArray[np.int32]) -> dict[int, int]:
-    """Count the most clips in a row, at one distance, that pairs of films share.
-
-    Parameters
-    ----------
-    pair, a, b
-        [P]: a pair of films, and the place of a clip in each.
-    """
-    if not len(pair):
-        return {}
-    n = int(max(a.max(), b.max())) + 2  # so that no run goes on in the next distance
-    names = None
-    if int(pair.max()) >= 2**62 // (n * n):
-        names, pair = np.unique(pair, return_inverse=True)
-    key = np.sort((pair * (2 * n) + (b - a + n)) * n + a)  # one number is sorted in a tenth of the time
-    key = key[np.diff(key, prepend=-1) != 0]
-    starts = np.flatnonzero(np.diff(key, prepend=key[0] - 2) != 1)
-    of = key[starts] // (2 * n * n)
-    first = np.flatnonzero(np.diff(of, prepend=-1))
-    longest = np.maximum.reduceat(np.diff(starts, append=len(key)), first)
-    found = of[first] if names is None else names[of[first]]
-    return dict(zip(found.tolist(), longest.tolist(), strict=True))
-
-
-def _pairs_of_clips(
-    clips: _Clips, links: NDArray[np.void], film_of: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Pair clips, [P] and [P], that share pictures; of one signature as many as the film with fewer has."""
-    single = np.array([rows[0] if len(rows) == 1 else -1 for rows in clips.same], np.int32)
-    links = links[links["likeness"] >= SAME]
-    a, b = single[links["a"]], single[links["b"]]
-    alone = (a >= 0) & (b >= 0)
-    pairs: list[tuple[int, int]] = []
-    groups = [rows for rows in clips.same if len(rows) > 1]
-    groups += [clips.same[i] + clips.same[j] for i, j in links[~alone][["a", "b"]].tolist()]
+def _of_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
+    """Give the numbers of pairs of clips in groups: of two films as many as the one with fewer has."""
+    pairs: set[tuple[int, int]] = set()
     for rows in groups:
         by_film: dict[int, list[int]] = defaultdict(list)
         for row in rows:
-            by_film[int(film_of[row])].append(row)
+            by_film[int(clips.film_of[row])].append(row)
         if len(by_film) <= MOST_MOVIES:
             for one, other in combinations(sorted(by_film), 2):
-                pairs.extend(zip(by_film[one], by_film[other], strict=False))
-    if alone.all() and not pairs:
-        return a, b
-    others = np.array(pairs, np.int32).reshape(-1, 2)
-    return np.append(a[alone], others[:, 0]), np.append(b[alone], others[:, 1])
+                pairs.update(zip(by_film[one], by_film[other], strict=False))
+    a, b = clips.moments[np.array(sorted(pairs), np.int64).reshape(-1, 2).T]
+    return _numbers(a, b, len(clips.clips))
+
+
+def _numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> NDArray[np.int64]:
+    """Give pairs of moments numbers so that the next clips of both films have the next number."""
+    numbers: NDArray[np.int64] = np.abs(b - a) * (2 * n_clips) + np.minimum(a, b)
+    return numbers
+
+
+def _shared(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
+    """Find movies that share clips in a row, at one distance, by the order of their clips in time."""
+    pairs.sort()
+    starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1] + 1)[: len(pairs)])
+    length = np.diff(starts, append=len(pairs))
+    starts, length = starts[length >= ROW], length[length >= ROW]
+    distance, a = np.divmod(pairs[starts], 2 * len(clips.clips))
+    one, other = (clips.film_of[np.searchsorted(clips.moments, each)] for each in (a, a + distance))
+    pair = one * len(clips.films) + other
+    order = np.lexsort((length, pair))
+    longest = order[np.flatnonzero(np.diff(pair[order], append=-1))]
+    runs = [(clips.films[one[k]], clips.films[other[k]], int(length[k])) for k in longest.tolist()]
+    shared = [
+        Shared(film[1], copy[1], n_clips)
+        for film, copy, n_clips in runs
+        if film != copy and (len(clips.plain) == 1 or film[0] != copy[0])
+    ]
+    return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
 
 
 def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
     """Read the signatures of all clips that show something, those that are the same once."""
     n_frames = _frames(stores[0])
-    clips = _Clips([], [], [], [], [], [], [], [0] * len(stores))
+    signs: list[Signs] = []
+    weight: list[Floats] = []
+    clips: list[tuple[int, str, float, int, str]] = []
+    place_of: list[int] = []
+    n_plain = [0] * len(stores)
     known: dict[bytes, int] = {}
     for number, store in enumerate(stores, start=1):
         if _frames(store) != n_frames:
@@ -404,24 +416,27 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
                     f"{EXTRACT}"
                 )
             plain = signatures[:, :, -1].sum(axis=1) < LEAST_FRAMES
-            clips.plain[number - 1] += int(plain.sum())
+            n_plain[number - 1] += int(plain.sum())
             for row, signature, is_plain in zip(rows.tolist(), signatures, plain.tolist(), strict=True):
                 if is_plain:
                     continue
                 key = signature.tobytes()
-                place = known.setdefault(key, len(clips.same))
-                if place == len(clips.same):
+                place_of.append(known.setdefault(key, len(signs)))
+                if place_of[-1] == len(signs):
                     kept = np.frombuffer(key, np.int8).reshape(signature.shape)
-                    clips.signs.append(kept[:, :-1].reshape(n_frames, len(VIEWS), SIGNS))
-                    clips.shown.append(kept[:, -1] != 0)
-                    clips.same.append([])
-                clips.same[place].append(len(clips.ids))
+                    signs.append(kept[:, :-1].reshape(n_frames, len(VIEWS), SIGNS))
+                    weight.append(weights(signs[-1], kept[:, -1] != 0))
                 clip = store.clips[row]
-                clips.ids.append(clip.clip_id)
-                clips.movies.append(clip.movie)
-                clips.stores.append(number)
-                clips.order.append((number, clip.movie, clip.start_s or 0.0, row))
-    return clips
+                clips.append((number, clip.movie, clip.start_s or 0.0, row, clip.clip_id))
+    order = sorted(range(len(clips)), key=clips.__getitem__)
+    same: list[list[int]] = [[] for _ in signs]
+    for moment, row in enumerate(order):
+        same[place_of[row]].append(moment)
+    clips.sort()
+    films = sorted({clip[:2] for clip in clips})
+    numbers = {film: number for number, film in enumerate(films)}
+    film_of = np.array([numbers[clip[:2]] for clip in clips], int)
+    return _Clips(clips, films, film_of, np.arange(len(clips)) + film_of, same, signs, weight, n_plain)
 
 
 def _whole_numbers(frames: NDArray[np.float16]) -> tuple[Signs, NDArray[np.int64]]:

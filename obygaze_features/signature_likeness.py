@@ -19,26 +19,25 @@ Signs = NDArray[np.int8]
 Floats = NDArray[np.float32]
 
 
-def likeness(
-    a: Signs, shown_a: NDArray[np.bool_], b: Signs, shown_b: NDArray[np.bool_]
-) -> NDArray[np.float32]:
+def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     """Compute how alike clips are to others in one view, 1 for the same frames.
 
     Parameters
     ----------
     a, b
         Signatures [n, F, 264] and [m, F, 264].
-    shown_a, shown_b
-        [n, F] and [m, F]: frames that show something; others are not compared.
+    weight_a, weight_b
+        Their `weights`, [n, F] and [m, F].
 
     Returns
     -------
     ndarray
         [n, m]: the best over `SHIFTS` of the median cosine; -1 where fewer than `LEAST_FRAMES` meet.
     """
-    ours, theirs = (x.transpose(1, 0, 2).astype(np.float32, order="C") for x in (a, b))
-    weight_a, weight_b = _weights(ours, shown_a)[:, :, None], _weights(theirs, shown_b)[:, None, :]
-    theirs = theirs.transpose(0, 2, 1)
+    ours = a.transpose(1, 0, 2).astype(np.float32, order="C")
+    theirs = b.transpose(1, 2, 0).astype(np.float32, order="C")
+    shown_a, shown_b = (~np.isnan(each) for each in (weight_a, weight_b))
+    columns, rows = weight_a.T[:, :, None], weight_b.T[:, None, :]
     n_frames, best = len(ours), np.full((len(a), len(b)), np.float32(-1))
     memory = np.empty((n_frames, *best.shape), np.float32)
     all_shown = bool(shown_a.all() and shown_b.all())
@@ -52,8 +51,8 @@ def likeness(
         cosines = list(memory[:n_met])
         for frame, cosine in enumerate(cosines, start=here.start):  # while it is in the processor's cache
             np.matmul(ours[frame], theirs[frame + shift], out=cosine)  # of whole numbers, so exact
-            np.multiply(cosine, weight_a[frame], out=cosine)
-            np.multiply(cosine, weight_b[frame + shift], out=cosine)
+            np.multiply(cosine, columns[frame], out=cosine)
+            np.multiply(cosine, rows[frame + shift], out=cosine)
             if met is not None:
                 cosine[np.isnan(cosine)] = np.inf  # last
         counts = range(n_met if met is None else LEAST_FRAMES, n_met + 1)
@@ -111,11 +110,12 @@ def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int, bool, bool
     return kept[::-1]
 
 
-def _weights(frames: Floats, shown: NDArray[np.bool_]) -> Floats:
-    """Invert the lengths of frames [F, n, 264]: [F, n], NaN for those that are not compared."""
-    length = np.sqrt(np.einsum("fnk,fnk->fn", frames, frames))
-    inverse = np.divide(1, length, where=length > 0, out=np.zeros_like(length))
-    return np.where(shown.T, inverse, np.float32(np.nan))
+def weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
+    """Invert the lengths of frames [F, ..., 264]; NaN for those that show too little to be compared [F]."""
+    length = np.sqrt(np.abs(signs).sum(axis=-1, dtype=np.float32))
+    inverse: Floats = np.divide(1, length, where=length > 0, out=np.zeros_like(length))
+    inverse[~shown] = np.nan
+    return inverse
 
 
 def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
