@@ -53,7 +53,7 @@ def film_page(
     return page(
         "film.html.j2",
         asset("film.css", "obygaze_film.page"),
-        _joined("time.js", "timeline.js"),
+        _joined("time.js", "drawing.js", "timeline.js"),
         package="obygaze_film.page",
         title=views[0].heading if alone else words.say("films_title", n=len(views)),
         language=words.language,

@@ -22,7 +22,7 @@ def comparison_page(
     `addresses` of films' own pages, by movie, make their titles links.
     """
     addresses, words, films = addresses or {}, Words(language), counted(len(compared.films), "film")
-    styles = ("film", "compare", "figures", *["desk"] * bool(addresses))
+    styles = ("film", "figures", *["desk"] * bool(addresses))
     return page(
         "compare.html.j2",
         "".join(asset(f"{name}.css", "obygaze_film.page") for name in styles),

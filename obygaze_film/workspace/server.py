@@ -60,7 +60,7 @@ MOST_BODY: Final = 1 << 16
 
 MODES: Final = ("read", "blind")
 
-MODULES: Final = ("time.js", "store.js", "player.js", "media.js", "tiers.js", "panel.js", "desk.js")
+MODULES: Final = ("time.js", "store.js", "player.js", "media.js", "drawing.js", "tiers.js", "panel.js", "desk.js")
 """Of the desk's script."""
 
 Learning = Callable[[Tell], list[str]]

@@ -1,6 +1,7 @@
 // The desk: keys, decisions sent to the server, the queue of windows that are judged blindly.
+import {make} from "./drawing.js";
 import {mediaOf} from "./media.js";
-import {Panel, filled, make} from "./panel.js";
+import {Panel, filled} from "./panel.js";
 import {Player} from "./player.js";
 import {Store} from "./store.js";
 import {Tiers} from "./tiers.js";
@@ -10,19 +11,18 @@ const find = (s) => document.querySelector(s), state = JSON.parse(find("#state")
 const store = new Store(state), video = find("video"), player = new Player(video, store, state);
 const spoken = find("#d-spoken"), who = find("#d-who"), blind = state.mode === "blind";
 const say = (text) => { spoken.textContent = text; };
+const ask = (address, how) => fetch(address, how).catch(() => null);
+const each = (name, does) => {
+ for (const node of document.querySelectorAll(`[data-${name}]`)) node.onclick = () => does(node.dataset[name], node);
+};
+const click = (id, does) => {
+ const node = find(id);
+ if (node) node.onclick = () => does(node);
+};
 const nearby = (t) => {
  const at = find("#d-snap").checked ? snapped(t, state.cuts, tiers.span / 100) : t;
  return at === t ? toFrame(t, state.fps) : at;
 };
-const act = {
- jump: (one) => choose(one), edit: (one) => { choose(one); find("[data-level]").focus(); },
- delete: (one) => decide({kind: "delete", id: one.id}), mark: (one) => choose({...one, type: "span", origin: "own"}),
-};
-const tiers = new Tiers(find(".d-tiers"), store, player, state, {
- snap: nearby, chosen: (one) => choose(one), moved: (one, a, b) => { store.select(one); reshape(a, b); }, marked: (a, b) => mark(a, b),
-});
-const panel = new Panel(document.body, store, state, {go: (t) => player.seek(t), act: (one, what) => act[what](one)});
-store.changed = () => { panel.draw(); tiers.draw(); };
 
 // What is chosen is shown, and played again and again until one leaves it.
 function choose(one, loops = true) {
@@ -31,16 +31,11 @@ function choose(one, loops = true) {
  tiers.reveal(one.start, one.end);
  loops ? player.show(one) : player.seek(one.start);
 }
-const least = () => Math.max(.1, 1 / state.fps);
-function mark(a, b) {
- if (b - a < least()) return say(words.short);
- if (blind) return say(words.only_windows);
- choose({start: a, end: b, type: "span", origin: "own"}, false);
-}
+const refused = (a, b) => b - a < Math.max(.1, 1 / state.fps) ? words.short : blind && words.only_windows;
+const mark = (a, b) => refused(a, b) ? say(refused(a, b)) : choose({start: a, end: b, type: "span", origin: "own"}, false);
 // Another span for the selected object: one's own decision is kept with its new ends at once.
 function reshape(a, b) {
- if (b - a < least()) return say(words.short);
- if (blind) return say(words.only_windows);
+ if (refused(a, b)) return say(refused(a, b));
  store.move(a, b);
  if (store.decision) decide(store.body());
 }
@@ -49,6 +44,13 @@ function end(isLast) {
  if (!mine) return mark(isLast ? Math.max(0, t - 10) : t, isLast ? t : Math.min(t + 10, state.whole));
  isLast ? reshape(it.start, t) : reshape(t, it.end > t ? it.end : Math.min(t + 10, state.whole));
 }
+
+const act = {
+ snap: nearby, go: (t) => player.seek(t), jump: (one) => choose(one), edit: (one) => { choose(one); find("[data-level]").focus(); },
+ delete: (one) => decide({kind: "delete", id: one.id}), mark, move: (one, a, b) => { store.select(one); reshape(a, b); },
+};
+const tiers = new Tiers(find(".d-tiers"), store, player, state, act), panel = new Panel(document.body, store, state, act);
+store.changed = () => { panel.draw(); tiers.draw(); };
 
 // In turn: what is pressed before an answer came is of the decision that the answer tells.
 let sending = Promise.resolve(), waiting = 0;
@@ -66,7 +68,7 @@ async function send(body, last) {
  const span = `${body.start_s}-${body.end_s}`;
  let id = body.id ?? (last?.span === span ? last.id : undefined);
  while (latest.has(id)) id = latest.get(id);
- const answer = await fetch("decide", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({who: store.who, mode: state.mode, ...body, id})}).catch(() => null);
+ const answer = await ask("decide", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({who: store.who, mode: state.mode, ...body, id})});
  const result = await answer?.json();
  if (!answer?.ok) {
   say(`${words.not_kept}: ${result?.said ?? words.stopped}`);
@@ -79,29 +81,29 @@ async function send(body, last) {
  return {...result, span};
 }
 async function refresh() {
- const answer = await fetch(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`).catch(() => null);
+ const answer = await ask(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`);
  if (answer?.ok) store.answered(await answer.json());
 }
 const judge = async (level) => {
  if (!store.selected) return say(words.choose_first);
  const judged = store.selected, body = store.body({level});
- if (queue.wanted) body.windows = queue.wanted;
+ if (wanted) body.windows = wanted;
  if (await decide(body) && judged.place) await advance();
 };
 const change = (values) => {
  if (!store.selected) return say(words.choose_first);
  store.edit(values);
- if (store.decision?.who === store.name && !("note" in values && values.note === store.decision.note)) decide(store.body());
- else if ("note" in values && values.note.trim()) decide(store.body());
+ const own = store.decision?.who === store.name && store.decision;
+ if ("note" in values ? values.note.trim() || own?.note : own) decide(store.body());
 };
 
 // Windows in the order of the draw; their number is fixed before, and kept with the judgements.
-const queue = {wanted: 0};
+let wanted = 0;
 async function advance(more = "") {
- const answer = await (await fetch(`next?n=${queue.wanted}${more}&who=${encodeURIComponent(store.who)}`)).json();
- if (answer.fixed) queue.wanted = Math.max(queue.wanted, answer.fixed);
+ const answer = await (await fetch(`next?n=${wanted}${more}&who=${encodeURIComponent(store.who)}`)).json();
+ if (answer.fixed) wanted = Math.max(wanted, answer.fixed);
  const {window: next} = answer, estimate = answer.share || answer.sofar || answer.said;
- find("#d-progress").textContent = filled(next ? words.queue : words.queue_done, {k: answer.done + 1, done: answer.done, n: queue.wanted});
+ find("#d-progress").textContent = filled(next ? words.queue : words.queue_done, {k: answer.done + 1, done: answer.done, n: wanted});
  find("#d-estimate").textContent = next && !more ? "" : estimate || words.too_few;
  if (more) return;
  find("#d-judging").hidden = !next && !store.judged.length;
@@ -115,25 +117,23 @@ async function begin() {
  if (!n.reportValidity()) return;
  await refresh();
  const {fixed} = await (await fetch(`next?n=0&who=${encodeURIComponent(store.who)}`)).json();
- queue.wanted = fixed || +n.value;
+ wanted = fixed || +n.value;
  find("#d-begin").hidden = true;
  await advance();
 }
-if (blind) {
- find("#d-start").onclick = begin;
- find("#d-tell").onclick = () => advance("&tell=1");
-}
+click("#d-start", begin);
+click("#d-tell", () => advance("&tell=1"));
 
-const undo = async (kind) => { if (await decide({kind}) && queue.wanted) await advance(); };
+const undo = async (kind) => { if (await decide({kind}) && wanted) await advance(); };
 const passage = (step, weak) => { const next = store.next(step, weak); next && choose(next); };
 const toggle = (name) => change({concepts: store.form.concepts.includes(name) ? store.form.concepts.filter((one) => one !== name) : [...store.form.concepts, name]});
 const keys = {
- j: () => player.seek(player.at - 5), l: () => player.seek(player.at + 5), ",": () => player.step(-1), ".": () => player.step(1),
+ " ": () => player.toggle(), j: () => player.seek(player.at - 5), l: () => player.seek(player.at + 5), ",": () => player.step(-1), ".": () => player.step(1),
  "[": () => player.seek(nextCut(player.at, state.cuts, -1)), "]": () => player.seek(nextCut(player.at, state.cuts, 1)),
  n: () => passage(1), p: () => passage(-1), w: () => passage(1, true), i: () => end(false), o: () => end(true),
  s: () => find("#d-snap").click(), r: () => { if (store.selected && video) { store.loops = !store.loops; store.changed(); } },
  z: () => undo("undo"), y: () => undo("redo"), x: () => store.decision && act.delete(store.decision),
- c: () => cite(), "+": () => tiers.zoom(.5), "-": () => tiers.zoom(2), 0: () => tiers.view(0, state.whole),
+ c: () => cite(), "+": () => tiers.zoom(.5, player.at), "-": () => tiers.zoom(2, player.at), 0: () => tiers.view(0, state.whole),
  "?": () => find("#d-help").showModal(),
 };
 const singles = find("#d-singles");
@@ -143,25 +143,25 @@ addEventListener("keydown", (e) => {
  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input:not([type=checkbox]), textarea, select") || find("dialog[open]")) return;
  if (e.key === "Escape") return player.leave();
  if (e.key === " " && e.target.matches("button, input, video, summary, a")) return; // they have it already
- const level = state.levels[+e.key - 1], does = e.key === " " ? () => player.toggle() : singles.checked && (level ? () => judge(level) : keys[e.key.toLowerCase()]);
- if (!does) return;
+ const level = state.levels[+e.key - 1], does = level ? () => judge(level) : keys[e.key.toLowerCase()];
+ if (!does || (e.key !== " " && !singles.checked)) return;
  e.preventDefault();
  does();
 });
-for (const button of document.querySelectorAll("[data-key]")) button.onclick = () => (button.dataset.key === " " ? player.toggle() : keys[button.dataset.key.toLowerCase()]());
-for (const button of document.querySelectorAll("[data-level]")) button.onclick = () => judge(button.dataset.level);
-for (const button of document.querySelectorAll("[data-concept]")) button.onclick = () => toggle(button.dataset.concept);
-for (const button of document.querySelectorAll("[data-span]")) button.onclick = () => {
+each("key", (key) => keys[key.toLowerCase()]());
+each("level", judge);
+each("concept", toggle);
+each("dialog", (id) => find(id).showModal());
+each("export", (name, link) => { link.href = `export/${name}?who=${encodeURIComponent(store.who)}`; });
+each("span", (ends) => {
  find("#d-moved").close();
- mark(...button.dataset.span.split(",").map(Number));
-};
-for (const button of document.querySelectorAll("[data-dialog]")) button.onclick = () => find(button.dataset.dialog).showModal();
+ mark(...ends.split(",").map(Number));
+});
 find("#d-note").oninput = (e) => { if (store.selected) store.draft = {...store.draft, note: e.target.value}; };
-find("#d-keep").onclick = () => {
+click("#d-keep", () => {
  if (!store.selected) mark(player.at, Math.min(player.at + 1, state.whole));
  change({note: find("#d-note").value});
-};
-find("#d-speed").onchange = (e) => { if (video) video.playbackRate = +e.target.value; };
+});
 who.oninput = () => { store.who = who.value; };
 who.onchange = refresh;
 addEventListener("focus", refresh);
@@ -185,52 +185,48 @@ function cite() {
  Object.assign(find("#d-figure"), {href: `figure.svg?a=${it.start}&b=${it.end}`, download: `${name}.svg`});
  find("#d-cited").showModal();
 }
-const copyText = find("#d-copy-text");
-if (copyText) copyText.onclick = () => navigator.clipboard.writeText(find("#d-citation").textContent).then(() => { copyText.textContent = words.copied; });
+click("#d-copy-text", (button) => navigator.clipboard.writeText(find("#d-citation").textContent).then(() => { button.textContent = words.copied; }));
 
-if (find("#d-stills")) mediaOf(state.film).then((media) => {
- for (const one of document.querySelectorAll("canvas.d-track")) one.closest(".d-tier").hidden = one.id === "d-sound" && !media.about.peaks.length;
- tiers.painters.push((view) => media.paint(tiers.root, view));
+const stills = find("#d-stills");
+if (stills) mediaOf(state.film).then((media) => {
+ media.show(tiers.root, state.whole);
+ tiers.painters.push((view) => media.paint(stills, view));
  tiers.draw();
-});
-player.moved = (t) => { tiers.cursor(t); find("#d-clock").value = clock(t); };
+}, () => {});
+player.moved = (t) => { tiers.moveTo(t); find("#d-clock").value = clock(t); };
 if (video) {
  video.onpause = () => { if (!video.seeking) say(clock(video.currentTime)); };
  video.onloadedmetadata = () => {
   if (Math.abs(video.duration - state.whole) > .01 * state.whole) say(filled(words.another_cut, {copy: clock(video.duration), film: clock(state.whole)}));
  };
  video.onerror = async () => {
-  const answer = await fetch("video", {headers: {Range: "bytes=0-0"}}).catch(() => null);
+  const answer = await ask("video", {headers: {Range: "bytes=0-0"}});
   say(answer && !answer.ok ? await answer.text() : words.cannot_play);
  };
 }
 // Work of the server's, begun and asked after until it is done.
 async function work(address, bar, done, failed) {
- const answer = await fetch(address, {method: "POST"}).catch(() => null);
- if (!answer?.ok) return failed(words.stopped);
+ let now = (await ask(address, {method: "POST"}))?.ok ? {} : {error: words.stopped};
  bar.hidden = false;
- const look = setInterval(async () => {
-  const now = await fetch(address).then((one) => one.json(), () => ({error: words.stopped}));
+ while (!now.done && !now.error) {
+  await new Promise((later) => setTimeout(later, 500));
+  now = await fetch(address).then((one) => one.json(), () => ({error: words.stopped}));
   bar.value = now.share || 0;
-  if (!now.done && !now.error) return;
-  clearInterval(look);
-  bar.hidden = true;
-  now.error ? failed(now.error) : done(now);
- }, 500);
+ }
+ bar.hidden = true;
+ now.error ? failed(now.error) : done(now);
 }
-const copy = find("#d-copy"), train = find("#d-train"), learnt = find("#d-learnt");
-if (copy) copy.onclick = () => {
- copy.disabled = true;
+click("#d-copy", (button) => {
+ button.disabled = true;
  work("copy", find("#d-copied"), () => location.reload(), say);
-};
-if (train) train.onclick = () => {
- train.disabled = true;
- const show = (...lines) => { learnt.replaceChildren(...lines.map((line) => make("p", {}, line))); train.disabled = false; };
+});
+click("#d-train", (button) => {
+ const show = (...lines) => find("#d-learnt").replaceChildren(...lines.map((line) => make("p", {}, line)));
+ const end = (...lines) => { show(...lines); button.disabled = false; };
  show(words.training);
- train.disabled = true;
- work("learn", find("#d-trained"), ({said, film}) => show(...said, make("a", {href: `../${film}/read`, textContent: words.open_learnt})), show);
-};
-for (const link of document.querySelectorAll("[data-export]")) link.onclick = () => { link.href = `export/${link.dataset.export}?who=${encodeURIComponent(store.who)}`; };
+ button.disabled = true;
+ work("learn", find("#d-trained"), ({said, film}) => end(...said, make("a", {href: `../${film}/read`, textContent: words.open_learnt})), end);
+});
 const [, a, b] = location.hash.match(/^#t=([\d.]+)(?:,([\d.]+))?$/) ?? [];
 store.changed();
 if (a && b && !blind) mark(+a, +b);

@@ -1,55 +1,46 @@
 // Stills of the shots, colours and sound on the timeline, once they are made.
+import {drawn} from "./drawing.js";
 import {clamp} from "./time.js";
 
 const made = {};
-export const mediaOf = (film) => made[film] ??= new Promise((ready) => new Media(film, ready));
+export const mediaOf = (film) => made[film] ??= load(`../${film}/`);
+async function load(folder) {
+ const answer = await fetch(`${folder}media.json`);
+ if (answer.status === 204) { // it is being made
+  await new Promise((done) => setTimeout(done, 2000));
+  return load(folder);
+ }
+ const media = Object.assign(new Media(), await answer.json(), {folder, stills: new Image()});
+ media.stills.src = `${folder}stills.webp`;
+ await media.stills.decode();
+ return media;
+}
 class Media {
- constructor(film, ready) {
-  Object.assign(this, {film, ready, about: null});
-  this.look();
- }
- async look() {
-  const answer = await fetch(`../${this.film}/media.json`).catch(() => null);
-  if (!answer?.ok) return;
-  if (answer.status === 204) return setTimeout(() => this.look(), 2000); // it is being made
-  const about = await answer.json();
-  const picture = (name) => new Promise((done) => { const it = new Image(); it.onload = () => done(it); it.onerror = () => done(null); it.src = `../${this.film}/${name}`; });
-  [this.stills, this.colours] = await Promise.all([picture("stills.webp"), picture("colours.png")]);
-  this.about = about;
-  if (this.stills && this.colours) this.ready(this);
- }
  // The still of the shot at a time, drawn as high as the canvas at x.
- still(canvas, pen, t, x, most) {
-  const {starts, width, height, columns} = this.about, k = Math.max(0, starts.findLastIndex((s) => s <= t + 1e-3));
+ still(canvas, t, x, most) {
+  const {starts, width, height, columns} = this, k = Math.max(0, starts.findLastIndex((s) => s <= t + 1e-3));
   const wide = Math.min(most, canvas.height * width / height), cut = wide / canvas.height * height;
-  pen.drawImage(this.stills, k % columns * width + (width - cut) / 2, Math.floor(k / columns) * height, cut, height, x, 0, wide, canvas.height);
+  canvas.getContext("2d").drawImage(this.stills, k % columns * width + (width - cut) / 2, Math.floor(k / columns) * height, cut, height, x, 0, wide, canvas.height);
  }
  alone(canvas, t) {
-  [canvas.width, canvas.height, canvas.hidden] = [this.about.width, this.about.height, false];
-  this.still(canvas, canvas.getContext("2d"), t, 0, canvas.width);
+  [canvas.width, canvas.height, canvas.hidden] = [this.width, this.height, false];
+  this.still(canvas, t, 0, canvas.width);
  }
- paint(root, {from, span, whole}) {
-  const {starts, peaks} = this.about, ink = getComputedStyle(root).getPropertyValue("--grey");
-  for (const canvas of root.querySelectorAll("canvas.d-track")) {
-   canvas.width = canvas.clientWidth;
-   canvas.height = canvas.clientHeight;
-   const pen = canvas.getContext("2d"), wide = canvas.width, at = (t) => (t - from) / span * wide;
-   if (canvas.id === "d-colours") pen.drawImage(this.colours, from / whole * this.colours.width, 0, span / whole * this.colours.width, 1, 0, 0, wide, canvas.height);
-   if (canvas.id === "d-sound") {
-    pen.fillStyle = ink;
-    for (let x = 0; x < wide; x++) {
-     const first = (from + x / wide * span) / whole * peaks.length, last = Math.max(first + 1, (from + (x + 1) / wide * span) / whole * peaks.length);
-     const high = Math.max(...peaks.slice(Math.floor(first), Math.ceil(last))) / 255 * canvas.height;
-     pen.fillRect(x, (canvas.height - high) / 2, 1, Math.max(1, high));
-    }
-   }
-   if (canvas.id !== "d-stills") continue;
-   const {width, height} = this.about, full = canvas.height * width / height;
-   for (let x = 0, room; x < wide; x += room) { // the shot that is on there; stills of short ones would overlap
-    const t = from + x / wide * span, next = starts.find((start) => start > t + 1e-3) ?? whole;
-    room = clamp(at(next) - x, 24, full);
-    this.still(canvas, pen, t, x, room - 1);
-   }
+ // Colours, and the sound by its highest samples: both stretched over the film.
+ show(root, whole) {
+  const colours = root.querySelector("#d-colours .z"), sound = root.querySelector("#d-sound .z"), {peaks} = this;
+  const edge = (sign) => peaks.map((peak, k) => `${Math.round(10 * whole * (k + .5) / peaks.length)} ${(5 + sign * peak / 51).toFixed(2)}`);
+  colours.append(drawn("image", {href: `${this.folder}colours.png`, width: 10 * whole, height: 10, preserveAspectRatio: "none"}));
+  if (peaks.length) sound.append(drawn("path", {d: `M0 5L${[...edge(-1), ...edge(1).reverse()].join("L")}Z`}));
+  for (const tier of root.querySelectorAll(".d-tier[hidden]:has(.d-media)")) tier.hidden = tier.contains(sound) && !peaks.length;
+ }
+ paint(canvas, {from, span, whole}) {
+  [canvas.width, canvas.height] = [canvas.clientWidth, canvas.clientHeight];
+  const full = canvas.height * this.width / this.height;
+  for (let x = 0, room; x < canvas.width; x += room) { // the shot that is on there; stills of short ones would overlap
+   const t = from + x / canvas.width * span, next = this.starts.find((start) => start > t + 1e-3) ?? whole;
+   room = clamp((next - from) / span * canvas.width - x, 24, full);
+   this.still(canvas, t, x, room - 1);
   }
  }
 }

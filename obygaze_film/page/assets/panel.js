@@ -1,28 +1,15 @@
 // What is said of the selected object: its evidence, the form, and the table of all decisions.
+import {drawn, make} from "./drawing.js";
 import {mediaOf} from "./media.js";
 import {clock} from "./time.js";
 
-export const make = (tag, values = {}, ...children) => {
- const node = Object.assign(document.createElement(tag), values);
- node.append(...children);
- return node;
-};
-const SVG = "http://www.w3.org/2000/svg";
-const bar = (part) => {
- const svg = document.createElementNS(SVG, "svg"), parts = [["line", {class: "zero", x1: "50%", x2: "50%", y1: 0, y2: "100%"}], ["rect", {class: part.side, x: part.x, width: part.w, y: 3, height: 7}]];
- svg.ariaHidden = "true";
- for (const [tag, values] of parts) {
-  const node = svg.appendChild(document.createElementNS(SVG, tag));
-  for (const [name, value] of Object.entries(values)) node.setAttribute(name, value);
- }
- return svg;
-};
+const bar = (part) => drawn("svg", {"aria-hidden": true}, drawn("line", {class: "zero", x1: "50%", x2: "50%", y1: 0, y2: "100%"}), drawn("rect", {class: part.side, x: part.x, width: part.w, y: 3, height: 7}));
 export const filled = (text, values) => text.replace(/{(\w+)}/g, (_, name) => values[name]);
 
 export class Panel {
- // `go` is given a time, `act` a decision and what to do with it: jump, edit or delete.
- constructor(root, store, state, {go, act}) {
-  Object.assign(this, {store, state, words: state.words, go, act, asked: "", found: {}});
+ // `act` is to go to a time, or to jump to a decision, edit or delete it.
+ constructor(root, store, state, act) {
+  Object.assign(this, {store, state, words: state.words, act, asked: "", found: {}});
   this.one = (s) => root.querySelector(s);
   this.all = (s) => [...root.querySelectorAll(s)];
   for (const node of this.all("[data-means]")) node.onmouseenter = node.onfocus = () => this.means(node);
@@ -41,17 +28,14 @@ export class Panel {
   note.dataset.of = JSON.stringify(it);
   this.one("#d-loop").ariaPressed = String(store.loops);
   for (const one of this.all("[data-needs]")) one.disabled = !(one.dataset.needs === "own" ? own && own.who === store.name : it);
-  this.progress();
+  const {progress} = store;
+  if (store.mode === "read") this.one("#d-progress").textContent = filled(progress.passages ? words.progress : words.progress_none, {...progress, n: progress.passages});
   this.table();
   this.evidence();
  }
- progress() {
-  const {words, store} = this, done = store.progress, line = this.one("#d-progress");
-  if (store.mode === "read") line.textContent = filled(done.passages ? words.progress : words.progress_none, {...done, n: done.passages});
- }
  table() {
   const {store, words} = this, chosen = store.decision?.id;
-  const button = (one, what, text) => make("button", {type: "button", textContent: text, ariaLabel: `${words[what]}: ${clock(one.start)} ${one.title || one.note}`, title: words[what], onclick: () => this.act(one, what)});
+  const button = (one, what, text) => make("button", {type: "button", textContent: text, ariaLabel: `${words[what]}: ${clock(one.start)} ${one.title || one.note}`, title: words[what], onclick: () => this.act[what](one)});
   this.one("#d-count").textContent = filled(words.counted, {n: store.judged.length, notes: store.own.length - store.judged.length});
   const {activeElement: focused} = document, label = focused?.closest("#d-table") && focused.ariaLabel;
   this.one("#d-table tbody").replaceChildren(...store.decisions.map((one) => {
@@ -59,7 +43,7 @@ export class Panel {
    const cell = make("td", {}, said + (one.beside ? ` (${words.beside})` : ""));
    if (!mine) cell.append(" ", make("small", {textContent: one.who}));
    if (one.history.length) cell.append(make("details", {className: "d-was"}, make("summary", {textContent: words.was}), ...one.history.map((text) => make("div", {textContent: text}))));
-   return make("tr", {className: one.id === chosen ? "d-on" : ""}, make("th", {scope: "row"}, button(one, "jump", clock(one.start))), cell, make("td", {}, ...mine ? [button(one, "edit", "✎"), button(one, "delete", "✕")] : []));
+   return make("tr", {className: one.id === chosen ? "d-on" : ""}, make("th", {scope: "row"}, button(one, "jump", clock(one.start))), cell, make("td", {className: "n"}, ...mine ? [button(one, "edit", "✎"), button(one, "delete", "✕")] : []));
   }));
   if (label) this.all("#d-table button").find((one) => one.ariaLabel === label)?.focus();
  }
@@ -86,12 +70,12 @@ export class Panel {
   text("#d-absent", found?.absent);
   one("#d-parts").hidden = !found?.parts.length;
   one("#d-parts tbody").replaceChildren(...(found?.parts ?? []).map((part) => make("tr", {}, make("th", {scope: "row", textContent: part.name}), make("td", {className: `n${part.seen ? "" : " d-absent"}`, textContent: part.p, title: part.doubt ? words.doubt : ""}), make("td", {}, bar(part)), make("td", {className: "n", textContent: part.value}), make("td", {className: "n", textContent: part.without.replace(/^.*→/, "→"), title: part.without}))));
-  one("#d-said").replaceChildren(...(found?.said ?? []).map((line) => make("li", {}, make("button", {type: "button", textContent: line.clock, onclick: () => this.go(line.start)}), ` ${line.text}`)));
+  one("#d-said").replaceChildren(...(found?.said ?? []).map((line) => make("li", {}, make("button", {type: "button", textContent: line.clock, onclick: () => this.act.go(line.start)}), ` ${line.text}`)));
   one("#d-like").replaceChildren(...(found?.like ?? []).map((there) => {
    const near = there.film === this.state.film;
    const label = near ? there.clock : `${there.title}, ${there.clock}`, still = make("canvas", {hidden: true, ariaHidden: "true"});
-   if (there.stills) mediaOf(there.film).then((media) => media.alone(still, (there.start + there.end) / 2));
-   const link = near ? make("button", {type: "button", title: words.this_film, onclick: () => this.act({start: there.start, end: there.end}, "mark")}, still, label) : make("a", {href: `../${there.film}/read#t=${there.start},${there.end}`}, still, label);
+   if (there.stills) mediaOf(there.film).then((media) => media.alone(still, (there.start + there.end) / 2), () => {});
+   const link = near ? make("button", {type: "button", title: words.this_film, onclick: () => this.act.jump({start: there.start, end: there.end, type: "span", origin: "own"})}, still, label) : make("a", {href: `../${there.film}/read#t=${there.start},${there.end}`}, still, label);
    const said = near && this.store.judged.find((mine) => mine.start < there.end && mine.end > there.start);
    return make("li", {}, link, said ? ` ${filled(words.you_said, said)}` : "");
   }));

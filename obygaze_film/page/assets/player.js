@@ -1,24 +1,22 @@
 // The film: it plays, steps by its own frames, and repeats the selected span while the selection says so.
 import {clamp, toFrame} from "./time.js";
 
+// A window to judge begins three seconds before it.
+const begin = (it) => it.place ? Math.max(0, it.start - 3) : it.start;
+
 export class Player {
  constructor(video, store, {whole, fps}) {
   Object.assign(this, {video, store, whole, fps, place: 0, moved: () => {}});
   if (!video) return;
   video.ontimeupdate = () => {
-   this.place = video.currentTime;
-   this.moved(this.place);
-   const it = store.selected;
-   if (store.loops && it && !video.paused && !video.seeking && video.currentTime >= this.ends(it)) this.seek(this.begins(it), true);
+   this.moved(this.at);
+   if (this.loop && !video.paused && !video.seeking && this.at >= this.loop.end) this.seek(begin(this.loop));
   };
   video.onseeking = () => { // whoever looks elsewhere has left the loop, by whatever control
-   const it = store.selected;
-   if (store.loops && it && (video.currentTime < this.begins(it) - .1 || video.currentTime > this.ends(it))) this.leave();
+   if (this.loop && (this.at < begin(this.loop) - .1 || this.at > this.loop.end)) this.leave();
   };
  }
- // A window to judge begins three seconds before it.
- begins(it) { return it.place ? Math.max(0, it.start - 3) : it.start; }
- ends(it) { return it.end; }
+ get loop() { return this.store.loops && this.store.selected; }
  leave() {
   if (!this.store.loops) return;
   this.store.loops = false;
@@ -34,10 +32,10 @@ export class Player {
   this.video?.pause();
   this.seek(toFrame(this.at, this.fps) + frames / this.fps + 1e-3);
  }
- toggle() { this.video && (this.video.paused ? this.start() : this.video.pause()); }
  start() { this.video?.play().catch(() => {}); }
+ toggle() { this.video?.paused ? this.start() : this.video?.pause(); }
  show(it) {
-  this.seek(this.begins(it));
+  this.seek(begin(it));
   this.start();
  }
 }

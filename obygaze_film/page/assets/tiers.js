@@ -1,69 +1,38 @@
-// The tiers under one cursor: zoom, a drag that marks a span, bars whose ends move.
-import {clamp, clock, tickTimes, windowOf} from "./time.js";
+// The tiers under one cursor: a drag that marks a span, bars whose ends move.
+import {View, drawn, onKeys} from "./drawing.js";
+import {clamp, clock} from "./time.js";
 
-const SVG = "http://www.w3.org/2000/svg", EDGE = 6;
-const drawn = (tag, values) => {
- const node = document.createElementNS(SVG, tag);
- for (const [name, value] of Object.entries(values)) node.setAttribute(name, value);
- return node;
-};
+const EDGE = 6;
 
-export class Tiers {
- // `marked` gets a span that was dragged, `chosen` an object that was clicked, `moved` its new ends.
- constructor(root, store, player, state, {marked, chosen, moved, snap}) {
-  Object.assign(this, {root, store, player, whole: state.whole, steps: state.ticks, from: 0, to: state.whole, painters: [], marked, chosen, moved, snap});
+export class Tiers extends View {
+ // `act` is to mark a span that was dragged, jump to an object that was clicked, or move its ends.
+ constructor(root, store, player, state, act) {
+  super(root, state.whole, state.ticks);
+  Object.assign(this, {store, player, act});
   this.one = (s) => root.querySelector(s);
-  this.tracks = [...root.querySelectorAll(".d-track, .strip")];
-  this.zoomed = [...root.querySelectorAll("svg.z")];
-  this.spans = [...root.querySelectorAll("[data-a]")];
   root.onpointerdown = (e) => this.press(e);
-  const over = this.one(".d-over");
-  over.onkeydown = (e) => this.key(e);
+  const by = (s) => () => { player.seek(player.at + s); this.reveal(player.at); };
+  onKeys(this.one(".d-over"), {ArrowRight: by(1), ArrowUp: by(1), ArrowLeft: by(-1), ArrowDown: by(-1), PageDown: by(60), PageUp: by(-60), Home: by(-this.whole), End: by(this.whole)});
   new ResizeObserver(() => this.draw()).observe(root);
  }
- get span() { return this.to - this.from; }
- share(t) { return (t - this.from) / this.span; }
  time(e, track) {
-  const box = track.getBoundingClientRect(), whole = track.closest(".d-over");
-  const x = (e.clientX - box.left) / box.width;
-  return clamp(whole ? x * this.whole : this.from + x * this.span, 0, this.whole);
- }
- view(a, b) {
-  [this.from, this.to] = windowOf(a, b, this.whole);
-  this.draw();
- }
- zoom(k) { this.view(this.player.at - this.span * k / 2, this.player.at + this.span * k / 2); }
- reveal(a, b = a) {
-  if (a >= this.from && b <= this.to) return;
-  const middle = (a + b) / 2, half = Math.max(this.span, 1.2 * (b - a)) / 2;
-  this.view(middle - half, middle + half);
- }
- key(e) {
-  const {player, whole} = this, by = (s) => () => player.seek(player.at + s);
-  const act = {
-   ArrowRight: by(1), ArrowUp: by(1), ArrowLeft: by(-1), ArrowDown: by(-1), PageDown: by(60), PageUp: by(-60),
-   Home: by(-whole), End: by(whole), "+": () => this.zoom(.5), "-": () => this.zoom(2), 0: () => this.view(0, whole),
-  }[e.key];
-  if (!act || e.ctrlKey || e.metaKey || e.altKey) return;
-  e.preventDefault();
-  e.stopPropagation();
-  act();
-  this.reveal(player.at);
+  const box = track.getBoundingClientRect();
+  return track.matches(".d-over") ? clamp((e.clientX - box.left) / box.width, 0, 1) * this.whole : super.time(e, track);
  }
 
  // A click goes there or chooses a bar; a drag marks a span, moves an end, or the whole of one's own.
  press(e) {
-  const track = this.tracks.find((one) => one.contains(e.target));
+  const track = e.target.closest(".d-track, .strip");
   if (e.button || !track) return;
-  const bar = e.target.closest("[data-bar]"), object = bar && this.bars[bar.dataset.bar], first = this.time(e, track);
+  const bar = e.target.closest("[data-bar]"), object = bar && this.bars[bar.dataset.bar], first = this.time(e, track), overview = track.matches(".d-over");
   const rect = bar?.getBoundingClientRect(), end = rect && (e.clientX - rect.left < EDGE ? -1 : rect.right - e.clientX < EDGE ? 1 : 0);
-  const movable = bar && rect.width > 3 * EDGE && (bar.classList.contains("d-mine") || (end && bar.matches(".d-passage.d-on")));
+  const movable = bar && rect.width > 3 * EDGE && (bar.matches(".d-mine") || (end && bar.matches(".d-passage.d-on")));
   let moving = false;
   e.preventDefault();
   track.setPointerCapture(e.pointerId);
   const spanAt = (now) => {
-   const to = this.snap(now), by = now - first;
-   if (!movable || track.closest(".d-over")) return [Math.min(this.snap(first), to), Math.max(this.snap(first), to)];
+   const to = this.act.snap(now), by = now - first, from = this.act.snap(first);
+   if (!movable) return [Math.min(from, to), Math.max(from, to)];
    if (end < 0) return [Math.min(to, object.end), object.end];
    if (end > 0) return [object.start, Math.max(to, object.start)];
    return [clamp(object.start + by, 0, this.whole), clamp(object.end + by, 0, this.whole)];
@@ -77,10 +46,9 @@ export class Tiers {
    this.ghost();
    if (up.type === "pointercancel") return;
    const t = this.time(up, track);
-   if (!moving) return object ? this.chosen(object) : this.player.seek(t);
+   if (!moving) return object ? this.act.jump(object) : this.act.go(t);
    const [a, b] = spanAt(t);
-   if (track.closest(".d-over")) return this.view(a, b);
-   movable ? this.moved(object, a, b) : this.marked(a, b);
+   overview ? this.view(a, b) : movable ? this.act.move(object, a, b) : this.act.mark(a, b);
   };
  }
  ghost(a, b) {
@@ -94,56 +62,40 @@ export class Tiers {
  }
 
  draw() {
-  const {from, span, whole, store} = this, at = (t) => `${100 * this.share(t)}%`, wide = (a, b) => `${Math.max(.05, 100 * (b - a) / span)}%`;
-  for (const part of this.zoomed) part.setAttribute("viewBox", `${10 * from} 0 ${10 * span} ${part.viewBox.baseVal.height}`);
-  for (const part of this.spans) {
-   part.setAttribute("x", at(+part.dataset.a));
-   part.setAttribute("width", wide(+part.dataset.a, +part.dataset.b));
-  }
-  this.one(".axis").replaceChildren(...tickTimes(from, span, this.steps).map((t, k) => {
-   const label = drawn("text", {x: at(t), y: 11, class: t - from < .03 * span ? "first" : k % 2 ? "odd" : ""});
-   label.textContent = clock(t);
-   return label;
-  }));
+  const {from, to, span, whole, store} = this, it = store.selected, mine = store.decision;
   this.bars = [];
-  const seen = (one) => one.end > from && one.start < this.to, it = store.selected, mine = store.decision;
-  const bar = (object, kind) => {
+  const seen = (one) => one.end > from && one.start < to;
+  const bar = (object, kind, values = {}) => {
    const is = mine ? object.id === mine.id : it && it.start === object.start && it.end === object.end && !object.id;
-   const rect = drawn("rect", {x: at(object.start), width: wide(object.start, object.end), height: "100%", "data-bar": this.bars.push(object) - 1, class: `${kind}${is ? " d-on" : ""}`});
-   return rect;
+   return drawn("rect", {"data-a": object.start, "data-b": object.end, height: "100%", "data-bar": this.bars.push(object) - 1, class: `${kind}${is ? " d-on" : ""}`, ...values});
   };
-  const label = (object, rect) => {
-   const text = drawn("text", {x: rect.getAttribute("x"), dx: 3, y: 11});
-   text.textContent = object.number ?? "";
-   return object.number && !object.number.startsWith("w") && (object.end - object.start) / span > .012 ? [rect, text] : [rect];
+  const passage = (one, kind) => {
+   const height = Math.round(30 + 70 * one.p), rect = bar(one, kind, {height: `${height}%`, y: `${100 - height}%`});
+   return kind === "d-passage" && (one.end - one.start) / span > .012 ? [rect, drawn("text", {"data-a": one.start, dx: 3, y: 11}, one.number)] : [rect];
   };
-  const passages = [...store.weak.map((one) => [one, "d-weak"]), ...store.passages.map((one) => [one, "d-passage"])].filter(([one]) => seen(one));
-  this.one("#d-model")?.replaceChildren(...passages.flatMap(([one, kind]) => {
-   const rect = bar(one, kind), height = Math.round(30 + 70 * one.p);
-   rect.setAttribute("height", `${height}%`);
-   rect.setAttribute("y", `${100 - height}%`);
-   return label(one, rect);
-  }));
-  const people = store.decisions.filter(seen), fresh = it && !it.id && it.type === "span" ? [it] : [];
-  this.one("#d-you").replaceChildren(...people.filter((one) => one.who === store.name).map((one) => bar(one, `d-mine d-${one.verdict}`)), ...fresh.map((one) => bar(one, "d-mine d-fresh")));
+  this.one("#d-model")?.replaceChildren(...store.weak.filter(seen).flatMap((one) => passage(one, "d-weak")), ...store.passages.filter(seen).flatMap((one) => passage(one, "d-passage")));
+  const people = store.decisions.filter(seen), isMine = (one) => one.who === store.name, fresh = it && !it.id && it.type === "span" ? [bar(it, "d-mine d-fresh")] : [];
+  this.one("#d-you").replaceChildren(...people.filter(isMine).map((one) => bar(one, `d-mine d-${one.verdict}`)), ...fresh);
   const others = this.one("#d-others");
-  others.replaceChildren(...people.filter((one) => one.who !== store.name).map((one) => bar(one, `d-theirs d-${one.verdict}`)));
-  others.closest(".d-tier").hidden = store.decisions.every((one) => one.who === store.name);
-  this.one("#d-whole").replaceChildren(...[...store.passages, ...store.decisions].map((one) => drawn("rect", {x: `${100 * one.start / whole}%`, width: `${Math.max(.1, 100 * (one.end - one.start) / whole)}%`, y: one.id ? "55%" : "15%", height: "30%", class: one.id ? "d-mine d-agree" : "d-passage"})));
-  const shown = this.one(".d-shown");
-  shown.style.left = `${100 * from / whole}%`;
-  shown.style.width = `${100 * span / whole}%`;
-  const lit = this.one(".d-lit");
+  others.replaceChildren(...people.filter((one) => !isMine(one)).map((one) => bar(one, `d-theirs d-${one.verdict}`)));
+  others.closest(".d-tier").hidden = store.decisions.every(isMine);
+  super.draw();
+
+  const place = (a, b) => [`${100 * a / whole}%`, `${100 * Math.max(.001, (b - a) / whole)}%`];
+  this.one("#d-whole").replaceChildren(...[...store.passages, ...store.decisions].map((one) => {
+   const [x, width] = place(one.start, one.end);
+   return drawn("rect", {x, width, y: one.id ? "55%" : "15%", height: "30%", class: one.id ? "d-mine d-agree" : "d-passage"});
+  }));
+  const shown = this.one(".d-shown").style, lit = this.one(".d-lit");
+  [shown.left, shown.width] = place(from, to);
   lit.hidden = !it;
   lit.classList.toggle("d-loops", store.loops);
   if (it) this.put(lit, it.start, it.end);
-  for (const paint of this.painters) paint(this);
-  this.cursor(this.player.at);
+  this.moveTo(this.player.at);
  }
- cursor(t) {
-  const line = this.one(".d-cursor"), over = this.one(".d-over"), x = this.share(t);
-  line.hidden = x < 0 || x > 1;
-  line.style.setProperty("--a", x);
+ moveTo(t) {
+  const over = this.one(".d-over");
+  this.cursor(this.one(".d-cursor"), t);
   this.one(".d-here").style.left = `${100 * t / this.whole}%`;
   over.ariaValueNow = Math.round(t);
   over.ariaValueText = clock(t);

@@ -1,16 +1,16 @@
 // The timeline of a mailed page: cursor, keys, zoom.
-import {clamp, clock, tickTimes, windowOf} from "./time.js";
+import {View, make, onKeys} from "./drawing.js";
+import {clamp, clock} from "./time.js";
 
 const $ = (s, node = document) => node.querySelector(s), $$ = (s, node = document) => [...node.querySelectorAll(s)];
 const words = JSON.parse($("#words").textContent), fill = (key, ...v) => words[key].replace(/{(\d)}/g, (_, n) => v[n]);
-const make = (tag, textContent = "", className = "") => Object.assign(document.createElement(tag), {textContent, className});
 document.documentElement.classList.add("js");
 
 for (const film of $$(".film")) {
  const one = (s) => $(s, film), all = (s) => $$(s, film), data = JSON.parse(one(".data").textContent);
  const {d: whole, t: starts, s: spans, f: flag, fl: texts} = data, n = starts.length, end = (i) => i + 1 < n ? starts[i + 1] : whole;
- const track = one(".track"), read = one(".read"), line = one(".cursor"), live = one(".live"), cards = all(".card");
- let from = 0, to = whole, now = 0;
+ const track = one(".track"), read = one(".read"), live = one(".live"), cards = all(".card"), view = new View(film, whole, data.k);
+ let now = 0;
  const row = (t) => starts.findLastIndex((s) => s <= t + 1e-6);
  const number = (v) => v ? (v / 100).toFixed(2).replace(".", words.decimal) : words.hundredth;
 
@@ -23,60 +23,29 @@ for (const film of $$(".film")) {
   track.ariaValueNow = Math.round(now);
   // A focused slider speaks itself.
   live.ariaLive = document.activeElement === track ? "off" : "polite";
-  const x = (now - from) / (to - from);
-  line.hidden = x < 0 || x > 1;
-  line.style.left = 100 * x + "%";
-  read.replaceChildren(make("b", when), " " + join(p, flags), ...chips.map((c) => make("span", c, "chip")));
+  view.cursor(one(".cursor"), now);
+  read.replaceChildren(make("b", {}, when), " " + join(p, flags), ...chips.map((c) => make("span", {className: "chip"}, c)));
   read.hidden = false;
-  const room = track.clientWidth - read.offsetWidth;
-  read.style.left = `${clamp(x * track.clientWidth - read.offsetWidth / 2, 0, room)}px`;
   cards.forEach((c, k) => c.classList.toggle("now", now >= spans[k][0] && now < spans[k][1]));
  }
+ view.painters.push(() => { if (!read.hidden) show(now); });
 
- function view(a, b) {
-  [from, to] = windowOf(a, b, whole);
-  const span = to - from, at = (t) => 100 * (t - from) / span + "%";
-  for (const part of all("svg.z")) part.setAttribute("viewBox", `${10 * from} 0 ${10 * span} ${part.viewBox.baseVal.height}`);
-  for (const part of all("[data-a]")) {
-   const {a, b} = part.dataset, set = (node, name, v) => node?.setAttribute(name, v), rect = $("rect", part) || part;
-   set(rect, "x", at(a));
-   set(rect, "width", 100 * (b - a) / span + "%");
-   set($("text", part), "x", at((+a + +b) / 2));
-  }
-  one(".axis").innerHTML = tickTimes(from, span, data.k).map((t, k) => `<text x="${at(t)}" y="13" class="${t - from < .03 * span ? "first" : k % 2 ? "odd" : ""}">${clock(t)}</text>`).join("");
-  if (!read.hidden) show(now);
- }
- const around = (k) => view(now - (to - from) * k, now + (to - from) * k), go = (t) => {
-  now = clamp(t, 0, whole);
-  if (now < from || now >= to) around(.5);
-  show(now);
- };
- const zoom = {in: () => around(.25), out: () => around(1), all: () => view(0, whole)};
+ const go = (t) => { view.reveal(clamp(t, 0, whole)); show(t); };
  const by = (k) => () => go(starts[clamp(row(now) + k, 0, n - 1)]), keys = {
   ArrowRight: by(1), ArrowUp: by(1), ArrowLeft: by(-1), ArrowDown: by(-1), Home: by(-n), End: by(n),
-  PageDown: () => go(now + 60), PageUp: () => go(now - 60), "+": zoom.in, "-": zoom.out, 0: zoom.all,
+  PageDown: () => go(now + 60), PageUp: () => go(now - 60),
+  "+": () => view.zoom(.5, now), "-": () => view.zoom(2, now), 0: () => view.view(0, whole),
  };
  track.tabIndex = 0;
- track.onkeydown = (e) => {
-  if (!keys[e.key] || e.ctrlKey || e.metaKey || e.altKey) return;
-  e.preventDefault();
-  keys[e.key]();
- };
+ onKeys(track, keys);
  track.onfocus = () => show(now);
- const time = (e) => from + (e.clientX - track.getBoundingClientRect().left) / track.clientWidth * (to - from);
- for (const part of [track, ...all(".strip")]) {
-  part.onpointermove = (e) => show(time(e));
-  part.onclick = (e) => show(time(e));
- }
- for (const button of all("[data-zoom]")) button.onclick = zoom[button.dataset.zoom];
+ for (const part of [track, ...all(".strip")]) part.onpointermove = part.onclick = (e) => show(view.time(e, track));
+ for (const button of all("[data-key]")) button.onclick = keys[button.dataset.key];
  for (const button of all("[data-t]")) button.onclick = () => go(+button.dataset.t);
  for (const box of all("[data-search]")) box.oninput = () => {
   const wanted = box.value.toLowerCase();
   for (const line of all(".said li")) line.hidden = !line.textContent.toLowerCase().includes(wanted);
  };
-
- // Folds while segments scroll.
- new IntersectionObserver(([e]) => one(".level").classList.toggle("stuck", !e.isIntersecting), {rootMargin: "0px 0px 99999px"}).observe(one(".time"));
  const sort = one("[data-sort]");
  if (sort) sort.onclick = () => {
   sort.ariaPressed = sort.ariaPressed !== "true";

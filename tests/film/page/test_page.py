@@ -275,12 +275,10 @@ def test_no_class_of_the_films_styles_is_one_of_the_reports():
         return set(re.findall(r"\.(-?[a-zA-Z][\w-]*)(?=[^{}]*{)", text))
 
     reports = classes(asset("page.css")) - {"facts", "n"}  # of elements that films style by their place
-    own = [
-        classes(asset(f"{name}.css", "obygaze_film.page")) for name in ("film", "compare", "desk", "figures")
-    ]
+    own = [classes(asset(f"{name}.css", "obygaze_film.page")) for name in ("film", "desk", "figures")]
     assert len(reports) > 8
-    assert [found & reports for found in own] == [set()] * 4
-    assert own[2] & own[3] == set()
+    assert [found & reports for found in own] == [set()] * 3
+    assert own[1] & own[2] == set()
 
 
 def test_a_figure_shows_the_part_that_is_asked_for():

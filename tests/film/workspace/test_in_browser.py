@@ -435,6 +435,9 @@ def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, f
     assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
     page.keyboard.press("Escape")
     assert page.evaluate(SCROLLS) == []
+    until(page, "document.querySelector('#d-stills').clientHeight")  # stills and colours are made meanwhile
+    assert page.locator("#d-colours image").get_attribute("width") == "6000"
+    assert not page.locator("#d-sound").is_visible()  # it has none
     drag(page, 110, 130)  # what is said here, and on the picture
     until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
     until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
