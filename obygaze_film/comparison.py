@@ -117,36 +117,29 @@ def sample_of(
 
 
 @dataclass(frozen=True, slots=True)
-class RateEstimate:
-    """An estimate, its 95 % interval, and how many times the judgements would be needed without the model."""
-
-    value: float
-    low: float
-    high: float
-    worth: float
-
-
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A difference or a slope, its 95 % interval, or the reason why there is none.
+class Estimate:
+    """A mean, a difference or a slope with its 95 % interval, or the reason why there is none.
 
     Attributes
     ----------
     value, low, high : float
         NaN if it is refused.
+    worth : float
+        Of a mean: how many times the judgements would be needed without the model.
     reason : str
     n_any : int
-        How many judged films have any positive judgement, or lack any: the fewer of both.
+        Of a contrast: how many judged films have any positive judgement, or lack any: the fewer of both.
     """
 
-    value: float
-    low: float
-    high: float
-    reason: str
-    n_any: int
+    value: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    worth: float = np.nan
+    reason: str = ""
+    n_any: int = 0
 
 
-def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[RateEstimate]:
+def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
     """Estimate the mean rate of the films of each group.
 
     Parameters
@@ -165,11 +158,11 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[RateEstimate
         low, high = _interval(with_model, place, shares)
         low_alone, high_alone = _interval(alone, place, shares)
         worth = ((high_alone - low_alone) / (high - low)) ** 2 if high > low else 1.0
-        estimates.append(RateEstimate(value, low, high, worth))
+        estimates.append(Estimate(value, low, high, worth))
     return estimates
 
 
-def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Contrast:
+def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     """Estimate the least-squares slope of films' rates on a number [N], as on a group's 0 and 1.
 
     It is refused where the judged films of a group, or all of a trend, are alike, as nothing is known then of
@@ -191,7 +184,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Contrast:
         names = ", ".join(map(judge_name, sorted({name for film in films for name in film.judges})))
         reason = said("reason_judges", names=names)
     if reason:
-        return Contrast(np.nan, np.nan, np.nan, reason, n_any)
+        return Estimate(reason=reason, n_any=n_any)
     robust, classical = (
         stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance)
         for variance, freedom in (
@@ -199,7 +192,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Contrast:
         )
     )  # fmt: skip
     value, half = float(fit.values[1]), float(max(robust, classical))
-    return Contrast(value, value - half, value + half, "", n_any)
+    return Estimate(value, value - half, value + half, n_any=n_any)
 
 
 def judge_name(name: str) -> str:

@@ -17,10 +17,9 @@ from obygaze_film.cells import cells_by, cells_of
 from obygaze_film.comparison import (
     LEAST_FILMS,
     LEAST_OF_TREND,
-    Contrast,
+    Estimate,
     FilmSample,
     Floats,
-    RateEstimate,
     estimate_contrast,
     estimate_groups,
     judge_name,
@@ -306,12 +305,11 @@ def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
     rows = {name: _row({"group": name}, groups[name], LEAST_FILMS) for name in sorted(groups)}
     enough = [name for name, row in rows.items() if not row["reason"]]
     estimates = estimate_groups([_samples(groups[name]) for name in enough]) if enough else []
+    estimate_of = dict(zip(enough, estimates, strict=True))
     for name, own in groups.items():
-        samples = _samples(own)
-        estimate = estimates[enough.index(name)] if name in enough else None
+        samples, estimate = _samples(own), estimate_of.get(name, Estimate())
         n_windows = sum(sample.n for sample in samples)
-        rows[name] |= {"n_windows": n_windows, "worth": n_windows * estimate.worth if estimate else np.nan}
-        rows[name] |= _values(estimate)
+        rows[name] |= {"n_windows": n_windows, "worth": n_windows * estimate.worth} | _values(estimate)
         rows[name]["expected"] = float(np.mean([sample.expected for sample in samples]))
     changes = []
     for one, other in combinations(enough, 2):
@@ -352,17 +350,15 @@ def _row(names: Row, films: Sequence[ComparedFilm], least: int) -> Row:
 
 def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
     if row["reason"]:
-        return row | {"note": ""} | _values(None)
+        return row | {"note": ""} | _values(Estimate())
     contrast = estimate_contrast(_samples(films), x)
     few, s = not contrast.reason and contrast.n_any < FEW, "" if contrast.n_any == 1 else "s"
     rests = said("note_rests", n=contrast.n_any, s=s) if few else ""
     return row | {"note": rests, "reason": contrast.reason} | _values(contrast)
 
 
-def _values(estimate: RateEstimate | Contrast | CorrectedRate | None) -> dict[str, float]:
-    return {
-        name: np.nan if estimate is None else getattr(estimate, name) for name in ("value", "low", "high")
-    }
+def _values(estimate: Estimate | CorrectedRate) -> dict[str, float]:
+    return {name: getattr(estimate, name) for name in ("value", "low", "high")}
 
 
 def comparison_report(compared: FilmComparison) -> Report:
@@ -374,7 +370,7 @@ def comparison_report(compared: FilmComparison) -> Report:
     films = pd.DataFrame(
         {"movie": film.timeline.movie, "year": film.facts["year"], "title": film.facts["title"],
          "group": film.group, "n_windows": film.sample.n, "expected": film.sample.expected,
-         **_values(film.rate)}
+         **_values(film.rate or Estimate())}
         for film in compared.films
     )  # fmt: skip
     tables: dict[str, tuple[pd.DataFrame, list[Column]]] = {

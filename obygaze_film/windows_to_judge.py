@@ -78,11 +78,7 @@ def choose_next(
     FilmError
         There is nothing left to judge.
     """
-    done = [
-        clip
-        for clip in judged
-        if clip.level is not None and not (blind and clip.extras.get(SEEN_SCORE) != "0")
-    ]
+    done = [clip for clip in judged if clip.level and (not blind or clip.extras.get(SEEN_SCORE) == "0")]
     every = []
     for film in films:
         cells = cells_of(film, key)

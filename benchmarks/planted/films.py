@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_film.cells import Cells
-from obygaze_film.comparison import Contrast, FilmSample, estimate_contrast, estimate_groups, sample_of
+from obygaze_film.comparison import Estimate, FilmSample, estimate_contrast, estimate_groups, sample_of
 
 Rates = Callable[[np.random.Generator, Floats], Floats]
 """Draws films' rates [N] of their numbers [N]."""
@@ -124,7 +124,7 @@ def compared(rng: np.random.Generator, world: World, *design: int) -> Draw:
     return found
 
 
-def held(contrast: Contrast, truth: float) -> float:
+def held(contrast: Estimate, truth: float) -> float:
     """Say whether an interval holds the truth; NaN if it is refused."""
     return np.nan if contrast.reason else float(contrast.low <= truth <= contrast.high)
 

@@ -9,12 +9,12 @@ import click
 import obygaze_film
 from obygaze_features.commands import codebook_option
 from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
-from obygaze_features.options import PATH, Output, Result, json_option, output, prints_result
+from obygaze_features.options import PATH, Output, json_option, output
 from obygaze_film.commands.film_score import folders, model_option
 from obygaze_models.commands import finish, read_inputs, under_policy
 
 if TYPE_CHECKING:
-    from obygaze_film.schema import CorrectedRate, JudgesAgreement
+    from obygaze_film.schema import CorrectedRate
 
 judged_option = click.option(
     "--judged", type=PATH, multiple=True, help="Judgements in files of their own; repeatable."
@@ -37,12 +37,10 @@ labels_option = click.option(
 @click.option(
     "--codebook", type=PATH, help="Codebook file of the judgements.  [default: the models', if built in]"
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the draw.")
 @output("Manifest to write, to be filled in.", required=True)
-@prints_result
 def next_(
     folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any
-) -> Result:
+) -> None:
     """Choose the windows of scored films that people should judge next.
 
     A window is as long as the clips that the model was trained on. Two thirds are the windows about which the
@@ -50,7 +48,7 @@ def next_(
     draws all at random, in proportion to their content (without black and credits), and shows no score: from
     such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
     columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any
-    row. The same seed gives the same windows; a larger --n adds to them; those of --judged are left out.
+    row. The same films give the same windows; a larger --n adds to them; those of --judged are left out.
 
     \b
     Examples:
@@ -71,11 +69,11 @@ def next_(
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     n_films = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
-    document = {"manifest": str(out), "windows": len(clips), "films": n_films, "random": random}
     if draw["blind"]:
         then = "Judge them in this order, without looking at the film's page, then: obygaze film rate"
         click.echo(then, err=True)
-    return document, f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {random} drawn at random"
+    said = f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {random} drawn at random"
+    output.show(None, lambda: said)
 
 
 @click.command()
@@ -103,10 +101,11 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None, a
 
     from obygaze_features.manifest import read_manifest
     from obygaze_film.judged_rate import correct_rate, write_rates
+    from obygaze_film.page.phrases import Words, agreement
     from obygaze_film.timeline import found_films
     from obygaze_models.prediction import json_text
 
-    truth = read_manifest(judgements, spreadsheet_safe=True)
+    truth, english = read_manifest(judgements, spreadsheet_safe=True), Words("en")
     cheap = None if labels is None else read_manifest(labels)
     every = []
     for scored_folder, timeline in found_films([folder]).items():
@@ -119,7 +118,7 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None, a
         if not as_json:
             click.echo(timeline.heading)
             for corrected in rates:
-                lines = [_rate_line(corrected), *map(_agreement_line, corrected.agreement)]
+                lines = [_rate_line(corrected), *(agreement(pair, english) for pair in corrected.agreement)]
                 click.echo("\n".join(f"  {line}" for line in lines))
         for notice in [notices for _, notices in estimated][-1] if estimated else ():
             click.echo(f"{timeline.movie}: {notice}", err=True)
@@ -135,16 +134,6 @@ def _rate_line(rate: "CorrectedRate") -> str:
     if rate.expected is not None:
         text += f"; {rate.model} alone expected {rate.expected:.0%}"
     return text
-
-
-def _agreement_line(pair: "JudgesAgreement") -> str:
-    text = (
-        f"{' and '.join(pair.annotators)}: {pair.alike} of {pair.n} windows alike ({pair.alike / pair.n:.0%})"
-    )
-    if pair.kappa is None:
-        return f"{text}; kappa undefined"
-    between = "no interval" if pair.low is None else f"[{pair.low:.2f}, {pair.high:.2f}]"
-    return f"{text}; kappa {pair.kappa:.2f} {between}"
 
 
 @click.command()
@@ -237,7 +226,6 @@ POLICIES = click.Choice(["raw", "paper", "released"])
 @judged_option
 @click.option("--save", "key", metavar="MODEL", help="Model of the films to train.  [default: the first]")
 @click.option("--policy", type=POLICIES, default="raw", help="Label policy of the corpus, as of `evaluate`.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @click.option("--licence", default=NO_LICENCE, help="Licence of the model, an SPDX expression.")
 @output("Folder of the model, the joined manifest and both runs.", required=True, html=True, json=True)
 def learn(

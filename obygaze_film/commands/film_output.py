@@ -9,7 +9,7 @@ import click
 import obygaze_film
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
+from obygaze_features.options import FILE, PATH, Output, output
 from obygaze_features.plugins import points
 from obygaze_features.text import file_name
 
@@ -25,8 +25,7 @@ TIERS = ("segments", "level", "concepts", "shots", "subtitles")
 @click.option("--top", type=click.IntRange(min=1), default=20, help="Segments to list of each film.")
 @click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
 @output("HTML file to write.  [default: report.html]", kind=FILE, force="Replace an earlier page.")
-@prints_result
-def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -> Result:
+def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -> None:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
     FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
@@ -52,7 +51,7 @@ def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -
     write_film_page(films, out, force=output.force, top=top, language=language, rates=rates)
     for film in films:
         click.echo("\n".join(filter(None, [film.heading, film.sentence()])), err=True)
-    return {"page": str(out), "films": [film.movie for film in films]}, str(out)
+    output.show(None, lambda: str(out))
 
 
 @click.command()
@@ -76,8 +75,7 @@ def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -
     help="Passages to write at least: the highest below the threshold are added, and marked.",
 )
 @output("File to write.  [default: the film's name in this folder, with the format's suffix]", kind=FILE)
-@prints_result
-def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> Result:
+def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> None:
     """Write a scored film for another tool.
 
     Writes the passages that reach the threshold, each with the concepts that are seen in it.
@@ -113,7 +111,7 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
         click.echo(notice, err=True)
     if KNOWN[kind].loses:
         click.echo(f"{kind}: {KNOWN[kind].loses}", err=True)
-    return {"file": str(path), "format": kind, "movie": film.movie}, str(path)
+    output.show(None, lambda: str(path))
 
 
 def _rate(text: str) -> Fraction:

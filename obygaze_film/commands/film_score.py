@@ -196,7 +196,6 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     default=(5.0, 15.0),
     help="Seconds by which boundaries may differ; repeatable.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @output("Folder of the report.", required=True, html=True, json=True)
 def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any) -> None:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.

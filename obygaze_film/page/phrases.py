@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from obygaze_film.notes import LATER, Said, texts
-from obygaze_film.schema import FLAGS, FilmRecord, ModelRecord
+from obygaze_film.schema import FLAGS, FilmRecord, JudgesAgreement, ModelRecord
 from obygaze_film.segments import reasons
 from obygaze_models.report import asset
 
@@ -182,6 +182,15 @@ def how_sure(model: ModelRecord, record: FilmRecord, words: Words) -> str:
     if model.rate.unreliable > 0:
         facts.append(words.say("sure_unjudged", share=words.share(model.rate.unreliable)))
     return " ".join([*facts, words["sure_reasons"]] if facts else facts)
+
+
+def agreement(pair: JudgesAgreement, words: Words) -> str:
+    """Say on how many windows two people agree, and their kappa."""
+    kappa = words["desk_undefined"] if pair.kappa is None else words.number(pair.kappa)
+    if pair.low is not None and pair.high is not None:
+        kappa += f" [{words.number(pair.low)}, {words.number(pair.high)}]"
+    share, who = words.share(pair.alike / pair.n), words.listed(pair.annotators)
+    return words.say("desk_pair", who=who, alike=pair.alike, n=pair.n, share=share, kappa=kappa)
 
 
 def compared_sentence(compared: "FilmComparison", words: Words) -> str:

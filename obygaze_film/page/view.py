@@ -114,8 +114,8 @@ class FilmView:
         for name, (low, high, digits) in SCALES.items():
             if name in table and table[name].notna().any():
                 note = self.words.say(f"{name}_mean", value=self.words.number(table[name].mean(), digits))
-                paths = charts.strip(starts, ends, ((table[name] - low) / (high - low)).clip(0, 1))
-                strips.append({"name": self.words[name], "note": note, "paths": paths})
+                shares = ((table[name] - low) / (high - low)).clip(0, 1)
+                strips.append(_strip(self.words[name], note, starts, ends, shares))
         return strips
 
     @property
@@ -166,24 +166,15 @@ class FilmView:
 
     def strips(self, *, found: bool) -> list[dict[str, Any]]:
         """Draw the concepts that are found better than chance, or the others."""
-        return [
-            self._strip(concept.name, self._ap(concept), p)
-            for concept, p in self.concepts
-            if concept.is_found == found
-        ]
+        spans = self.rows["start_s"], self.rows["end_s"]
+        of_kind = [(concept, p) for concept, p in self.concepts if concept.is_found == found]
+        return [_strip(concept.name, self._ap(concept), *spans, p) for concept, p in of_kind]
 
     def _ap(self, concept: ConceptRecord) -> str:
         words = self.words
         if concept.ap is None or concept.chance is None:
             return words["unknown_ap"]
         return words.say("ap", ap=words.number(concept.ap), chance=words.number(concept.chance))
-
-    def _strip(self, name: str, note: str, p: ArrayLike) -> dict[str, Any]:
-        return {
-            "name": name,
-            "note": note,
-            "paths": charts.strip(self.rows["start_s"], self.rows["end_s"], p),
-        }
 
     @property
     def others(self) -> list[dict[str, Any]]:
@@ -193,8 +184,8 @@ class FilmView:
             if model.key != self.model.key and model.decides:
                 rate = model.rate.value
                 note = self.words["withheld"] if rate is None else self.words.share(rate)
-                p = self.film.rows(model.key)["p"]
-                strips.append(self._strip(f"{model.title}, {model.task_title}", note, p))
+                rows, name = self.film.rows(model.key), f"{model.title}, {model.task_title}"
+                strips.append(_strip(name, note, rows["start_s"], rows["end_s"], rows["p"]))
         return strips
 
     @cached_property
@@ -261,6 +252,11 @@ class FilmView:
         return json_data(numbers)
 
 
+def _strip(name: str, note: str, *drawn: ArrayLike) -> dict[str, Any]:
+    """Draw a row of the timeline; `drawn` as in `charts.strip`."""
+    return {"name": name, "note": note, "paths": charts.strip(*drawn)}
+
+
 def _order(concept: ConceptRecord) -> tuple[bool, float]:
     """Order concepts by how much better than chance they are found; those not found come last."""
     known = concept.ap is not None and concept.chance is not None
@@ -269,6 +265,4 @@ def _order(concept: ConceptRecord) -> tuple[bool, float]:
 
 def _whole(values: NDArray[np.float64]) -> list[int]:
     """Write probabilities as integer percentages; -1 if missing."""
-    return [
-        int(percentage) for percentage in np.where(np.isnan(values), -1, np.rint(100 * np.nan_to_num(values)))
-    ]
+    return np.rint(np.nan_to_num(100 * values, nan=-1)).astype(int).tolist()

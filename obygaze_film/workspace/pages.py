@@ -23,7 +23,7 @@ from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, v
 from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
 from obygaze_film.page import charts
-from obygaze_film.page.phrases import Words, clock
+from obygaze_film.page.phrases import Words, agreement, clock
 from obygaze_film.page.view import FilmView
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.anytime import anytime_interval
@@ -325,12 +325,7 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
         return {"sofar": sofar}
     ends = {"share": words.share(rate.value), "low": words.share(rate.low), "high": words.share(rate.high)}
     told = [words.say("desk_share", positive=positive, n=rate.n, **ends)]
-    for pair in rate.agreement[:MOST_NAMED]:
-        kappa = words["desk_undefined"] if pair.kappa is None else words.number(pair.kappa)
-        if pair.low is not None and pair.high is not None:
-            kappa += f" [{words.number(pair.low)}, {words.number(pair.high)}]"
-        who = words.listed(pair.annotators)
-        told.append(words.say("desk_pair", who=who, alike=pair.alike, n=pair.n, kappa=kappa))
+    told += [agreement(pair, words) for pair in rate.agreement[:MOST_NAMED]]
     kappas = sorted(pair.kappa for pair in rate.agreement if pair.kappa is not None)
     if len(rate.agreement) > MOST_NAMED and kappas:
         numbers = {"low": kappas[0], "high": kappas[-1], "middle": median(kappas)}

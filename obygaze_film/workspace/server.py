@@ -60,7 +60,7 @@ MOST_BODY: Final = 1 << 16
 
 MODES: Final = ("read", "blind")
 
-MODULES: Final = ("time.js", "store.js", "player.js", "media.js", "drawing.js", "tiers.js", "panel.js", "desk.js")
+MODULES: Final = ("time", "store", "player", "media", "drawing", "tiers", "panel", "desk")
 """Of the desk's script."""
 
 Learning = Callable[[Tell], list[str]]
@@ -233,10 +233,9 @@ class Workspace:
 
     def script(self, request: Request) -> Response:
         """Send a module of the desk's script."""
-        name = f"{request.path_params['name']}.js"
-        if name not in MODULES:
+        if (name := request.path_params["name"]) not in MODULES:
             raise HTTPException(404, "no such script")
-        return Response(asset(name, "obygaze_film.page"), media_type="text/javascript")
+        return Response(asset(f"{name}.js", "obygaze_film.page"), media_type="text/javascript")
 
     def media(self, request: Request) -> Response:
         """Send stills, colours or peaks of the film; until they are made there is nothing."""

@@ -330,7 +330,6 @@ film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
     3 | Alien · no prediction: unlike every film | no rate: 100% of the film is unlike any clip
 =film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
     0 | 4 windows of 1 film
-film next out/scored --n 4 --codebook {BOOK} --out out/next-json.csv --json
 film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv
     0 | 4 drawn at random
 film rate out/scored in/truth.csv --json
