@@ -265,4 +265,5 @@ def _order(concept: ConceptRecord) -> tuple[bool, float]:
 
 def _whole(values: NDArray[np.float64]) -> list[int]:
     """Write probabilities as integer percentages; -1 if missing."""
-    return np.rint(np.nan_to_num(100 * values, nan=-1)).astype(int).tolist()
+    whole: list[int] = np.rint(np.nan_to_num(100 * values, nan=-1)).astype(int).tolist()
+    return whole

@@ -30,6 +30,7 @@ from obygaze_features.manifest import (
     repeated_concepts,
 )
 from obygaze_features.manifest import Row as TableRow
+from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import PLACE
 from obygaze_film.notes import said
@@ -201,14 +202,13 @@ class Decisions:
             row |= {SEEN_SCORE: "0" if place else "1", "note": " ".join(more.get("note", "").split())}
         if kind == "passage":
             row |= {"origin": more.get("origin", "own")}
-            if not end_s - start_s >= SHORTEST_S:
-                raise FilmError(said("short", start=start_s, end=end_s, least=SHORTEST_S))
         elif kind == "judgement":
             agreed = dict.fromkeys(model.positive, "agree") | dict.fromkeys(model.negative, "disagree")
             fixed = {DRAW: RANDOM, PLACE: f"{place}", FIXED: str(more.get("windows") or "")}
             row |= fixed if place else {"judgement": agreed.get(level, "unsure")}
             row |= {CODEBOOK_COLUMN: self.codebook.name} if self.codebook.name != BUILTIN[0] else {}
         row, problems = {name: cell for name, cell in row.items() if cell}, Problems(self.folder)
+        self._refuse(kind, row, start_s, end_s)
         clip = self._checked(kind, row, "new", problems, 0)
         if clip is None:
             raise FilmError(problems.messages[0].partition(", ")[2])
@@ -223,6 +223,17 @@ class Decisions:
             if edited := more.get("id", ""):
                 same = list(dict.fromkeys([self._standing(edited, clip.annotator).id, *same]))
             return self._did(self.ledger.add(kind, row, same)).id
+
+    def _refuse(self, kind: str, row: Row, start_s: float, end_s: float) -> None:
+        """Refuse what people ask for by mistake, in words that can be said again."""
+        whole_s = self.film.record.duration_s
+        for text in (row.get("annotator", ""), row.get("note", "")):
+            if wrong := unsuitable(text):
+                raise FilmError(said("unsuitable", text=text, sign=re.findall(r"U\+\w+", wrong)[0]))
+        if end_s > whole_s + 1:
+            raise FilmError(said("behind", start=start_s, end=end_s, whole=whole_s))
+        if kind == "passage" and not end_s - start_s >= SHORTEST_S:
+            raise FilmError(said("short", start=start_s, end=end_s, least=SHORTEST_S))
 
     def delete(self, name: str, annotator: str) -> Line:
         """Take back a decision of the same person, of whatever sitting, and return it.

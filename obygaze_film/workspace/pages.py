@@ -1,5 +1,6 @@
 """Write the desk of a film, on which it is read and judged, and say what was decided."""
 
+import errno
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -51,9 +52,18 @@ Tell = Callable[[float], None]
 """Gets the share of a work that is done."""
 
 
-def message_of(error: Exception) -> str:
-    """Return an error's message as a note, where it is one."""
-    return error.args[0] if error.args and isinstance(error.args[0], Said) else str(error)
+CLOSED = "disk_closed"
+DISK: Final = {errno.ENOSPC: "disk_full", errno.EACCES: CLOSED, errno.EPERM: CLOSED, errno.EROFS: CLOSED}
+"""Error of a disk that stops people in their work -> its note."""
+
+
+def message_of(error: Exception) -> Said:
+    """Return an error's message as a note; one that is none stays English, and that is said."""
+    if error.args and isinstance(error.args[0], Said):
+        return error.args[0]
+    if isinstance(error, OSError) and error.strerror:
+        return said(DISK.get(error.errno or 0, "disk_other"), path=error.filename, error=error.strerror)
+    return said("refused", error=str(error))
 
 
 class Job:

@@ -24,6 +24,7 @@ from obygaze_features.door import open_regular
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
 from obygaze_features.video import Frames, at, frame_times, opened, played, probe, read_frames
+from obygaze_film.notes import said
 
 MOST_LINES: Final = 540
 KEY_S: Final = 2
@@ -144,7 +145,7 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
                 _transcode(path, made, progress)
         partial.replace(out)
     except av.FFmpegError as error:
-        raise VideoError(f"no copy for the browser could be made ({error})", path) from error
+        raise VideoError(said("no_copy", path=path, error=error), path) from error
     finally:
         partial.unlink(missing_ok=True)
 

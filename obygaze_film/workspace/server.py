@@ -34,6 +34,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Subtitle, write_vtt
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.registry import FORMATS, collect
+from obygaze_film.notes import said
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.phrases import LANGUAGES, Words
 from obygaze_film.schema import UNREADABLE
@@ -141,9 +142,7 @@ class OnlyOwner:
             answer.set_cookie(COOKIE, keys.cookie, path=f"/{keys.path}/", httponly=True, samesite="strict")
             return answer
         if not secrets.compare_digest(request.cookies.get(COOKIE, "").encode(), keys.cookie.encode()):
-            return PlainTextResponse(
-                "An address of 'obygaze film open' opens once: go on in that browser, or start it again.", 403
-            )
+            return PlainTextResponse(Words(_language(request))["desk_once"], 403)
         return self.app
 
 
@@ -270,11 +269,9 @@ class Workspace:
 
     def video(self, request: Request) -> Response:
         """Send the film, or the part of it that the browser asks for."""
-        film = self.film(request)
-        path = film.played
-        if path is None:
-            lost = Words(_language(request)).again(film.lost)
-            raise HTTPException(404, lost or "no film that a browser plays")
+        film, words = self.film(request), Words(_language(request))
+        if (path := film.played) is None:
+            raise HTTPException(404, words.again(film.lost) or words["desk_cannot_play"])
         return FileResponse(path)
 
     def following(self, request: Request) -> Response:
@@ -291,7 +288,7 @@ class Workspace:
         async for part in request.stream():
             body += part
             if len(body) > MOST_BODY:
-                raise FilmError("this is longer than any decision")
+                raise FilmError(said("too_long"))
         asked = msgspec.json.decode(body, type=Asked)
         words = Words(_language(request))
         answer = _decided(film, asked, words)

@@ -11,7 +11,11 @@ const find = (s) => document.querySelector(s), state = JSON.parse(find("#state")
 const store = new Store(state), video = find("video"), player = new Player(video, store, state);
 const spoken = find("#d-spoken"), who = find("#d-who"), blind = state.mode === "blind";
 const say = (text) => { spoken.textContent = text; };
-const ask = (address, how) => fetch(address, how).catch(() => null);
+// What the server answers; without its words it is stopped, or another one.
+const got = async (address, how) => {
+ const answer = await fetch(address, how).catch(() => null), found = await answer?.json().catch(() => null);
+ return {said: words.stopped, ...found, ok: Boolean(answer?.ok && found)};
+};
 const each = (name, does) => {
  for (const node of document.querySelectorAll(`[data-${name}]`)) node.onclick = () => does(node.dataset[name], node);
 };
@@ -68,11 +72,10 @@ async function send(body, last) {
  const span = `${body.start_s}-${body.end_s}`;
  let id = body.id ?? (last?.span === span ? last.id : undefined);
  while (latest.has(id)) id = latest.get(id);
- const answer = await ask("decide", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({who: store.who, mode: state.mode, ...body, id})});
- const result = await answer?.json();
- if (!answer?.ok) {
-  say(`${words.not_kept}: ${result?.said ?? words.stopped}`);
-  if (result) await refresh();
+ const result = await got("decide", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({who: store.who, mode: state.mode, ...body, id})});
+ if (!result.ok) {
+  await refresh();
+  say(`${words.not_kept}: ${result.said}`);
   return null;
  }
  say(result.said);
@@ -81,8 +84,8 @@ async function send(body, last) {
  return {...result, span};
 }
 async function refresh() {
- const answer = await ask(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`);
- if (answer?.ok) store.answered(await answer.json());
+ const found = await got(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`);
+ if (found.ok) store.answered(found);
 }
 const judge = async (level) => {
  if (!store.selected) return say(words.choose_first);
@@ -100,11 +103,11 @@ const change = (values) => {
 // Windows in the order of the draw; their number is fixed before, and kept with the judgements.
 let wanted = 0;
 async function advance(more = "") {
- const answer = await (await fetch(`next?n=${wanted}${more}&who=${encodeURIComponent(store.who)}`)).json();
- if (answer.fixed) wanted = Math.max(wanted, answer.fixed);
- const {window: next} = answer, estimate = answer.share || answer.sofar || answer.said;
+ const answer = await got(`next?n=${wanted}${more}&who=${encodeURIComponent(store.who)}`), {window: next} = answer;
+ if (!answer.ok) return say(answer.said);
+ wanted = Math.max(wanted, answer.fixed ?? 0);
  find("#d-progress").textContent = filled(next ? words.queue : words.queue_done, {k: answer.done + 1, done: answer.done, n: wanted});
- find("#d-estimate").textContent = next && !more ? "" : estimate || words.too_few;
+ find("#d-estimate").textContent = next && !more ? "" : answer.share || answer.sofar || words.too_few;
  if (more) return;
  find("#d-judging").hidden = !next && !store.judged.length;
  if (!next) { video?.pause(); return store.select(null); }
@@ -116,8 +119,7 @@ async function begin() {
  const n = find("#d-n");
  if (!n.reportValidity()) return;
  await refresh();
- const {fixed} = await (await fetch(`next?n=0&who=${encodeURIComponent(store.who)}`)).json();
- wanted = fixed || +n.value;
+ wanted = (await got(`next?n=0&who=${encodeURIComponent(store.who)}`)).fixed || +n.value;
  find("#d-begin").hidden = true;
  await advance();
 }
@@ -200,21 +202,21 @@ if (video) {
   if (Math.abs(video.duration - state.whole) > .01 * state.whole) say(filled(words.another_cut, {copy: clock(video.duration), film: clock(state.whole)}));
  };
  video.onerror = async () => {
-  const answer = await ask("video", {headers: {Range: "bytes=0-0"}});
+  const answer = await fetch("video", {headers: {Range: "bytes=0-0"}}).catch(() => null);
   say(answer && !answer.ok ? await answer.text() : words.cannot_play);
  };
 }
 // Work of the server's, begun and asked after until it is done.
 async function work(address, bar, done, failed) {
- let now = (await ask(address, {method: "POST"}))?.ok ? {} : {error: words.stopped};
+ let now = await got(address, {method: "POST"});
  bar.hidden = false;
- while (!now.done && !now.error) {
+ while (now.ok && !now.done && !now.error) {
   await new Promise((later) => setTimeout(later, 500));
-  now = await fetch(address).then((one) => one.json(), () => ({error: words.stopped}));
+  now = await got(address);
   bar.value = now.share || 0;
  }
  bar.hidden = true;
- now.error ? failed(now.error) : done(now);
+ now.ok && !now.error ? done(now) : failed(now.error || now.said);
 }
 click("#d-copy", (button) => {
  button.disabled = true;

@@ -55,15 +55,16 @@ export class Panel {
   this.asked = asked;
   this.show(null);
   if (!asked) return;
-  const answer = await fetch(asked).then((one) => one.json(), () => null);
-  if (asked === this.asked) this.show(answer);
+  const answer = await fetch(asked).catch(() => null), found = await answer?.json().catch(() => null);
+  if (asked === this.asked) this.show(answer?.ok ? found : null, found?.said ?? this.words.stopped);
  }
- show(found) {
+ // What is found, or why nothing is.
+ show(found, why = "") {
   const {words, one} = this;
   if (!one("#d-why")) return;
   this.found = found ?? {};
   const text = (id, value) => { one(id).textContent = value ?? ""; };
-  text("#d-p", found && (found.p || found.said_error || words.unknown));
+  text("#d-p", found ? found.p || words.unknown : why);
   text("#d-band", found?.band ? `[${found.band}]` : "");
   text("#d-flags", found && [filled(words.cuts, {n: found.cuts}), !found.reaches && found.p ? words.below : "", found.flags].filter(Boolean).join(" · "));
   text("#d-sentence", found?.sentence);

@@ -346,6 +346,28 @@ def test_two_windows_of_one_film_see_each_other(opened):
     assert errors == []
 
 
+def test_what_the_server_refuses_or_answers_no_more_is_said(opened):
+    page, *_ = opened
+    read(page)
+    page.keyboard.press("n")
+    answers = (
+        (lambda route: route.fulfill(status=403, body="not this address")),
+        (lambda route: route.abort()),
+    )
+    for answer in answers:
+        page.route("**/decide", answer)
+        page.keyboard.press("1")
+        said(page, "Not kept: the workspace was stopped")
+        page.unroute("**/decide")
+    page.route("**/span*", lambda route: route.fulfill(status=400, body='{"said": "no features"}'))
+    page.keyboard.press("n")
+    until(page, "document.querySelector('#d-p').textContent === 'no features'")
+    page.unroute("**/span*")
+    page.keyboard.press("n")
+    until(page, "document.querySelector('#d-p').textContent > '0'")
+    press(page, "1")
+
+
 def test_single_letters_can_be_switched_off_and_all_is_done_by_the_keyboard(opened):
     page, _, errors, folder = opened
     read(page)

@@ -1,8 +1,10 @@
 """The workspace's server: who may enter, what is written, a second one, stops."""
 
+import errno
 import gzip
 import http.client
 import json
+import os
 import queue
 import re
 import shutil
@@ -23,6 +25,7 @@ from obygaze_features.manifest import write_manifest
 from obygaze_features.store import open_store
 from obygaze_film import Timeline
 from obygaze_film.notes import texts
+from obygaze_film.page.phrases import Words
 from obygaze_film.workspace import server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
 from obygaze_models import load_model
@@ -136,6 +139,41 @@ def test_what_is_refused_is_said_in_the_browsers_language(serve, copied):
     assert [answer.status for answer, _ in answers] == [400, 400]
     said = [json.loads(data)["said"] for _, data in answers]
     assert said == [texts(name)["not_standing"] for name in ("en", "fr")]
+    for name in ("en", "fr"):
+        once = served.ask("GET", served.entry, base="", cookie=None, accept_language=name)[1]
+        assert once.decode() == Words(name)["desk_once"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "key"),
+    [
+        ({"note": "shalom\u200f"}, "unsuitable"),
+        ({"who": "A\u202eB"}, "unsuitable"),
+        ({"end_s": 1e5}, "behind"),
+        ({"kind": "passage", "end_s": 0.05}, "short"),
+        ({"level": "S"}, "refused"),  # in English, and that is said
+        ({"note": "no space"}, "disk_full"),
+        ({"note": "no right"}, "disk_closed"),
+        ({"note": "no disk"}, "disk_other"),
+    ],
+)
+def test_whatever_is_not_kept_is_said_in_french(serve, copied, monkeypatch, asked, key):
+    codes = {"no space": errno.ENOSPC, "no right": errno.EROFS, "no disk": errno.EIO}
+    if code := codes.get(asked.get("note")):
+
+        def add(*_):
+            raise OSError(code, os.strerror(code), "ledger")
+
+        monkeypatch.setattr("obygaze_film.workspace.ledger.Ledger.add", add)
+    said = {}
+    served = serve(*copied)
+    for name in ("en", "fr"):
+        body = {**JUDGED, **asked}
+        answer, data = served.ask("POST", DECIDE, body, accept_language=name)
+        assert answer.status == 400
+        said[name] = json.loads(data)["said"]
+        assert all(part in said[name] for part in re.split("{[^}]*}", texts(name)[key])), said
+    assert said["en"] != said["fr"]
 
 
 def test_of_several_films_all_are_shown_and_compared_by_what_a_table_says_of_them(serve, copied, tmp_path):
@@ -253,10 +291,10 @@ def test_scripts_are_served_and_pages_are_small(serve, copied):
     assert b'lang="fr"' in gzip.decompress(text)
     assert len(text) < 100_000
     for name in server.MODULES:
-        script, text = served.ask("GET", f"/desk/{name}")
+        script, text = served.ask("GET", f"/desk/{name}.js")
         assert (script.status, script.getheader("content-type")[:15]) == (200, "text/javascript")
     for name in ("timeline.js", "../html.py", "x.js"):
-        assert served.ask("GET", f"/desk/{name}")[0].status == 404
+        assert served.ask("GET", f"/desk/{name}.js")[0].status == 404
 
 
 def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
