@@ -4,12 +4,13 @@ Six minutes of cuts from real videos (640x272, H.264, as in decode.py) are encod
 packets again and again. A linear probe is trained on windows of the six minutes, as six movies, with labels
 that follow a feature. Then `obygaze film run` makes the film's page. CPU seconds are user and system time of
 all processes. The same film with a stereo AAC track is extracted with `descriptors` alone and with `sound`
-beside it, and run with and without variables of staging.
+beside it, and run with and without variables of staging and stills for the desk.
 
     python benchmarks/film.py [--minutes 120] [--workers 2] [--videos FOLDER]
 """
 
 import json
+import os
 import tempfile
 from collections.abc import Sequence
 from fractions import Fraction
@@ -78,9 +79,10 @@ def with_sound(film: Path, heard: Path) -> Path:
 
 
 def staging_rows(heard: Path, model: Path, folder: Path, workers: int) -> list[tuple[str, object]]:
-    """Measure what variables of staging cost beside a run without, and speech by itself."""
+    """Measure what variables of staging and stills cost beside a run without, and speech by itself."""
 
     def run(name: str, *more: str) -> float:
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache" / name)  # no stills are there yet
         words = ("film", "run", heard, "--model", model, "--workers", workers, *more, "--out", folder / name)
         return obygaze(*words).cpu_s
 
@@ -89,10 +91,13 @@ def staging_rows(heard: Path, model: Path, folder: Path, workers: int) -> list[t
         words = ("film", "variables", heard, "--windows", *known, *more, "--out", folder / f"{name}.csv")
         return obygaze(*words).cpu_s
 
-    plain, staged = run("plain"), run("staged", "--variables")
+    plain, staged, stills = run("plain"), run("staged", "--variables"), run("stills", "--stills")
+    sound, both = run("sound", "--sound"), run("both", "--sound", "--stills")
     return [
         ("film run, with sound in the file, CPU s", plain),
         ("film run --variables, CPU s", f"{staged:.0f} ({staged / plain:.2f} times)"),
+        ("film run --stills, CPU s", f"{stills:.0f} ({stills / plain:.2f} times)"),
+        ("film run --sound, CPU s; with --stills", f"{sound:.0f}; {both:.0f} ({both / sound:.2f} times)"),
         ("speech by itself, CPU s", measure("speech", "--sound") - measure("quiet")),
     ]
 

@@ -1,0 +1,119 @@
+"""The desk of a film of two and of twelve hours in Chromium: CPU seconds until it is drawn, to jump, to zoom.
+
+Invented scored films of one window every 4.7 s, with values of frames for every second and what is said, are
+opened by `obygaze film open`. CPU seconds are those of the page's main thread (Chromium's TaskDuration), the
+median of several. It needs the extra dev and chromium.
+
+    python benchmarks/desk.py [--hours 2 12] [--times 7] [--check]
+"""
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from measure import arguments, show
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.film.page.invented import invented_film
+
+GOALS = {2.0: (1.0, 0.3, None, 100.0), 12.0: (3.0, None, 16.0, None)}
+"""Hours -> the most CPU seconds to draw and to jump, milliseconds to zoom, kilobytes sent."""
+
+
+def scored(folder: Path, hours: float) -> Path:
+    """Write a scored film of some hours."""
+    length = 3600 * hours
+    film = invented_film(duration_s=length, n_rows=round(length / 4.7), traced=True)
+    starts = np.arange(0, length - 10, 4.5)
+    said = pd.DataFrame({"start_s": starts, "end_s": starts + 3, "text": "She said this; nobody looked."})
+    replace(film, subtitles=said).write(folder)
+    return folder
+
+
+def measured(browser: Any, address: str, times: int) -> tuple[float, float, float, float]:
+    """Open the desk; give CPU seconds to draw it and to jump, milliseconds to zoom, and kilobytes."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_url("**/read")
+    where = page.url
+
+    def opened() -> tuple[Any, Callable[[], float]]:
+        page = context.new_page()
+        session = context.new_cdp_session(page)
+        session.send("Performance.enable")
+
+        def busy() -> float:
+            page.wait_for_timeout(400)
+            metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+            return float(metrics["TaskDuration"])
+
+        page.goto(where)
+        page.locator("#d-model rect").first.wait_for(state="attached")
+        return page, busy
+
+    drawn = []
+    for _ in range(times):
+        page.close()
+        page, busy = opened()
+        drawn.append(busy())
+
+    def of(act: Callable[[], object]) -> float:
+        spent = []
+        for _ in range(times):
+            before = busy()
+            act()
+            spent.append(busy() - before)
+        return median(spent)
+
+    idle = of(lambda: None)
+    page.locator("#d-title").click()
+    jump = of(lambda: page.keyboard.press("n"))
+    keys = iter("+-" * times)
+    zoom = of(lambda: page.keyboard.press(next(keys)))
+    sent = gzip.compress(context.request.get(where).body())
+    return median(drawn), jump - idle, 1000 * (zoom - idle), len(sent) / 1000
+
+
+def main() -> None:
+    """Print the table."""
+    asked = arguments(__doc__, hours=[2.0, 12.0], times=7, check=False)
+    rows, missed = [], False
+    with tempfile.TemporaryDirectory(prefix="obygaze-desk-") as name, sync_playwright() as driver:
+        path = os.environ.get("OBYGAZE_CHROMIUM") or shutil.which("chromium")
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        for hours in asked.hours:
+            folder = scored(Path(name) / f"film{hours:g}", hours)
+            command = [sys.executable, "-m", "obygaze", "film", "open", str(folder), "--no-browser"]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+                try:
+                    address = next(iter(running.stdout or ())).strip()
+                    seen = measured(browser, address, asked.times)
+                finally:
+                    running.terminate()
+            goals = GOALS.get(hours, (None,) * 4)
+            missed |= any(goal is not None and value > goal for value, goal in zip(seen, goals, strict=True))
+            cells = [
+                f"{value:.3g}" + (f" (goal {goal:g})" if goal else "")
+                for value, goal in zip(seen, goals, strict=True)
+            ]
+            rows.append((f"{hours:g}", *cells))
+        browser.close()
+    show(rows, ("hours", "drawn, CPU s", "jump, CPU s", "zoom, CPU ms", "sent, kB"))
+    if asked.check and missed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
