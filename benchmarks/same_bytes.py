@@ -119,7 +119,7 @@ WORKS = {
         store unpack ~/networks.zip --out ~/unpacked-1.0.0
         store pull ~/networks ~/part-1.0.0 --arrays pooled
         store push ~/networks ~/pushed-1.0.0
-        store card ~/networks --out ~/card --url https://lab.example/films
+        store card ~/networks --out ~/card
         store verify ~/networks --full
         store inspect ~/whole
         store inspect ~/networks --json

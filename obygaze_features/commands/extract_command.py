@@ -54,7 +54,7 @@ GROUPS = {
     "strict timeout hash-sources",
     "Networks": "questions dtype tf32 compile clips-at-once batch-size same-device",
     "Several GPUs, machines and jobs": "gpus engine shard limit",
-    "The store": "append no-seal citation json",
+    "The store": "append citation json",
 }
 
 
@@ -216,7 +216,6 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     help="Keep sampled frames in FOLDER, as JPEG of at most 256 pixels at the short side, and read those in "
     "it: later backbones need not decode. Features are those of the JPEGs.",
 )
-@click.option("--no-seal", is_flag=True, help="Do not seal; run 'obygaze store seal' later.")
 @click.option(
     "--dry-run", is_flag=True, help="Print the work to be done and its estimated duration, then stop."
 )
@@ -230,7 +229,6 @@ def extract(
     names: tuple[str, ...],
     n_frames: int | None,
     shard: tuple[int, int] | None,
-    no_seal: bool,
     dry_run: bool,
     as_json: bool,
     append: Path | None,
@@ -298,7 +296,7 @@ def extract(
         recipes,
         n_frames=n_frames,
         shard=shard,
-        sealing=not (no_seal or of_array),
+        sealing=not of_array,
         append=append,
         note=note,
         progress=True,

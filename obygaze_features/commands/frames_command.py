@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Save a contact sheet (.png): thumbnails with their index and time.",
 )
-@click.option("--strict", is_flag=True, help="Refuse videos with visible damage.")
 @output(json=True, force="Replace existing files.")
 def frames(
     video: Path,
@@ -60,7 +59,6 @@ def frames(
     end: float | None,
     npz: Path | None,
     sheet: Path | None,
-    strict: bool,
     output: Output,
 ) -> None:
     """Show or save the frames an extraction would use.
@@ -80,7 +78,7 @@ def frames(
     check_output(npz, video, ".npz", force=output.force)
     check_output(sheet, video, ".png", force=output.force)
     keep = thumbnail if npz is None else _as_it_is
-    taken = of.read_frames(video, sampling, start_s=start, end_s=end, strict=strict, each=keep)
+    taken = of.read_frames(video, sampling, start_s=start, end_s=end, each=keep)
     if npz is not None:
         save_npz(npz, video, taken)
     if sheet is not None:

@@ -116,12 +116,6 @@ def inspect(manifest: Path, as_json: bool) -> None:
     type=click.FloatRange(0, min_open=True),
     help="Cut films into windows of this length in seconds.",
 )
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1),
-    default=0.2,
-    help="Minimum share of a clip's duration that an annotation must cover to count.",
-)
 @click.option("--per-annotator", is_flag=True, help="Write a row per annotator instead of one merged row.")
 @click.option(
     "--merge",
@@ -134,14 +128,13 @@ def project(
     annotations: Path,
     onto: Path | None,
     window: float | None,
-    threshold: float,
     per_annotator: bool,
     merge: str | None,
     output: Output,
 ) -> None:
     """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
 
-    An annotation counts for a clip if it covers enough of it; the highest level wins, concepts given at that
+    An annotation counts for a clip if it covers a fifth of it; the highest level wins, concepts given at that
     level are united, first for each annotator and then over annotators. A clip without annotations is
     at the lowest level (EN); clips of a movie without any annotation stay without a level.
 
@@ -158,7 +151,7 @@ def project(
     clips = manifests.read_manifest(onto) if onto is not None else manifests.windows(marks, window or 0.0)
     if per_annotator and merge:
         raise click.UsageError("--per-annotator keeps a row for each, and --merge makes one")
-    result = manifests.project(marks, clips, threshold, per_annotator=per_annotator or merge is not None)
+    result = manifests.project(marks, clips, per_annotator=per_annotator or merge is not None)
     labelled = result.manifest
     if merge is not None:
         how = merge if merge in ("highest", "any", "both") else "expert"

@@ -307,11 +307,9 @@ def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str
 @click.command()
 @click.argument("store")
 @click.option("--licence", help="SPDX expression; needed if the store was sealed without one.")
-@click.option("--citation", help="How to cite the store, if not as recorded in it.")
-@click.option("--url", help="URL of the store's folder, for croissant.json.")
 @output("Folder for README.md and croissant.json, outside the store.", kind=LOCAL)
 @prints_result
-def card(store: str, output: Output, **stated: str | None) -> Result:
+def card(store: str, output: Output, licence: str | None) -> Result:
     """Regenerate a store's dataset card and croissant.json outside the store (sealed stores never change).
 
     Without --out the card is printed.
@@ -319,12 +317,11 @@ def card(store: str, output: Output, **stated: str | None) -> Result:
     \b
     Examples:
       obygaze store card stores/films
-      obygaze store card stores/films --out shared --licence CC-BY-4.0 \\
-          --url https://example.org/films-1.0.0
+      obygaze store card stores/films --out shared --licence CC-BY-4.0
     """
     from obygaze_features.exchange.publish import card_files
 
-    files, out = card_files(of.open_store(store), **stated), output.out
+    files, out = card_files(of.open_store(store), licence), output.out
     if out is None:
         texts = {name: data.decode() for name, data in files.items()}
         return texts, texts["README.md"].removesuffix("\n")

@@ -13,12 +13,12 @@ from obygaze_features.options import json_option, show
 
 @click.command()
 @click.argument("name")
-@click.option("--revision", help="Branch, tag or commit.  [default: main]")
 @json_option
-def fetch(name: str, revision: str | None, as_json: bool) -> None:
+def fetch(name: str, as_json: bool) -> None:
     """Download weights, tokenizer and processor of NAME to the hub's cache.
 
-    NAME is a backbone, a model that OpenCLIP has under a known name, or a repository.
+    NAME is a backbone, a model that OpenCLIP has under a known name, or a repository; NAME@REVISION is its
+    branch, tag or commit of that name.
 
     Prints the commit; name the weights as NAME@COMMIT to pin them.
 
@@ -26,11 +26,12 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
     Examples:
       obygaze weights fetch xclip
       obygaze weights fetch "CLIP RN50"
-      obygaze weights fetch openai/clip-vit-base-patch16 --revision main
+      obygaze weights fetch openai/clip-vit-base-patch16@main
     """
     from obygaze_features.backbones import weights
 
-    repository = weights.HUB.get(name, name)
+    known, _, revision = name.partition("@")
+    repository = weights.HUB.get(known, known)
     layout = weights.TRANSFORMERS
     if repository in weights.OPENCLIP:
         repository, layout = weights.OPENCLIP[repository].repository, weights.OPEN_CLIP
@@ -39,8 +40,7 @@ def fetch(name: str, revision: str | None, as_json: bool) -> None:
             f"'{name}': expected a backbone with weights on the hub ({', '.join(weights.HUB)}), "
             f"a model of OpenCLIP ({', '.join(weights.OPENCLIP)}) or a repository OWNER/NAME"
         )
-    repository, _, named = repository.partition("@")
-    weight_files = weights.fetch(repository, revision or named or None, layout)
+    weight_files = weights.fetch(repository, revision or None, layout)
     wanted = (*weights.TOKENIZER_FILES, *weights.PROCESSOR_FILES, *weights.SENTENCE_FILES)
     beside = [name for name in wanted if weights.file_of(weight_files, name)]
     licence = weights.licence_of(weight_files)

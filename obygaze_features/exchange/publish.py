@@ -30,7 +30,6 @@ from obygaze_features.store.group import spec_of
 from obygaze_features.store.metadata import croissant, facts_of, readme
 from obygaze_features.store.objects import begin_push
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.records import one_line
 from obygaze_features.store.store import Place, Store, check_version, files_of
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, listed
 
@@ -41,19 +40,13 @@ WRITERS = 4
 """Concurrent uploads; each holds one object, at most a shard, in memory."""
 
 
-def card_files(
-    store: Store, *, licence: str | None = None, citation: str | None = None, url: str | None = None
-) -> dict[str, bytes]:
+def card_files(store: Store, licence: str | None = None) -> dict[str, bytes]:
     """Regenerate README.md and croissant.json: file name -> bytes. The sealed store is not changed.
 
     Parameters
     ----------
     licence
         SPDX expression; needed where the store was sealed without one, and else the store's own.
-    citation
-        How to cite the store, if not as it says itself.
-    url
-        Where the store's folder is served.
 
     Raises
     ------
@@ -71,13 +64,9 @@ def card_files(
             f"{store.where}: sealed under {sealed}, not {licence}; "
             "a new licence needs a new version of the store"
         )
-    chosen_citation = one_line(store.attributes["citation"] if citation is None else citation, "citation")
-    stated = {
-        "licence": sealed if licence is None else validate_licence(licence),
-        "citation": chosen_citation,
-    }
-    facts = facts_of({**store.attributes, **stated}, store.clips, [spec_of(store[name]) for name in store])
-    table = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE), url)
+    stated = {**store.attributes, "licence": sealed if licence is None else validate_licence(licence)}
+    facts = facts_of(stated, store.clips, [spec_of(store[name]) for name in store])
+    table = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE))
     return {CARD: readme(facts).encode(), CROISSANT: table}
 
 

@@ -226,9 +226,7 @@ def _packaged(name: str) -> str:
 
 # --- croissant.json
 # ---------------------------------------------------------------------------
-def croissant(
-    facts: Facts, version: str, table_sha256: str, table_bytes: int, url: str | None = None
-) -> bytes:
+def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -> bytes:
     """Write croissant.json, the same bytes for the same store.
 
     Parameters
@@ -237,10 +235,7 @@ def croissant(
         Version of the store's content.
     table_sha256, table_bytes
         Digest and size of `data/clips.csv`.
-    url
-        Where the store's folder is served, if that is known; else addresses are relative to the store.
     """
-    base = "" if url is None else url.rstrip("/") + "/"
     about = facts.about
     columns = (*COLUMNS, TEXT_COLUMN) if facts.rows == TEXTS else COLUMNS
     summary = "; ".join(f"{name} ({', '.join(arrays)})" for name, _, arrays in facts.groups)
@@ -255,7 +250,7 @@ def croissant(
         **_responsible(facts),
     }
     document["distribution"][0] |= {
-        "contentUrl": base + TABLE,
+        "contentUrl": TABLE,
         "contentSize": f"{table_bytes} B",
         "sha256": table_sha256,
     }
@@ -263,8 +258,6 @@ def croissant(
     table["field"] = [field for field in table["field"] if field["name"] in columns]
     if about["citation"]:
         document["citeAs"] = about["citation"]
-    if url is not None:
-        document["url"] = url
     return json_bytes(document)
 
 

@@ -44,7 +44,7 @@ manifest inspect in/segments.csv
     0 | ann, bea | ... and 62 more
 manifest inspect in/films.csv --json
     0 | "missing": 6
-=manifest project in/segments.csv --window 8 --threshold 0.1 --out out/projected.csv
+=manifest project in/segments.csv --window 8 --out out/projected.csv
     0 | 4 movies
 manifest project in/segments.csv --onto in/scenes.csv --merge both --out out/both.csv
 manifest project in/segments.csv --onto in/scenes.csv --per-annotator --out out/onto.csv
@@ -124,7 +124,7 @@ frames in/video.mp4 --keyframes 2
 manifest import folder in/videos --out out/videos.csv
 extract out/videos.csv out/videos --n 2 --dry-run --json
     0 -out/videos.staging | "feature_bytes"
-extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --no-seal
+extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --shard 0/2
     0 out/videos.staging | 1 ok, 0 partial, 0 failed, 0 left to do
 extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --json
     0 out/videos-1.0.0 | "left": 0
@@ -208,7 +208,7 @@ store card in/films --json
     0 | "croissant.json"
 store card in/films
     0 | license: cc0-1.0
-=store card in/films --out out/card --url https://example.org/films
+=store card in/films --out out/card
     0 out/card/README.md out/card/croissant.json
 store rm out/json-1.0.0 --yes --json
     0 -out/json-1.0.0
@@ -433,7 +433,7 @@ paper table4 {PUBLISHED} --out out/table4
     0 out/table4
 """,
     "networks": f"""
-weights fetch lab/net --revision v1
+weights fetch lab/net@v1
     0 | file model.safetensors
 train xclip-lsmdc --clip in/lsmdc-clip {LSMDC} --device cpu --out out/lsmdc
     0 out/lsmdc

@@ -112,7 +112,7 @@ def test_options_that_a_site_sets_once_yield_to_what_is_typed(tmp_path, monkeypa
     Image.new("RGB", (8, 8)).save("a.png")
     assert typed("manifest import images . --out a.csv") == 0
     assert typed("extract a.csv there/a") == 0  # of a backbone without a network, so of no device
-    assert typed("extract a.csv there/b --licence CC0-1.0 --no-seal") == 0
+    assert typed("extract a.csv there/b --licence CC0-1.0 --shard 0/2") == 0
     assert typed("store seal there/b") == 0
     capfd.readouterr()
     assert typed("store ls --json") == 0
