@@ -41,7 +41,7 @@ manifest import film in/video.mp4 --window 2 --out out/shots.csv
 manifest import mediaeval15 in/mediaeval15 --out out/m15.csv
     0 | 60 clips of 6 movies
 manifest inspect in/segments.csv
-    0 | ann, bea | ... and 62 more
+    0 | ann, bea | ... and 59 more
 manifest inspect in/films.csv --json
     0 | "missing": 6
 =manifest project in/segments.csv --window 8 --out out/projected.csv
