@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.door import read_text
+from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import local_path, write_whole
 from obygaze_models.errors import PredictionsError
 
@@ -116,7 +117,8 @@ class Predictions:
         except UnicodeDecodeError as error:
             raise PredictionsError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
         except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-            raise PredictionsError(f"{path} is not a CSV table of predictions: {error}") from error
+            reason = where_damaged(error, text.encode(), "a CSV table of predictions")
+            raise PredictionsError(f"{path}: {reason}") from None
         return cls(_checked(table, str(path), n_classes), n_classes)
 
 
@@ -129,6 +131,15 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
     rows = table.to_dict(orient="records")
     return [{str(name): plain(value) for name, value in row.items()} for row in rows]
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Return whether a cell is a number of a kind."""
+    try:
+        np.dtype(kind).type(value)
+    except (ValueError, OverflowError):
+        return False
+    return True
 
 
 def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
@@ -150,8 +161,10 @@ def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
             columns[column] = pd.Series(values, index=table.index).astype(
                 np.dtype(kind) if kind != "str" else "str"
             )
-        except (ValueError, OverflowError) as error:
-            raise PredictionsError(f"{name}: column {column} must be {kind}: {error}") from error
+        except (ValueError, OverflowError):
+            odd = [(row, value) for row, value in enumerate(table[column], 1) if not _fits(value, kind)]
+            where = f", first in row {odd[0][0]}: {odd[0][1]!r:.80}" if odd else ""
+            raise PredictionsError(f"{name}: column {column} holds what is no {kind}{where}") from None
     typed = pd.DataFrame(columns)
     for column in ("score", "threshold"):
         if not np.isfinite(typed[column]).all():

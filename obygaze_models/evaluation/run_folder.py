@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from obygaze_features.door import parse_json, read_text
+from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import local_path, refuse_taken, whole_folder, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_models.errors import ObygazeError, RunError
@@ -63,7 +64,7 @@ def read_run(folder: Path | str) -> SavedRun:
     try:
         document = parse_json(read_text(path))
     except ValueError as error:
-        raise RunError(f"{path} is not the JSON document of a run: {error}") from error
+        raise RunError(f"{path}: {where_damaged(error, path, 'the JSON document of a run')}") from None
     record = check_document(document, str(path))
     return SavedRun(str(folder), record, Predictions.read(folder / "predictions.csv", record["n_classes"]))
 

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from obygaze_features.door import MOST_BYTES, open_regular
+from obygaze_features.errors import ObygazeError
+from obygaze_features.file_kinds import SAFETENSORS, what, why_not
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
 from obygaze_features.manifest import Clip
 from obygaze_features.schema import Count, Hex64, Licence, Object, SomeText, Text, Whole
@@ -260,8 +262,12 @@ def read_sums(path: Path | str) -> Sums:
             about = msgspec.json.decode((file.metadata() or {}).get("about", ""), type=About)
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no dict
         _check(about, arrays)
-    except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError) as error:
+    except ObygazeError as error:
         raise ModelError(f"{place}: not a file of sums: {error}") from None
+    except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError):
+        other = "its description or arrays are not those of sums: get it, or write it, again"
+        reason = other if what(place).name == SAFETENSORS else why_not(place, "a file of sums")
+        raise ModelError(f"{place}: not a file of sums: {reason}") from None
     counts, means, products = (arrays.pop(name) for name in ARRAYS)
     return Sums(about, counts, means, products, arrays)
 

@@ -18,7 +18,6 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from obygaze_features.errors import first_line
 from obygaze_features.file_kinds import why_not
 from obygaze_features.schema import one_of
 from obygaze_features.store.store_files import UNREADABLE
@@ -96,25 +95,30 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
     except _DAMAGED as error:
         if not data.startswith(b"PK"):
             raise ModelError(f"{name}: not a whole model file: {why_not(data, 'a model file')}") from None
+        reason = (
+            error if isinstance(error, ModelError) else "its zip, card or arrays are damaged or cut short"
+        )
         raise ModelError(
-            f"{name}: not a whole model file ({first_line(error, 200)}); get it again, or train it again"
-        ) from error
+            f"{name}: not a whole model file ({reason}); get it again, or train it again"
+        ) from None
 
 
 def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     members = archive.infolist()
+    if CARD not in archive.namelist():
+        raise ModelError(f"a zip without {CARD}, which every model's has")
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-        raise ValueError("a member is compressed; a model's are stored as they are")
+        raise ModelError("a member is compressed; a model's are stored as they are")
     if sum(member.file_size for member in members) > size or archive.getinfo(CARD).file_size > MAX_CARD:
-        raise ValueError("its members claim more bytes than the file has, or its card is too large")
+        raise ModelError("its members claim more bytes than the file has, or its card is too large")
     card = msgspec.json.decode(archive.read(CARD), type=dict[str, Any])
     listed = msgspec.convert(card.get("arrays"), dict[str, ArrayEntry])
     if sorted(archive.namelist()) != sorted([CARD, *(label + ARRAY_SUFFIX for label in listed)]):
-        raise ValueError("the card does not list the arrays that there are")
+        raise ModelError("the card does not list the arrays that there are")
     arrays = {label: _array(archive.read(label + ARRAY_SUFFIX), entry) for label, entry in listed.items()}
     for label, array in arrays.items():
         if not np.isfinite(array).all():
-            raise ValueError(f"array {label!r} holds values that are not finite")
+            raise ModelError(f"array {label!r} holds values that are not finite")
     return card, arrays
 
 
@@ -123,7 +127,7 @@ def _array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
     file, dtype = io.BytesIO(data), np.dtype(entry.dtype)
     np.lib.format.read_magic(file)
     if np.lib.format.read_array_header_1_0(file) != (entry.shape, False, dtype):
-        raise ValueError("an array is not what the card says of it")
+        raise ModelError("an array is not what the card says of it")
     return np.frombuffer(data, dtype, offset=file.tell()).reshape(entry.shape).astype(dtype.newbyteorder("="))
 
 

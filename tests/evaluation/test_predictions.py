@@ -59,6 +59,22 @@ def test_a_value_that_can_not_be_is_refused(change, place):
         Predictions(table(change))
 
 
+@pytest.mark.parametrize(
+    ("spoil", "place"),
+    [
+        (lambda _: "", "empty file"),
+        (lambda text: text + text.replace("\n", ",,,\n"), "line 3"),
+        (lambda text: text.replace(",0.1,", ",half,", 1), "column score .* row 1: 'half'"),
+        (lambda text: text.replace("0,0,c0", "0,x,c0"), "column seed .* row 1: 'x'"),
+    ],
+)
+def test_a_file_that_is_no_such_table_is_refused_where_it_is_none(tmp_path, spoil, place):
+    path = tmp_path / "predictions.csv"
+    path.write_text(spoil(Predictions(table({})).to_csv()), encoding="utf-8")
+    with pytest.raises(PredictionsError, match=rf"predictions\.csv.*{place}"):
+        Predictions.read(path)
+
+
 def test_two_rows_for_one_clip_in_one_fold_are_refused_and_in_two_folds_are_not():
     with pytest.raises(PredictionsError, match=r"mlp, .*clip_id same"):
         Predictions(table({"clip_id": "same"}, {"clip_id": "same"}))
