@@ -29,7 +29,8 @@ class FaceDetector:
     """
 
     def __init__(self, source: str) -> None:
-        path, self._network, self.prepare, _, told = read_network(source.removeprefix(PREFIX), 1)
+        self._network, self.prepare, _ = read_network(source.removeprefix(PREFIX), 1)
+        path, told = self._network.path, self._network.told
         if told.fit != "squash":
             raise BackboneError(f'{path}: a detector of faces sees whole pictures: fit = "squash"')
         shape = self._network.run(np.zeros((1, told.size, told.size, 3), np.uint8)).shape

@@ -65,36 +65,34 @@ class OnnxNetwork:
     It can be sent to another process, which reads the file again and holds it against the digest.
     """
 
-    path: str
+    path: Path
     sha256: str
     layer: str
     inner: bool
-    layout: str
-    type: str
-    channels: str
-    affine: Affine | None
-    one_at_once: bool
+    told: Description
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Encode clips; gives one array for each of the backbone's outputs."""
-        clips = [_arrays(self.run(clip), self.layout) for clip in batch]
+        clips = [_arrays(self.run(clip), self.told.layout) for clip in batch]
         return {name: np.stack([clip[name] for clip in clips]) for name in clips[0]}
 
     def run(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
         """Give what the layer gives of a clip, `[F, h, w, 3]`."""
-        pixels: NDArray[Any] = clip if self.channels == "RGB" else clip[..., ::-1]
-        if self.affine is not None:
-            scale, shift = (np.array(each, np.float32) for each in (self.affine.scale, self.affine.shift))
+        layout, affine = self.told.layout, _affine(self.told)
+        pixels: NDArray[Any] = clip if self.told.channels == "RGB" else clip[..., ::-1]
+        if affine is not None:
+            scale, shift = (np.array(each, np.float32) for each in (affine.scale, affine.shift))
             pixels = pixels.astype(np.float32) * scale + shift
-        if "F" in self.layout:
+        if "F" in layout:
             pixels = pixels[None]
-        axes = "NFHWC" if "F" in self.layout else "NHWC"
-        pixels = pixels.transpose([axes.index(axis) for axis in self.layout])
-        inputs = np.ascontiguousarray(pixels, dtype=self.type)
+        axes = "NFHWC" if "F" in layout else "NHWC"
+        pixels = pixels.transpose([axes.index(axis) for axis in layout])
+        inputs = np.ascontiguousarray(pixels, dtype=self.told.type)
         session = _session(self.path, self.sha256, self.layer if self.inner else "")
-        name = session.get_inputs()[0].name
-        parts = [inputs[n : n + 1] for n in range(len(inputs))] if self.one_at_once else [inputs]
-        return np.concatenate([session.run([self.layer], {name: part})[0] for part in parts])
+        given = session.get_inputs()[0]
+        size = 1 if given.shape[0] == 1 else len(inputs)
+        parts = [inputs[n : n + size] for n in range(0, len(inputs), size)]
+        return np.concatenate([session.run([self.layer], {given.name: part})[0] for part in parts])
 
 
 def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
@@ -115,27 +113,24 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
         If a file is missing or damaged, the TOML leaves something out or contradicts the network, or the
         layer gives no vectors.
     """
-    path, network, geometry, frames, told = read_network(source, n_frames)
-    outputs = _outputs(path, network, np.zeros((frames, told.size, told.size, 3), np.uint8))
-    name = (
-        told.name or re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100] or "onnx"
-    )
+    network, geometry, frames = read_network(source, n_frames)
+    outputs = _outputs(network, frames)
+    stem = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", network.path.stem).lstrip("-.")[:100]
+    name = network.told.name or stem or "onnx"
     return Backbone(
         name=name,
         n_frames=frames,
         prepare=geometry,
         encode=network,
         outputs=outputs,
-        provenance=_record(name, network, geometry, told),
+        provenance=_record(name, network, geometry),
         libraries=("onnxruntime",),
         encode_in_worker=True,
     )
 
 
-def read_network(
-    source: str, n_frames: int | None = None
-) -> tuple[Path, OnnxNetwork, Geometry, int, Description]:
-    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it: path, network, resize, frames, and the TOML.
+def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork, Geometry, int]:
+    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it: network, resize, and frames of a clip.
 
     Raises
     ------
@@ -150,22 +145,11 @@ def read_network(
         raise BackboneError(f"{path}: there is no such file")
     told = _description(path.with_suffix(".toml"))
     sha256 = hashlib.sha256(_bytes(path)).hexdigest()
-    plain = _session(str(path), sha256, "")
+    plain = _session(path, sha256, "")
     layer, inner = _layer(path, sha256, plain, found[2])
     frames = _checked(path, plain, told, n_frames)
-    network = OnnxNetwork(
-        path=str(path),
-        sha256=sha256,
-        layer=layer,
-        inner=inner,
-        layout=told.layout,
-        type=told.type,
-        channels=told.channels,
-        affine=_affine(told),
-        one_at_once=plain.get_inputs()[0].shape[0] == 1,
-    )
     geometry = Geometry(told.resize, told.size, told.shortest or None, "even")
-    return path, network, geometry, frames, told
+    return OnnxNetwork(path, sha256, layer, inner, told), geometry, frames
 
 
 def _description(path: Path) -> Description:
@@ -218,11 +202,11 @@ def _bytes(path: Path) -> bytes:
 
 
 @lru_cache(maxsize=4)
-def _session(path: str, sha256: str, layer: str) -> Any:
+def _session(path: Path, sha256: str, layer: str) -> Any:
     """Load a network, with a layer inside it as one more output."""
     import onnxruntime  # noqa: PLC0415 - an extra
 
-    content = _bytes(Path(path))
+    content = _bytes(path)
     if hashlib.sha256(content).hexdigest() != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
     settings = onnxruntime.SessionOptions()
@@ -273,7 +257,7 @@ def _layer(path: Path, sha256: str, plain: Any, wanted: str | None) -> tuple[str
     if wanted in names:
         return wanted, False
     try:
-        _session(str(path), sha256, wanted)
+        _session(path, sha256, wanted)
     except BackboneError:
         raise
     except Exception:  # noqa: BLE001 - whatever onnxruntime says of a name that no node gives
@@ -325,42 +309,42 @@ def _arrays(found: NDArray[Any], layout: str) -> dict[str, NDArray[np.float32]]:
     return {"frames": frames, "pooled": frames.mean(axis=0)}
 
 
-def _outputs(path: Path, network: OnnxNetwork, clip: NDArray[np.uint8]) -> tuple[BackboneOutput, ...]:
+def _outputs(network: OnnxNetwork, frames: int) -> tuple[BackboneOutput, ...]:
     """Run a black clip to see what the layer gives."""
+    path, layout, size = network.path, network.told.layout, network.told.size
     try:
-        found = network.run(clip)
+        found = network.run(np.zeros((frames, size, size, 3), np.uint8))
     except BackboneError:
         raise
     except Exception:  # noqa: BLE001 - whatever onnxruntime says of sizes that do not fit
-        raise BackboneError(
-            f"{path}: it does not run on {network.layout} of {clip.shape[1]} x {clip.shape[2]} pixels"
-        ) from None
-    rows = 1 if "F" in network.layout else len(clip)
+        raise BackboneError(f"{path}: it does not run on {layout} of {size} x {size} pixels") from None
+    rows = 1 if "F" in layout else frames
     if not np.issubdtype(found.dtype, np.floating) or not 2 <= found.ndim <= 4 or len(found) != rows:
         raise BackboneError(
             f"{path}: {network.layer} gives {found.dtype} {list(found.shape)}, and vectors were expected: "
             f"[{rows}, D], [{rows}, T, D] or a map of features"
         )
-    arrays = _arrays(found, network.layout)
+    arrays = _arrays(found, layout)
     return tuple(
         BackboneOutput(name, array.shape, "float16" if name == "tokens" else "float32")
         for name, array in arrays.items()
     )
 
 
-def _record(name: str, network: OnnxNetwork, geometry: Geometry, told: Description) -> dict[str, Any]:
+def _record(name: str, network: OnnxNetwork, geometry: Geometry) -> dict[str, Any]:
     """Make the provenance."""
+    told, affine = network.told, _affine(network.told)
     pixels = f"{told.channels}, {told.layout}, {told.type}"
     record = {**geometry.record(), "constants": None, "order": f"resize, crop; {pixels}"}
-    if network.affine is not None:
-        made = Preset(name, geometry, network.affine).record()
+    if affine is not None:
+        made = Preset(name, geometry, affine).record()
         record = made | {"order": f"resize, crop, uint8; scale * x + shift a channel; {pixels}"}
     return {
         "head": None,
         "layer": network.layer,
         "hub": None,
         "weights_sha256": network.sha256,
-        "architecture": {"type": "onnx", "file": Path(network.path).name},
+        "architecture": {"type": "onnx", "file": network.path.name},
         "preset": {"name": name, **record},
         "compute": {"dtype": told.type, "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
         "licence": told.licence or NO_LICENCE,

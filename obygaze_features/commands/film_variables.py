@@ -1,7 +1,6 @@
 """`obygaze film variables`: measure sound, cuts and camera in windows of films."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +19,8 @@ if TYPE_CHECKING:
 
 WINDOW_S = 10.0
 """Length of windows where none are given."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A clip of a film, from `start_s` to `end_s`."""
-
-    clip_id: str
-    movie: str
-    start_s: float
-    end_s: float
+Window = tuple[str, str, float, float]
+"""Id and movie of a clip of a film, its start and end in seconds."""
 
 
 @click.command()
@@ -89,30 +80,28 @@ def variables(
     output.refuse_existing()
     detector = FaceDetector(faces) if faces else None
     windows, cameras = _windows(films, source)
-    movies = list(dict.fromkeys(clip.movie for own in windows.values() for clip in own))
+    movies = list(dict.fromkeys(movie for own in windows.values() for _, movie, *_ in own))
     beside = shots or (source and manifests.shots_file(source))
     parts = manifests.read_parts(beside, movies) if beside and (shots or beside.is_file()) else None
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[Window, dict[str, float]]] = []
     for path, own in windows.items():
         with progress_bar(f"variables of {path.name}", "window") as show:
             found = film_variables(
                 path,
-                [(clip.start_s, clip.end_s) for clip in own],
-                shots=None if parts is None else parts[own[0].movie],
-                camera=None if cameras is None else [cameras.get(clip.clip_id) for clip in own],
+                [(start_s, end_s) for *_, start_s, end_s in own],
+                shots=None if parts is None else parts[own[0][1]],
+                camera=None if cameras is None else [cameras.get(clip_id) for clip_id, *_ in own],
                 speech=sound,
                 faces=detector,
                 note=lambda line: click.echo(line, err=True),
                 show=show,
             )
-        rows += [asdict(clip) | values for clip, values in zip(own, found, strict=True)]
-    columns = [name for name in VARIABLES if any(name in row for row in rows)]
+        rows += zip(own, found, strict=True)
+    columns = [name for name in VARIABLES if any(name in values for _, values in rows)]
     lines = [csv_line(["clip_id", "movie", "start_s", "end_s", *columns])]
-    for row in rows:
-        measured = [f"{row[name]:.5g}" if name in row else "" for name in columns]
-        lines.append(
-            csv_line([row["clip_id"], row["movie"], repr(row["start_s"]), repr(row["end_s"]), *measured])
-        )
+    for (clip_id, movie, *span), values in rows:
+        measured = [f"{values[name]:.5g}" if name in values else "" for name in columns]
+        lines.append(csv_line([clip_id, movie, *map(repr, span), *measured]))
     write_whole(output.path, "".join(lines).encode())
     document = {"file": str(output.path), "windows": len(rows), "columns": columns}
     return document, f"{output.path}: {len(rows):,} windows; {', '.join(columns)}"
@@ -139,15 +128,10 @@ def _windows(
             hint = manifests.name_hint(film.movie, by_movie)
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
         windows[film.path] = [
-            Window(
-                clip.clip_id,
-                clip.movie,
-                clip.start_s or 0.0,
-                film.end_s if clip.end_s is None else clip.end_s,
-            )
+            (clip.clip_id, clip.movie, clip.start_s or 0.0, film.end_s if clip.end_s is None else clip.end_s)
             for clip in own
         ]
-    taken = {window.clip_id for own in windows.values() for window in own}
+    taken = {clip_id for own in windows.values() for clip_id, *_ in own}
     if len(taken) < sum(map(len, windows.values())):
         raise ManifestError(f"{source}: two files have the same windows: give one file a film")
     if len(taken) < len(clips):

@@ -7,9 +7,8 @@ backbones of a run see the JPEG, also those of the run that decodes: features do
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,15 +42,15 @@ RECORD = {
     "pillow": PIL.__version__,
 }
 """What frames are that are kept, for the provenance."""
-VERSION = 1
+VERSION = 2
 MOST_BYTES = 1 << 31
 """Most bytes of the frames of a clip."""
 
 DAMAGED = "kept frames were damaged, or not ours: decoded again"
 
 
-class _Header(msgspec.Struct):
-    """First lines of a file of frames: what is known of the clip, and the bytes of each frame."""
+class _Kept(msgspec.Struct):
+    """Frames of a clip by one rule, as JPEG, and what else is known of them: a file, after its digest."""
 
     status: Literal["ok", "partial"]
     reason: str
@@ -60,32 +59,7 @@ class _Header(msgspec.Struct):
     besides: list[str]
     index: list[int]
     time_s: list[float]
-    sizes: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """Frames of a clip by one rule: JPEG, and what else is known of them."""
-
-    header: _Header
-    jpegs: Sequence[bytes]
-
-    @classmethod
-    def of_bytes(cls, data: bytes) -> "_Kept":
-        """Read a file; a ValueError if it is not whole."""
-        digest, _, rest = data.partition(b"\n")
-        if digest.decode() != sha256_of(rest):
-            raise ValueError("another digest")
-        line, _, pictures = rest.partition(b"\n")
-        header = msgspec.json.decode(line, type=_Header)
-        ends = np.cumsum([0, *header.sizes]).tolist()
-        if not len(header.sizes) == len(header.index) == len(header.time_s) or ends[-1] != len(pictures):
-            raise ValueError("another number of frames")
-        return cls(header, [pictures[start:end] for start, end in pairwise(ends)])
-
-    def to_bytes(self) -> bytes:
-        rest = b"".join([msgspec.json.encode(self.header), b"\n", *self.jpegs])
-        return sha256_of(rest).encode() + b"\n" + rest
+    jpegs: list[bytes]
 
 
 def to_jpeg(frame: Pixels) -> NDArray[Any]:
@@ -182,9 +156,11 @@ class _Video:
         found = {}
         for sampling in _samplings(task):
             file = self._file(task, sampling)
-            found[sampling] = kept = _Kept.of_bytes(read_bytes(file, MOST_BYTES, within=self.keep.folder))
-            if sampling.n not in {None, len(kept.jpegs)}:
-                raise ValueError("another number of frames")
+            digest, _, data = read_bytes(file, MOST_BYTES, within=self.keep.folder).partition(b"\n")
+            found[sampling] = kept = msgspec.msgpack.decode(data, type=_Kept)
+            n_frames = {len(kept.index), len(kept.time_s), len(kept.jpegs)}
+            if digest.decode() != sha256_of(data) or n_frames != {sampling.n or len(kept.jpegs)}:
+                raise ValueError("another digest, or number of frames")
         return found
 
     def keep_frames(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> list[str]:
@@ -196,32 +172,33 @@ class _Video:
                 if self._state() == self.state:  # else it was another video that was decoded
                     file = self._file(task, sampling)
                     make_folder(file.parent)
-                    write_whole(file, each.to_bytes(), links=False)
+                    data = msgspec.msgpack.encode(each)
+                    write_whole(file, sha256_of(data).encode() + b"\n" + data, links=False)
         except OSError as error:
             return [f"frames could not be kept: {error.strerror or error}"]
         return []
 
     def clip(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> DecodedClip:
         """Prepare the kept frames of a clip for all backbones."""
-        headers = [each.header for each in kept.values()]
+        every = list(kept.values())
         pictures = {sampling: [from_jpeg(data) for data in each.jpegs] for sampling, each in kept.items()}
         shared: dict[Hashable, Prepared] = {}
         frames = {}
         for name, request in task.requests.items():
-            prepare, header = self.keep.prepares[name], kept[request.sampling].header
+            prepare, own = self.keep.prepares[name], kept[request.sampling]
             wish = wish_of(request._replace(prepare=prepare))
             if wish not in shared:
                 images = np.stack([prepare(picture) for picture in pictures[request.sampling]])
-                shared[wish] = Prepared(images, np.array(header.index, np.int64), np.array(header.time_s))
+                shared[wish] = Prepared(images, np.array(own.index, np.int64), np.array(own.time_s))
             frames[name] = shared[wish]
-        said = [remark for header in headers for remark in header.remarks]
+        said = [remark for each in every for remark in each.remarks]
         return DecodedClip(
             task.clip_id,
-            "partial" if any(header.status == "partial" for header in headers) else "ok",
-            "; ".join(dict.fromkeys(header.reason for header in headers if header.reason)),
+            "partial" if any(each.status == "partial" for each in every) else "ok",
+            "; ".join(dict.fromkeys(each.reason for each in every if each.reason)),
             frames,
-            source={**headers[0].source, **({"sha256": self.digest} if task.hash_source else {})},
-            remarks=tuple(dict.fromkeys([*said, *unread(task, headers[0].besides)])),
+            source={**every[0].source, **({"sha256": self.digest} if task.hash_source else {})},
+            remarks=tuple(dict.fromkeys([*said, *unread(task, every[0].besides)])),
         )
 
 
@@ -239,8 +216,7 @@ def _kept(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
     kept = {}
     for sampling, name in _samplings(task).items():
         frames = clip.frames[name]
-        jpegs = frames.images.tolist()
-        header = _Header(
+        kept[sampling] = _Kept(
             "ok" if clip.status == "ok" else "partial",
             clip.reason,
             {field: value for field, value in clip.source.items() if field != "sha256"},
@@ -248,7 +224,6 @@ def _kept(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
             besides,
             frames.frame_index.tolist(),
             frames.time_s.tolist(),
-            list(map(len, jpegs)),
+            frames.images.tolist(),
         )
-        kept[sampling] = _Kept(header, jpegs)
     return kept
