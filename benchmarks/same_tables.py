@@ -68,7 +68,7 @@ WORKS = {
     "--texts genders-1.0.0 --mode ge",
     "cooc-sample": "audit cooc --captions SAMPLES/captions.csv --objects-list SAMPLES/objects.txt",
     "cooc": "audit cooc --captions karpathy.csv --objects-list objects.txt --published Vilbert",
-    "objects": "audit objects --objects-list listed.txt --images sobem-1.0.0 --texts listed-1.0.0 --top 2",
+    "objects": "audit objects --objects-list listed.txt --images sobem-1.0.0 --texts listed-1.0.0",
     "objects-least": "audit objects --objects-list listed.txt --images sobem-1.0.0 --texts listed-1.0.0 "
     "--least .9 --scale 3",
     "m15-score": "task mediaeval15 score --truth DATA/audits/mediaeval_synth/truth.csv "

@@ -93,7 +93,6 @@ def audit_erase(
     films: str,
     task: str | None = None,
     texts: Embeddings | None = None,
-    text_items: Mapping[str, str] | None = None,
     tests: Sequence[EatTest] | None = None,
     erased: Path | None = None,
     seed: int = 0,
@@ -108,8 +107,8 @@ def audit_erase(
         Item id -> columns.
     attribute, films, task
         Columns: what is erased, two values; which film an item is of; what must stay, two values.
-    texts, text_items, tests
-        Embedding association tests, the texts of their attributes, and the texts' ids.
+    texts, tests
+        Embedding association tests, and the texts of their attributes.
     erased
         CSV file to write the erased embeddings of all items to.
     seed
@@ -134,7 +133,7 @@ def audit_erase(
         measures.append((f"{probe} by other films", what, by_others))
     if texts is not None:
         check_same_space(images, texts)
-        told = texts.text_ids(text_items)
+        told = texts.text_ids()
         for test in tests or ():
             targets = [np.isin(ids, select(each, items, test.name)) for each in (test.x, test.y)]
             a, b = (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
-from obygaze_studies.audit_common.findings import Finding, audited, bar_chart
+from obygaze_studies.audit_common.findings import Finding, audited
 from obygaze_studies.audit_common.inputs import Row, known_items, read_number
 from obygaze_studies.errors import AuditError
 
@@ -140,12 +140,9 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
         {**row, "cell": " ".join(row["cell"]), **dict(zip(by, row["cell"], strict=True))} for row in rows
     ]
     least, most = (chosen(shown, key=lambda row: row["estimate"]) for chosen in (min, max))
-    labels = [f"{row['cell']} (n = {row['n']:,})" for row in shown]
-    series = {"estimate": [row["estimate"] for row in shown], "mean": [row["mean"] for row in shown]}
     return Finding(
         rows=shown,
         said={"least": least["cell"], "most": most["cell"], "n_cells": len(shown), "n_items": len(ids)},
         record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(ids)},
         remarks=remarks,
-        draw=bar_chart(labels=labels, series=series, axis=outcome),
     )

@@ -23,28 +23,25 @@ SCALE = 100.0
 """exp(logit_scale) of OpenAI's CLIPs after training, where it was clipped; stores do not hold it."""
 
 
-def prompts(objects: Sequence[str], prompt: str = PROMPT) -> dict[str, str]:
-    """Put each object into the prompt: object -> text.
+TOP = 3
+"""Objects of an image at most, as in the published captions' file."""
+
+
+def needed_texts(objects: Sequence[str]) -> list[str]:
+    """Put each object into the prompt; the texts need embeddings.
 
     Raises
     ------
     AuditError
-        The prompt has no place for the object, or an object is listed twice.
+        An object is listed twice.
 
     Examples
     --------
-    >>> prompts(["umbrella"])
-    {'umbrella': 'a photo of a umbrella'}
+    >>> needed_texts(["umbrella"])
+    ['a photo of a umbrella']
     """
-    if prompt.count("{}") != 1:
-        raise AuditError(f"the prompt {prompt!r} needs one {{}}, where the object goes")
     refuse_twins(objects, "the list of objects has twice:")
-    return {name: prompt.replace("{}", name) for name in objects}
-
-
-def needed_texts(objects: Sequence[str], prompt: str) -> list[str]:
-    """List the prompts, which need embeddings."""
-    return list(prompts(objects, prompt).values())
+    return [PROMPT.format(name) for name in objects]
 
 
 def probabilities(
@@ -69,12 +66,12 @@ def audit_objects(
     texts: Embeddings,
     objects: Sequence[str],
     *,
-    prompt: str = PROMPT,
     scale: float = SCALE,
-    top: int = 3,
     least: float = 0.0,
 ) -> Finding:
-    """List the most probable objects of every image: the table that `gender-score` reads.
+    """List the most probable objects of every image, `TOP` at most: the table that `gender-score` reads.
+
+    Equal ones come in the order of the list.
 
     Parameters
     ----------
@@ -82,10 +79,6 @@ def audit_objects(
         Of one space.
     objects
         All labels, which compete.
-    prompt
-        Text of a label; `{}` is the object.
-    top
-        Objects an image at most, the most probable ones; equal ones in the order of the list.
     least
         Smallest probability to list.
 
@@ -97,7 +90,7 @@ def audit_objects(
     check_same_space(images, texts)
     if len(objects) < 2:
         raise AuditError("at least two objects are needed: their probabilities are relative to each other")
-    wanted, text_ids = needed_texts(objects, prompt), texts.text_ids()
+    wanted, text_ids = needed_texts(objects), texts.text_ids()
     if absent := [text for text in wanted if text not in text_ids]:
         raise AuditError(
             f"{texts.where} lacks {len(absent)} of the {len(wanted)} prompts, the first {absent[0]!r}: "
@@ -111,7 +104,7 @@ def audit_objects(
     rows = [
         {"image_id": name, "object": objects[index], "p_c": float(share[index])}
         for name, share in zip(ids, shares, strict=True)
-        for index in np.argsort(-share, kind="stable")[:top].tolist()
+        for index in np.argsort(-share, kind="stable")[:TOP].tolist()
         if share[index] >= least
     ]
     first = Counter(objects[index] for index in shares.argmax(axis=1).tolist())
@@ -119,7 +112,7 @@ def audit_objects(
         {"object": name, "images": n, "share": n / len(ids)}
         for name, n in sorted(first.items(), key=lambda item: (-item[1], item[0]))
     ]
-    notes = [f"{len(ids)} images, {len(objects)} objects, at most {top} an image"]
+    notes = [f"{len(ids)} images, {len(objects)} objects, at most {TOP} an image"]
     if without := len(ids) - len({row["image_id"] for row in rows}):
         notes.append(f"{without} images have no object with a probability of {least:g} or more")
     about: dict[str, object] = {
@@ -127,6 +120,6 @@ def audit_objects(
         "images": images.fingerprint,
         "texts": texts.fingerprint,
     }
-    about |= {"prompt": prompt, "scale": scale, "top": top, "least": least, "n_objects": len(objects)}
+    about |= {"prompt": PROMPT, "scale": scale, "top": TOP, "least": least, "n_objects": len(objects)}
     said = counted[0] | {"n_images": len(ids)}
     return Finding(rows=rows, shown=counted, said=said, record=about, notes=notes)

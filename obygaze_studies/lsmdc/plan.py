@@ -47,8 +47,6 @@ class LsmdcSettings:
         Folder of decoded frames; None: `cache` in the run's folder.
     exclude_movies
         File of film titles to leave out of training and validation.
-    save_every
-        Number of steps between saved states.
     """
 
     clip: str
@@ -65,7 +63,6 @@ class LsmdcSettings:
     cache: Path | None = None
     exclude_movies: Path | None = None
     resume: bool = False
-    save_every: int = 200
     workers: int | None = None
     device: str = "auto"
 

@@ -28,6 +28,8 @@ from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, make_plan
 from obygaze_studies.lsmdc.retrieval import evaluate, in_words
 from obygaze_studies.lsmdc.state import RunFolder, card
 
+SAVE_EVERY = 200  # steps
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -226,7 +228,7 @@ class Training:
             self._step(local.to(self.device))
             at = self.position = replace(at, step=at.step + 1, batch=at.batch + 1)
             stop = self.processes.any(stopped(), self.device)
-            if stop or at.step % self.plan.settings.save_every == 0:
+            if stop or at.step % SAVE_EVERY == 0:
                 self._save()
             if stop:
                 return False

@@ -421,7 +421,6 @@ def stats(
     sets: bool = False,
     thresholds: Sequence[float] | None = None,
     onto: Path | None = None,
-    window: float | None = None,
 ) -> Answer | Report:
     """Count levels and concepts under a label policy, or all of the codebook; or make one of the reports."""
     clips = manifests.read_manifest(manifest)
@@ -431,7 +430,7 @@ def stats(
     if sets:
         return composition_report(clips, policies[0])
     if thresholds:
-        chosen, what = clips_onto(clips, onto, window)
+        chosen, what = clips_onto(clips, onto)
         return sweep_report(manifests.sweep(clips, chosen, thresholds), what, policies[0])
     counted = {str(name): statistics(manifests.apply_policy(clips, name)) for name in policies}
     printed = printed_count_table(clips)

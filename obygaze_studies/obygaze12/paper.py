@@ -189,12 +189,10 @@ def work_figure2(_: str, *, manifest: Path) -> Work:
     return _made(figure2(clips))
 
 
-def work_figure4(
-    _: str, *, segments: Path, movie: str, onto: Path | None, window: float | None, span: Any
-) -> Work:
+def work_figure4(_: str, *, segments: Path, movie: str, onto: Path | None, span: Any) -> Work:
     """Prepare Figure 4."""
     marks = read_manifest(segments)
-    return _made(figure4(marks, clips_onto(marks, onto, window)[0], movie, span=span))
+    return _made(figure4(marks, clips_onto(marks, onto)[0], movie, span=span))
 
 
 def _made(report: Report) -> Work:

@@ -359,8 +359,6 @@ def folds(
     *,
     task: str | None = None,
     test: str | None = None,
-    negative: Sequence[str] = (),
-    positive: Sequence[str] = (),
     against: Sequence[str] = (),
     movies: bool = False,
     policy: str | None = None,
@@ -383,7 +381,7 @@ def folds(
             "the paper protocol's folds are those of the released split files: its --policy is released"
         )
     clips, _ = read_inputs(manifest, [])
-    trained, tested = choose_targets(clips.codebook, task, test, sides=(tuple(negative), tuple(positive)))
+    trained, tested = choose_targets(clips.codebook, task, test)
     if trained.kind != tested.kind:
         raise UsageError(f"a model of {trained.name} can't be tested on {tested.name}")
     if against and (trained.kind != "concept" or tested != trained):

@@ -136,11 +136,11 @@ def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
     return {value: manifest.with_clips(groups[value]) for value in sorted(groups)}
 
 
-def clips_onto(annotations: Manifest, onto: Path | None, window: float | None) -> tuple[Manifest, str]:
+def clips_onto(annotations: Manifest, onto: Path | None) -> tuple[Manifest, str]:
     """Return the clips to project annotations onto, by default windows of them, and what they are."""
     if onto is not None:
         return manifests.read_manifest(onto), f"the clips of {onto.name}"
-    seconds = window or manifests.DEFAULT_WINDOW_S
+    seconds = manifests.DEFAULT_WINDOW_S
     return manifests.windows(annotations, seconds), f"windows of {seconds:g} s"
 
 

@@ -87,8 +87,8 @@ manifest stats in/marked.csv
     0 out/by.html | Levels and concepts by annotator
 manifest stats in/marked.csv --sets --policy raw --json
     0 | "policy": "raw"
-manifest stats in/segments.csv --sweep 0.1,0.6 --window 8
-    0 | projected onto windows of 8 s; label policy paper
+manifest stats in/segments.csv --sweep 0.1,0.6 --onto in/scenes.csv
+    0 | projected onto the clips of scenes.csv; label policy paper
 codebook show
     0 | 4 levels (3 in tasks) | mobygaze
 codebook show obygaze12
@@ -391,7 +391,7 @@ audit gender-score {GENDERS} --mode ge --sheet out/sheet.png --pictures in/pictu
     0 out/w.json
 =audit erase --images in/frames-1.0.0 --items in/sexes.csv --attribute sex --films movie --out out/erased.csv
     0 out/erased.csv | a linear probe of sex has a balanced accuracy of
-=audit groups --items in/rated.csv --outcome r1 --by item_id --out out/groups.csv --figure out/groups.svg
+=audit groups --items in/rated.csv --outcome r1 --by item_id --out out/groups.csv
     0 out/groups.csv | the estimate is lowest for
 =audit alpha --ratings in/rated.csv --pairs --out out/alpha.csv --figure out/alpha.pdf --html out/alpha.html
     0 out/alpha.html
@@ -421,7 +421,7 @@ paper figure2 in/marked.csv --out out/figure2 --html out/figure2.html
     0 out/figure2/figure2.pdf out/figure2/figure2.tex out/figure2.html | label policy raw, 64 clips
 paper figure3 {PUBLISHED} --out out/figure3
     0 out/figure3
-paper figure4 in/segments.csv --movie m0 --window 2 --out out/figure4
+paper figure4 in/segments.csv --movie m0 --onto in/scenes.csv --out out/figure4
     0 out/figure4
 paper figure5 {RELEASED} --out out/figure5 --json
     0 | "name": "figure5-strict" | "label_policy": "paper"

@@ -34,6 +34,13 @@ train = later("obygaze_studies.lsmdc", "train")
 RunFolder = later("obygaze_studies.lsmdc.state", "RunFolder")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def saved_at_every_step():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("obygaze_studies.lsmdc.run.SAVE_EVERY", 1)
+        yield
+
+
 def files_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
@@ -47,7 +54,7 @@ def module_tmp(tmp_path_factory):
 def whole(settings, module_tmp):
     """Give a run that nothing interrupted, and what came of it; made once."""
     out = module_tmp / "whole"
-    given = settings(out=out, save_every=1)
+    given = settings(out=out)
     if not out.exists():
         train(given)
     return given
@@ -114,7 +121,7 @@ def kill_after(monkeypatch):
 
 @pytest.mark.long  # trains, is stopped, trains again
 def test_killed_again_and_again_it_ends_with_the_same_bytes(whole, settings, kill_after):
-    given = settings(save_every=1, resume=True)
+    given = settings(resume=True)
     for _ in range(30):
         kill_after(9)
         try:
@@ -131,7 +138,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(whole, settings, kil
 
 @pytest.mark.long  # trains, is stopped, trains again
 def test_stopped_on_request_it_saves_and_resumes_to_the_same_bytes(whole, settings):
-    given = settings(save_every=1, resume=True)
+    given = settings(resume=True)
     asked = iter([False, False, False, False, True])  # after 3 steps, an epoch, step 4 of 6
     outcome = train(given, stopped=lambda: next(asked, True))
     assert (outcome.steps, outcome.complete, len(outcome.epochs)) == (4, False, 1)
@@ -153,11 +160,11 @@ def test_stopped_while_decoding_it_begins_no_run(settings, tmp_path):
 
 def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
     with pytest.raises(TrainError, match="--resume"):
-        train(settings(out=whole.out, save_every=1))
+        train(settings(out=whole.out))
     with pytest.raises(TrainError, match="lr"):
         train(settings(out=whole.out, lr=1e-4, resume=True))
     with RunFolder(whole.out).alone(), pytest.raises(StoreError, match="whole"):
-        train(settings(out=whole.out, save_every=1, resume=True))
+        train(settings(out=whole.out, resume=True))
 
 
 @pytest.mark.usefixtures("whole")  # which has filled the cache: decoding asks whether to stop, too
@@ -195,7 +202,7 @@ def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, mon
         return float("nan") if len(calls) == 3 else real(*args, **kwargs)
 
     monkeypatch.setattr(step, "compute_gradients", broken)
-    given = settings(save_every=1)
+    given = settings()
     with pytest.raises(TrainError, match=r"step 3 \(epoch 0, batch 2\)"):
         train(given)
     with safe_open(given.out / "state.safetensors", framework="pt") as file:
