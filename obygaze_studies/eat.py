@@ -6,7 +6,6 @@ all partitions, or of random ones.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
@@ -40,54 +39,8 @@ STAR = "star: a normal p below .05 in either tail"
 Vectors = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Associations:
-    """How much closer each target is to the attributes A than to B: s(w, A, B) of eq. 2.
-
-    Attributes
-    ----------
-    x, y : float64 [n], [m]
-        Of the targets X and Y.
-    """
-
-    x: Vectors
-    y: Vectors
-
-
-@dataclass(frozen=True)
-class Effect:
-    """An effect size and what a normal null says of it.
-
-    Attributes
-    ----------
-    d : float
-        Difference of the mean associations of X and Y in standard deviations (ddof = 1) of all; positive
-        where X is closer to A.
-    statistic : float
-        Sum over X minus sum over Y, the authors' test statistic.
-    mean_difference : float
-        Mean over X minus mean over Y.
-    z : float
-        The mean difference over its standard deviation when X and Y are drawn from their union at random.
-    p_normal : float
-        One-sided upper tail of the normal at `z`: what the authors' 1,000 shuffles and fitted normal
-        estimate.
-    """
-
-    d: float
-    statistic: float
-    mean_difference: float
-    z: float
-    p_normal: float
-
-    @property
-    def star(self) -> bool:
-        """Whether the published tables would star it: either tail below .05."""
-        return min(self.p_normal, 1 - self.p_normal) < 0.05
-
-
-def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> Associations:
-    """Associate targets with attributes (eq. 2).
+def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> tuple[Vectors, Vectors]:
+    """Associate targets with attributes: how much closer each is to A than to B, s(w, A, B) of eq. 2.
 
     The mean of the cosines with A is the product with the mean of A's unit vectors. It is taken row by row,
     so that equal targets have equal associations to the last bit.
@@ -99,6 +52,11 @@ def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> Associations
     a, b : float64 [k, D], [l, D]
         Attributes.
 
+    Returns
+    -------
+    float64 [n], [m]
+        Of the targets X and Y.
+
     Raises
     ------
     AuditError
@@ -107,27 +65,35 @@ def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> Associations
     for vectors, name in ((x, "X"), (y, "Y"), (a, "A"), (b, "B")):
         check_vectors(vectors, f"set {name}")
     towards = unit(a).mean(axis=0) - unit(b).mean(axis=0)
-    return Associations((unit(x) * towards).sum(axis=1), (unit(y) * towards).sum(axis=1))
+    return (unit(x) * towards).sum(axis=1), (unit(y) * towards).sum(axis=1)
 
 
-def effect(associated: Associations) -> Effect:
-    """Measure the effect (eq. 1) and its normal p.
+def effect(x: Vectors, y: Vectors) -> dict[str, float]:
+    """Measure the effect (eq. 1) of the targets' associations, and its normal p.
+
+    Returns
+    -------
+    dict of str to number
+        `d`, the difference of the mean associations of X and Y in standard deviations (ddof = 1) of all,
+        positive where X is closer to A; `statistic`, the sum over X minus that over Y, the authors' test
+        statistic; `mean_difference`; `z`, this over its standard deviation when X and Y are drawn from their
+        union at random; `p_normal`, the one-sided upper tail at `z`, which the authors' 1,000 shuffles and
+        fitted normal estimate; and `star`, whether the published tables would star it: either tail below .05.
 
     Raises
     ------
     AuditError
         X and Y have fewer than two targets together, or all their associations are equal.
     """
-    n, m = len(associated.x), len(associated.y)
-    deviation = float(np.concatenate([associated.x, associated.y]).std(ddof=1))
+    deviation = float(np.concatenate([x, y]).std(ddof=1))
     if deviation <= SAME:
         raise AuditError("all targets of X and Y are associated alike (zero variance), so there is no effect")
-    difference = float(associated.x.mean() - associated.y.mean())
+    difference = float(x.mean() - y.mean())
     d = difference / deviation
-    z = d / math.sqrt(1 / n + 1 / m)
-    return Effect(
-        d, float(associated.x.sum() - associated.y.sum()), difference, z, 0.5 * math.erfc(z / math.sqrt(2))
-    )
+    z = d / math.sqrt(1 / len(x) + 1 / len(y))
+    p_normal = 0.5 * math.erfc(z / math.sqrt(2))
+    measured = {"d": d, "statistic": float(x.sum() - y.sum()), "mean_difference": difference, "z": z}
+    return measured | {"p_normal": p_normal, "star": min(p_normal, 1 - p_normal) < 0.05}
 
 
 def critical_d(n: int, m: int) -> float:
@@ -135,7 +101,7 @@ def critical_d(n: int, m: int) -> float:
     return 1.6448536269514722 * math.sqrt(1 / n + 1 / m)
 
 
-def exact(associated: Associations) -> dict[str, float]:
+def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     """Count all partitions of X u Y into sets of their sizes, by meeting in the middle.
 
     With sizes fixed, every statistic of the test grows with the sum over X alone. The targets are split in
@@ -155,10 +121,10 @@ def exact(associated: Associations) -> dict[str, float]:
     ValueError
         There are more than `MOST_EXACT` targets.
     """
-    n, total = len(associated.x), len(associated.x) + len(associated.y)
+    n, total = len(x), len(x) + len(y)
     if total > MOST_EXACT:
         raise ValueError(f"{total} targets have too many partitions to count; at most {MOST_EXACT}")
-    units = np.rint(np.concatenate([associated.x, associated.y]) * _GRID).astype(np.int64)
+    units = np.rint(np.concatenate([x, y]) * _GRID).astype(np.int64)
     observed, rounding = int(units[:n].sum()), total
     left, right = _sums_by_size(units[: total // 2]), _sums_by_size(units[total // 2 :])
     n_ge = 0
@@ -180,7 +146,7 @@ def _sums_by_size(units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return [np.sort(sums[sizes == size]) for size in range(len(units) + 1)]
 
 
-def sampled(associated: Associations, *, n_perm: int, seed: int) -> dict[str, float]:
+def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, float]:
     """Draw partitions at random, each as likely as any other, and count as `exact` does.
 
     Parameters
@@ -190,9 +156,8 @@ def sampled(associated: Associations, *, n_perm: int, seed: int) -> dict[str, fl
     seed
         Of the draws; the same seed gives the same count.
     """
-    pool = np.concatenate([associated.x, associated.y])
-    n = len(associated.x)
-    least = float(associated.x.sum()) - len(pool) / _GRID
+    pool, n = np.concatenate([x, y]), len(x)
+    least = float(x.sum()) - len(pool) / _GRID
     rng = np.random.default_rng(seed)
     rows = max(1, BLOCK // len(pool))
     n_ge = 0
@@ -258,15 +223,14 @@ def audit_eat(
         sets |= {side: prompted(getattr(test, side), f"{what}, set {side.upper()}") for side in "ab"}
         with regarding(AuditError, what):
             associated = associations(**sets)
-            measured = effect(associated)
+            measured = effect(*associated)
         printed = EFFECTS[model].get(test.name) if model else None
         rows.append(
             {"test": test.name}
             | {side: label(getattr(test, side)) for side in "xyab"}
             | {f"n_{side}": len(vectors) for side, vectors in sets.items()}
-            | asdict(measured)
-            | {"star": measured.star}
-            | _permutations(associated, n_perm, seed)
+            | measured
+            | _permutations(*associated, n_perm, seed)
             | {f"published_{name}": getattr(printed, name, None) for name in ("d", "star")}
         )
     starred = [row["test"] for row in rows if row["star"]]
@@ -303,8 +267,8 @@ def _described(row: Mapping[str, Any]) -> str:
     return words.format(**row).replace("_", " ")
 
 
-def _permutations(associated: Associations, n_perm: int, seed: int) -> dict[str, object]:
+def _permutations(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:
     """Count every partition where that can be done, draw some where not."""
     columns = dict.fromkeys(("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed"))
-    few = len(associated.x) + len(associated.y) <= MOST_EXACT
-    return columns | (exact(associated) if few else sampled(associated, n_perm=n_perm, seed=seed))
+    few = len(x) + len(y) <= MOST_EXACT
+    return columns | (exact(x, y) if few else sampled(x, y, n_perm=n_perm, seed=seed))

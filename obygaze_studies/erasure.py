@@ -207,4 +207,4 @@ def _balanced(y: NDArray[np.int64], called: NDArray[np.int64]) -> float:
 def _effect(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:
     """Effect size d of a test on some items."""
     x, y = (X[target & rows] for target in targets)
-    return effect(associations(x, y, a, b)).d if len(x) and len(y) and len(x) + len(y) > 2 else np.nan
+    return effect(*associations(x, y, a, b))["d"] if len(x) and len(y) and len(x) + len(y) > 2 else np.nan

@@ -21,7 +21,7 @@ from obygaze_studies.eat_stimuli import EFFECTS
 from obygaze_studies.gender_score.published_values import TOTALS
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds
-from obygaze_studies.obygaze12.statistics import grouped
+from obygaze_studies.obygaze12.statistics import by_film, clip_table, grouped
 
 N_PERMUTATIONS = 2000
 
@@ -84,29 +84,6 @@ def lowest(findings: Sequence[Measured]) -> Measured:
 def counted(value: float, n: int, unit: str, note: str = "") -> Measured:
     """Make the finding of a number that is counted over all there is."""
     return Measured(value, stats.NAN, stats.NAN, stats.NAN, n, unit, note)
-
-
-def clip_table(manifest: manifests.Manifest) -> pd.DataFrame:
-    """List movie, level, number of visual concepts and number of shots of each clip that has a level."""
-    visual = manifest.codebook.visual
-    shots = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str").str.extract(
-        r"ss-(\d+)\.es-(\d+)"
-    )
-    table = pd.DataFrame(
-        {
-            "movie": [clip.movie for clip in manifest],
-            "level": [clip.level for clip in manifest],
-            "concepts": [visual(clip.concepts) for clip in manifest],
-            "n": [len(visual(clip.concepts)) for clip in manifest],
-            "shots": shots[1].astype(float) - shots[0].astype(float) + 1,
-        }
-    )
-    return table[table["level"].notna()]
-
-
-def by_film(table: pd.DataFrame, values: str, group: str) -> pd.DataFrame:
-    """Average a column in each film [M] and group."""
-    return table.pivot_table(values, "movie", group)
 
 
 # --- sentences of 001 that ObyGaze12's annotations decide
@@ -333,7 +310,7 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
 def alike_scores(_: None) -> Measured:
     """Compare, captioner by captioner, the two printed ratios of the four objects."""
     off = [
-        [abs(printed.score_to_man[name] - ratio) for name, ratio in printed.object_to_man.items()]
+        [abs(printed["score_to_man"][name] - ratio) for name, ratio in printed["object_to_man"].items()]
         for printed in TOTALS.values()
     ]
     return found(stats.t_interval([float(np.mean(own)) for own in off], bounds=(0, 1)), "captioners")
@@ -341,7 +318,7 @@ def alike_scores(_: None) -> Measured:
 
 def balanced_object(_: None) -> Measured:
     """Average the printed ratio towards man of the least biased object."""
-    ratios = pd.DataFrame({model: printed.object_to_man for model, printed in TOTALS.items()})
+    ratios = pd.DataFrame({model: printed["object_to_man"] for model, printed in TOTALS.items()})
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
     return found(stats.t_interval(ratios.loc[name], bounds=(0, 1)), "captioners", f"object: {name}")
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from obygaze_studies.audit_common.findings import Finding, audited, bar_chart
 from obygaze_studies.audit_common.inputs import Row, refuse_twins, refuse_unknown
 from obygaze_studies.caption_words import tokens
-from obygaze_studies.gender_score.published_values import TOTALS, Totals
+from obygaze_studies.gender_score.published_values import TOTALS
 
 Gender = Literal["man", "woman"]
 
@@ -92,7 +92,7 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
         counts |= {"both": sum(len(genders) == 2 for genders, _ in own)}
         counts |= {"plural_only": sum(plural and not genders for genders, plural in own)}
         shares = {"to_man": share(man, woman), "to_woman": share(woman, man)}
-        rows.append(counts | shares | _printed(TOTALS[model] if model else None, label))
+        rows.append(counts | shares | _printed(model, label))
     shares_of, printed = (
         {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
         for before in ("", "published_")
@@ -108,11 +108,11 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
     )
 
 
-def _printed(totals: Totals | None, label: str) -> dict[str, float | None]:
-    if totals is None:
+def _printed(model: str | None, label: str) -> dict[str, float | None]:
+    if model is None:
         return dict.fromkeys(("published_to_man", "published_to_woman"))
-    man, woman = totals.cooc["man"], totals.cooc["woman"]
+    totals = TOTALS[model]
     if label == ALL:
+        man, woman = (totals["cooc"][gender] for gender in GENDERS)
         return {"published_to_man": share(man, woman), "published_to_woman": share(woman, man)}
-    of = {"man": totals.object_to_man, "woman": totals.object_to_woman}
-    return {f"published_to_{gender}": ratios.get(label) for gender, ratios in of.items()}
+    return {f"published_to_{gender}": totals[f"object_to_{gender}"].get(label) for gender in GENDERS}

@@ -226,7 +226,7 @@ def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None)
             "mean": _mean(scores),
             "n_predicted": len(predicted) if estimated else None,
             "n_correct": sum(row["correct"] is True for row in predicted) if estimated else None,
-            "published": TOTALS[model].gender_score[gender] if model else None,
+            "published": TOTALS[model]["gender_score"][gender] if model else None,
         }
     return by_gender
 
@@ -256,7 +256,7 @@ def by_object(
     held: dict[str, set[str]] = {label: {label} for label in labels}
     if objects is not None:
         held = {name: {label for label in labels if holds(tokens(label), tokens(name))} for name in objects}
-    printed = TOTALS[model] if model else None
+    printed = TOTALS[model] if model else {}
     rows = []
     for name, of_labels in held.items():
         own = [part for part in parts if part["label"] in of_labels]
@@ -270,8 +270,7 @@ def by_object(
             | {"to_man": share(sums["man"], sums["woman"]), "to_woman": share(sums["woman"], sums["man"])}
             | {f"n_correct_{gender}": correct[gender] for gender in GENDERS}
             | {"to_man_by_n_correct": share(correct["man"], correct["woman"])}
-            | {"published_to_man": printed.score_to_man.get(name) if printed else None}
-            | {"published_to_woman": printed.score_to_woman.get(name) if printed else None}
+            | {f"published_to_{each}": printed.get(f"score_to_{each}", {}).get(name) for each in GENDERS}
         )
     return sorted(rows, key=lambda row: (-row["n_captions"], row["object"]))
 

@@ -5,7 +5,6 @@ import importlib.metadata
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,27 +25,14 @@ SOURCE = (
     "token probabilities of begin token + text + end token: "
     "the begin token only conditions, the end token counts (Sabir and Padró 2023, authors' code)"
 )
+COLUMNS = {
+    "n_tokens": "tokens of the text and the end token",
+    "lm_mean": "arithmetic mean of their probabilities: the prior of the Gender Score",
+    "lm_prod": "product: the probability of the text",
+    "lm_gmean": "geometric mean",
+    "lm_hmean": "harmonic mean",
+}
 Values = Mapping[str, int | float]
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Texts to score, each once.
-
-    Attributes
-    ----------
-    where
-        Text -> its name in messages: the file, and the id of the first row with this text.
-    n_rows, n_masked : int
-        Rows of the table, and rows with a mask, which give two texts each.
-    sha256
-        Digest of the table's file.
-    """
-
-    where: Mapping[str, str]
-    n_rows: int
-    n_masked: int
-    sha256: str
 
 
 def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool = False) -> Answer:
@@ -60,7 +46,7 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     if out.suffix.lower() != ".csv":
         raise AuditError(f"--out {out} should end in .csv; a .json file is written beside it")
     refuse_existing(out, out.with_suffix(".json"), force=force)
-    wanted = texts_to_score(texts)
+    where, read = texts_to_score(texts)
 
     from obygaze_features.backbones import Compute  # noqa: PLC0415 - torch is slow
     from obygaze_studies.gender_score.language_model import language_model  # noqa: PLC0415
@@ -69,23 +55,30 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     loaded = language_model(model, compute=compute)
     at_once, journal = compute.first_size(), out.with_name(f"{out.name}.partial")
     with progress_bar("scoring", "text") as progress:
-        priors = measure_priors(loaded, wanted, journal, at_once=at_once, restart=force, progress=progress)
-    record = describe(texts, wanted, loaded, at_once)
+        priors = measure_priors(loaded, where, journal, at_once=at_once, restart=force, progress=progress)
+    record = {"what": SOURCE, "columns": COLUMNS, "texts": read, "model": loaded.record()}
+    record |= {"texts_at_once": at_once, "software": software()}
     write_priors(out, priors, record)
     journal.unlink()
     no_begin = loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None
     remarks = [f"{model} has no begin token: its end token stands before every text"] * no_begin
     return Answer(
         document=record,
-        text=f"{len(priors):,} texts of {wanted.n_rows:,} rows kept in {out}",
+        text=f"{len(priors):,} texts of {read['rows']:,} rows kept in {out}",
         remarks=remarks,
     )
 
 
-def texts_to_score(path: Path) -> Texts:
+def texts_to_score(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     """List the texts of a table in the format of `read_texts`: text_id and text, or caption_id and caption.
 
     Each [MASK] or <MASK> is replaced by man and by woman, which gives two texts.
+
+    Returns
+    -------
+    where, record
+        Text -> its name in messages: the file, and the id of the first row with this text; and what to record
+        of the file: its name and digest, its rows, those with a mask, and the distinct texts.
 
     Raises
     ------
@@ -97,8 +90,9 @@ def texts_to_score(path: Path) -> Texts:
     for text_id, text in rows:
         for reading in fillings(text):
             where.setdefault(reading, f"{path}, {text_id}")
-    n_masked = sum(len(fillings(text)) > 1 for _, text in rows)
-    return Texts(where, len(rows), n_masked, file_sha256(path))
+    masked = sum(len(fillings(text)) > 1 for _, text in rows)
+    counts = {"rows": len(rows), "masked": masked, "distinct": len(where)}
+    return where, {"name": path.name, "sha256": file_sha256(path), **counts}
 
 
 def fillings(text: str) -> tuple[str, ...]:
@@ -108,7 +102,7 @@ def fillings(text: str) -> tuple[str, ...]:
 
 def measure_priors(
     model: "LanguageModel",
-    texts: Texts,
+    where: Mapping[str, str],
     journal: Path,
     *,
     at_once: int = 1,
@@ -122,6 +116,8 @@ def measure_priors(
 
     Parameters
     ----------
+    where
+        Text -> its name in messages.
     restart
         Start again and ignore the journal.
     progress
@@ -129,19 +125,19 @@ def measure_priors(
 
     Returns
     -------
-    Text -> its scores, in the order of `texts`.
+    Text -> its scores, in the order of `where`.
 
     Raises
     ------
     ExtractError
         If a text is too long or unsuitable for the model, or the journal belongs to another run.
     """
-    batches = _batches(model, texts, at_once)
+    batches = _batches(model, where, at_once)
     identity = {
         "model": model.record(),
         "software": software(),
         "at_once": at_once,
-        "texts_sha256": hashlib.sha256(json.dumps(list(texts.where)).encode()).hexdigest(),
+        "texts_sha256": hashlib.sha256(json.dumps(list(where)).encode()).hexdigest(),
     }
     journal.parent.mkdir(parents=True, exist_ok=True)
     if restart:
@@ -163,20 +159,20 @@ def measure_priors(
                 lines.append({"batch": number, "values": values}, force=False)
                 finished[number] = values
             scores |= {text: score for (text, _), score in zip(batch, finished[number], strict=True)}
-            progress(len(scores), len(texts.where))
-    return {text: scores[text] for text in texts.where}
+            progress(len(scores), len(where))
+    return {text: scores[text] for text in where}
 
 
 Batch = Sequence[tuple[str, tuple[int, ...]]]
 
 
-def _batches(model: "LanguageModel", texts: Texts, at_once: int) -> list[Batch]:
+def _batches(model: "LanguageModel", where: Mapping[str, str], at_once: int) -> list[Batch]:
     tokens: dict[str, tuple[int, ...]] = {}
-    for text, where in texts.where.items():
+    for text, place in where.items():
         try:
             tokens[text] = model.tokens(text)
         except BackboneError as error:
-            raise ExtractError(f"{where}: {text[:40]!r}: {error}") from error
+            raise ExtractError(f"{place}: {text[:40]!r}: {error}") from error
     ordered = sorted(tokens.items(), key=lambda pair: len(pair[1]))
     batches: list[Batch] = []
     for _, alike in groupby(ordered, key=lambda pair: len(pair[1])):
@@ -198,27 +194,3 @@ def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, A
     lines += [csv_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
     write_whole(out.with_suffix(".json"), json_bytes(record))
     write_whole(out, "".join(lines))
-
-
-def describe(path: Path, texts: Texts, model: "LanguageModel", at_once: int) -> dict[str, Any]:
-    """Return the provenance of the scores, sufficient to reproduce them."""
-    return {
-        "what": SOURCE,
-        "columns": {
-            "n_tokens": "tokens of the text and the end token",
-            "lm_mean": "arithmetic mean of their probabilities: the prior of the Gender Score",
-            "lm_prod": "product: the probability of the text",
-            "lm_gmean": "geometric mean",
-            "lm_hmean": "harmonic mean",
-        },
-        "texts": {
-            "name": path.name,
-            "sha256": texts.sha256,
-            "rows": texts.n_rows,
-            "masked": texts.n_masked,
-            "distinct": len(texts.where),
-        },
-        "model": model.record(),
-        "texts_at_once": at_once,
-        "software": software(),
-    }

@@ -10,7 +10,6 @@ differences change signs.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -26,32 +25,21 @@ from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
 from obygaze_studies.audit_common.findings import Answer, share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
-from obygaze_studies.obygaze12.statistics import as_text, clips_onto, grouped, printed_count_table, statistics
+from obygaze_studies.obygaze12.statistics import (
+    as_text,
+    by_film,
+    clip_table,
+    clips_onto,
+    grouped,
+    printed_count_table,
+    statistics,
+)
 
 EQUAL = 1 + 1e-7
 """Probabilities that are equal on paper differ by rounding, which is far below this."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExactTest:
-    """Result of an exact test of counts over films.
-
-    Attributes
-    ----------
-    observed : int
-        The count, summed over films.
-    expected : float
-        Its mean where nothing depends on anything, given each film's margins.
-    p : float
-        Two-sided: the probability of all counts that are no more probable than the observed one.
-    """
-
-    observed: int
-    expected: float
-    p: float
-
-
-def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: ArrayLike) -> ExactTest:
+def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: ArrayLike) -> dict[str, Any]:
     """Test whether two properties of clips go together within films.
 
     Parameters
@@ -59,11 +47,17 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     both, first, second, clips : array-like of int, shape [M]
         Of each film: clips with both properties, with the first, with the second, and all.
 
+    Returns
+    -------
+    dict
+        `clips` with both, summed over films; their number `expected` where nothing depends on anything, given
+        each film's margins; and `p`, two-sided: the probability of all counts that are no more probable than
+        the observed one.
+
     Examples
     --------
-    >>> test = exact_common([3], [3], [3], [6])
-    >>> test.observed, test.expected, round(test.p, 3)
-    (3, 1.5, 0.1)
+    >>> exact_common([3], [3], [3], [6])
+    {'clips': 3, 'expected': 1.5, 'p': 0.1}
     """
     tables = np.stack([np.asarray(counts, dtype=np.int64) for counts in (both, first, second, clips)])
     null, low = np.ones(1), 0
@@ -75,7 +69,7 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
         expected += a * b / n
     observed = int(tables[0].sum())
     p = float(null[null <= null[observed - low] * EQUAL].sum())
-    return ExactTest(observed, expected, min(p, 1.0))
+    return {"clips": observed, "expected": expected, "p": min(p, 1.0)}
 
 
 def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
@@ -101,21 +95,17 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
     >>> trend["HN_concepts"], trend["S_concepts"], trend["rises"]
     (1.0, 2.0, True)
     """
-    codebook = manifest.codebook
-    counts: dict[str, dict[str, list[int]]] = {level: {} for level in codebook.level_names[1:]}
-    for clip in manifest:
-        if clip.level in counts:
-            counts[clip.level].setdefault(clip.movie, []).append(len(codebook.visual(clip.concepts)))
-    films = {level: of for level, of in counts.items() if of}
-    means = {level: sum(map(sum, of.values())) / sum(map(len, of.values())) for level, of in films.items()}
-    several, differences = len(means) > 1, []
-    if several:
-        low, *_, high = films.values()
-        both = [movie for movie in manifest.movies if movie in low and movie in high]
-        differences = [float(np.mean(high[movie]) - np.mean(low[movie])) for movie in both]
+    table, levels = clip_table(manifest), manifest.codebook.level_names[1:]
+    films = by_film(table, "n", "level").reindex(list(manifest.movies))
+    means = {level: table.loc[table["level"] == level, "n"].mean() for level in levels if level in films}
+    rises, differences = None, []
+    if len(means) > 1:
+        rises = all(above > below for below, above in pairwise(means.values()))
+        low, *_, high = means
+        differences = (films[high] - films[low]).dropna().to_list()
     test = sign_flip(differences)
-    return {f"{level}_concepts": means.get(level) for level in counts} | {
-        "rises": all(above > below for below, above in pairwise(means.values())) if several else None,
+    return {f"{level}_concepts": means.get(level) for level in levels} | {
+        "rises": rises,
         "difference": float(np.mean(differences)) if differences else math.nan,
         "films_tested": test.n_pairs,
         "p": test.p,
@@ -154,7 +144,8 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
         others = np.array([len(codebook.visual(clip.concepts)) > 1 for clip in clips])
         sides = {"alone": ~others, "combined": others}
         counts = {name: (int((side & ~high).sum()), int((side & high).sum())) for name, side in sides.items()}
-        rows.append(_tested("with others", concept, levels[1], _within_movies(high, others, clips)) | counts)
+        about = {"kind": "with others", "name": concept, "level": levels[1]}
+        rows.append(about | _within_movies(high, others, clips) | counts)
     return _adjusted(rows)
 
 
@@ -174,14 +165,9 @@ def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
         }
         for first, second in combinations(codebook.visual_concepts, 2):
             if present[first].any() and present[second].any():
-                test = _within_movies(present[first], present[second], clips)
-                rows.append(_tested("pair", f"{first} + {second}", level, test))
+                about = {"kind": "pair", "name": f"{first} + {second}", "level": level}
+                rows.append(about | _within_movies(present[first], present[second], clips))
     return _adjusted(rows)
-
-
-def _tested(kind: str, name: str, level: str, test: ExactTest) -> dict[str, Any]:
-    about = {"kind": kind, "name": name, "level": level, "clips": test.observed}
-    return about | {"expected": test.expected, "p": test.p}
 
 
 def _adjusted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -192,7 +178,7 @@ def _adjusted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _within_movies(
     first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[manifests.Clip]
-) -> ExactTest:
+) -> dict[str, Any]:
     _, movie = np.unique([clip.movie for clip in clips], return_inverse=True)
     both, in_first, in_second = (
         np.rint(np.bincount(movie, weights=side)) for side in (first & second, first, second)

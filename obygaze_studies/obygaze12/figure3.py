@@ -128,7 +128,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     absent = [
         f"{concept} against {AGAINST[negatives]}"
         for concept, negatives in CONCEPT_TASKS
-        if (negatives, concept) not in targets
+        if (concept, negatives) not in targets
     ]
     return results[0].corpus.report(
         "figure3",
@@ -144,11 +144,11 @@ def _strict_part(result: StrictResults) -> Part:
 
 
 def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
-    runs = {concept: run for (against, concept), run in result.concepts.items() if against is negatives}
+    runs = {concept: run for (concept, against), run in result.concepts.items() if against is negatives}
     if not runs:
         return []
     codes = np.column_stack(
-        [result.concept_targets[negatives, concept].of(result.source.labels) for concept in runs]
+        [result.concept_targets[concept, negatives].of(result.source.labels) for concept in runs]
     )
     tested = permutation_pvalues(
         result.source.X,

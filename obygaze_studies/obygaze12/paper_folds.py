@@ -69,6 +69,14 @@ class Negatives(StrEnum):
     HN_S = "hn_s"
 
 
+LEVELS: Mapping[Negatives, tuple[str, ...]] = {
+    Negatives.EN: ("EN",),
+    Negatives.ALL: (),
+    Negatives.HN_S: ("HN", "S"),
+}
+"""Levels of the clips without a concept, sorted; empty for all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Leaks:
     """How many of a fold's test clips were seen before: in training, and in validation."""
@@ -349,10 +357,6 @@ def gather(blocks: list[Rows]) -> Predictions:
 
 # --- lists of folds
 # ---------------------------------------------------------------------------
-NEGATIVES = {(): Negatives.ALL, ("EN",): Negatives.EN, ("HN", "S"): Negatives.HN_S}
-"""Levels of the clips without a concept, sorted -> which of the paper's choices they are."""
-
-
 def folds(
     manifest: Path,
     protocol: Literal["strict", "paper"],
@@ -451,7 +455,8 @@ def _published(
     if trained.kind == "concept":
         if movies:
             raise ProtocolError("--movies pairs films to train on a task of levels, not on a concept")
-        negatives = NEGATIVES.get(tuple(sorted(trained.against)))
+        against = tuple(sorted(trained.against))
+        negatives = next((choice for choice, levels in LEVELS.items() if levels == against), None)
         if negatives is None or tested != trained:
             raise ProtocolError(
                 "the paper protocol tells a concept's clips from EN (--against EN), "

@@ -29,12 +29,6 @@ from obygaze_studies.unfinished import kept_result
 
 Progress = Callable[[int, int], None]
 
-AGAINST: Mapping[paper_folds.Negatives, tuple[str, ...]] = {
-    paper_folds.Negatives.EN: ("EN",),
-    paper_folds.Negatives.ALL: (),
-}
-"""The levels of the clips without a concept; empty for all of them."""
-
 TRAINING_TASKS = tuple(dict.fromkeys(train for train, _ in CELLS))
 
 
@@ -71,14 +65,14 @@ class PaperConcepts:
     ----------
     predictions : Predictions
         Task ``concept|negatives``, fold k the split validated on fold k; the score is the signed distance.
-    elected : dict of (str, Negatives) to int
+    elected : dict of ConceptTask to int
         The split whose CAV has the highest f1_pos on its validation fold.
     planes : dict of Negatives to Hyperplanes
         Of the elected CAVs, in the concepts' order.
     """
 
     predictions: Predictions
-    elected: Mapping[tuple[str, paper_folds.Negatives], int]
+    elected: Mapping[ConceptTask, int]
     planes: Mapping[paper_folds.Negatives, Hyperplanes]
 
 
@@ -281,17 +275,13 @@ class StrictResults(Results):
         }
 
     @cached_property
-    def concepts(self) -> Mapping[tuple[paper_folds.Negatives, str], Run]:
+    def concepts(self) -> Mapping[ConceptTask, Run]:
         """The CAV of each concept that can be learnt, by its negatives."""
         targets = self.concept_targets
         # Against all clips first: on the clips of Table 2's bottlenecks, whose decompositions are kept still.
-        runs = {
-            (negatives, concept): self._run(f"{concept}-{negatives}", ["cav"], targets[negatives, concept])
-            for negatives, concept in sorted(
-                targets, key=lambda target: target[0] is not paper_folds.Negatives.ALL
-            )
-        }
-        return {target: runs[target] for target in targets}
+        order = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
+        runs = {task: self._run("-".join(task), ["cav"], targets[task]) for task in order}
+        return {task: runs[task] for task in targets}
 
     def _run(self, name: str, *asked: Any) -> Run:
         corpus = self.corpus
@@ -319,15 +309,13 @@ class StrictResults(Results):
         return model
 
     @property
-    def concept_targets(self) -> Mapping[tuple[paper_folds.Negatives, str], Target]:
+    def concept_targets(self) -> Mapping[ConceptTask, Target]:
         """The target of each concept that enough movies have clips with and without."""
-        codebook = self.source.codebook
         every = {
-            (negatives, concept): concept_target(concept, codebook, levels)
-            for negatives, levels in AGAINST.items()
-            for concept in VISUAL_CONCEPTS
+            (concept, negatives): concept_target(concept, self.source.codebook, paper_folds.LEVELS[negatives])
+            for concept, negatives in CONCEPT_TASKS
         }
-        return {key: target for key, target in every.items() if learnable(target, self.source)}
+        return {task: target for task, target in every.items() if learnable(target, self.source)}
 
     def pair_rows(self) -> pd.DataFrame:
         """Return the perceptron's predictions on the cell of Table 4, with what each clip is called."""

@@ -104,6 +104,29 @@ def statistics(manifest: Manifest) -> Statistics:
     return Statistics(len(manifest), clips, with_concept, codebook)
 
 
+def clip_table(manifest: Manifest) -> pd.DataFrame:
+    """List movie, level, number of visual concepts and number of shots of each clip that has a level."""
+    visual = manifest.codebook.visual
+    shots = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str").str.extract(
+        r"ss-(\d+)\.es-(\d+)"
+    )
+    table = pd.DataFrame(
+        {
+            "movie": [clip.movie for clip in manifest],
+            "level": [clip.level for clip in manifest],
+            "concepts": [visual(clip.concepts) for clip in manifest],
+            "n": [len(visual(clip.concepts)) for clip in manifest],
+            "shots": shots[1].astype(float) - shots[0].astype(float) + 1,
+        }
+    )
+    return table[table["level"].notna()]
+
+
+def by_film(table: pd.DataFrame, values: str, group: str) -> pd.DataFrame:
+    """Average a column in each film [M] and group."""
+    return table.pivot_table(values, "movie", group)
+
+
 def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
     """Group the clips of a manifest by the values of a column.
 

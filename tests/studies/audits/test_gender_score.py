@@ -109,9 +109,9 @@ def test_estimation_sums_up_by_object_and_shows_examples_with_the_posters_beside
 def test_the_posters_ratios_by_object_are_those_of_its_tables(shared_data):
     for row in rows_of(shared_data / "audits/paper_tables/genderscore_poster_objects.csv"):
         of = TOTALS[row["model"]]
-        scored = row["method"] == "Gender Score"
-        ours = (of.score_to_man, of.score_to_woman) if scored else (of.object_to_man, of.object_to_woman)
-        assert [one[row["object"]] for one in ours] == [float(row["to_m"]), float(row["to_w"])]
+        what = "score" if row["method"] == "Gender Score" else "object"
+        ours = (of[f"{what}_to_{gender}"][row["object"]] for gender in ("man", "woman"))
+        assert [*ours] == [float(row["to_m"]), float(row["to_w"])]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

@@ -47,19 +47,19 @@ class Counted:
 
 
 def test_every_text_is_listed_once_and_masks_become_both_genders(table):
-    texts = texts_to_score(table())
-    assert list(texts.where) == [
+    where, record = texts_to_score(table())
+    assert list(where) == [
         "a man riding a motorcycle",
         "a man, riding",
         "a woman, riding",
         "a man on a road",
         "a woman on a road",
     ]
-    assert (texts.n_rows, texts.n_masked) == (4, 2)
+    assert (record["rows"], record["masked"]) == (4, 2)
 
 
 def test_a_stopped_run_is_taken_up_and_gives_the_same_numbers(model, table, tmp_path):
-    texts = texts_to_score(table())
+    texts, _ = texts_to_score(table())
     whole = measure_priors(model, texts, tmp_path / "whole")
     for at_once in (1, 2):
         journal = tmp_path / f"stopped{at_once}"
@@ -70,7 +70,7 @@ def test_a_stopped_run_is_taken_up_and_gives_the_same_numbers(model, table, tmp_
             file.write('[2, [{"n_tok')  # as a kill may leave it
         second = Counted(model)
         found = measure_priors(second, texts, journal, at_once=at_once)
-        assert list(found) == list(texts.where)
+        assert list(found) == list(texts)
         for text, values in found.items():
             assert values == pytest.approx(dict(whole[text]), rel=1e-5)
         if at_once == 1:
@@ -78,7 +78,7 @@ def test_a_stopped_run_is_taken_up_and_gives_the_same_numbers(model, table, tmp_
 
 
 def test_a_line_that_is_lost_is_measured_again(model, table, tmp_path):
-    texts, journal = texts_to_score(table()), tmp_path / "journal"
+    (texts, _), journal = texts_to_score(table()), tmp_path / "journal"
     whole = measure_priors(model, texts, journal)
     lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
     journal.write_text("".join([*lines[:2], *lines[3:]]), encoding="utf-8")
@@ -89,8 +89,8 @@ def test_a_line_that_is_lost_is_measured_again(model, table, tmp_path):
 
 def test_a_journal_of_another_run_is_refused_unless_begun_anew(model, table, tmp_path):
     journal = tmp_path / "journal"
-    measure_priors(model, texts_to_score(table()), journal)
-    other = texts_to_score(table("text_id,text\nt,a woman\n"))
+    measure_priors(model, texts_to_score(table())[0], journal)
+    other, _ = texts_to_score(table("text_id,text\nt,a woman\n"))
     with pytest.raises(ExtractError):
         measure_priors(model, other, journal)
     assert list(measure_priors(model, other, journal, restart=True)) == ["a woman"]
@@ -100,7 +100,7 @@ def test_a_text_that_is_too_long_is_named_before_any_work(model, table, tmp_path
     path = table(f"caption_id,caption\nc1,a man\nc2,{'a' * 40}\n")
     counted = Counted(model)
     with pytest.raises(ExtractError, match=r"captions.csv, c2") as raised:
-        measure_priors(counted, texts_to_score(path), tmp_path / "journal")
+        measure_priors(counted, texts_to_score(path)[0], tmp_path / "journal")
     assert "\n" not in str(raised.value)
     assert counted.n == 0
     assert not (tmp_path / "journal").exists()

@@ -40,7 +40,7 @@ def test_with_one_film_it_is_fishers_exact_test(both, first, second, neither):
     if sum(map(sum, table)) == 0:
         return
     ours = exact_common([both], [both + first], [both + second], [sum(map(sum, table))])
-    assert ours.p == pytest.approx(fisher_exact(table).pvalue, abs=1e-9)
+    assert ours["p"] == pytest.approx(fisher_exact(table).pvalue, abs=1e-9)
 
 
 def test_with_two_films_it_counts_every_exchange_within_films():
@@ -53,8 +53,8 @@ def test_with_two_films_it_counts_every_exchange_within_films():
     ]
     ours = exact_common([2, 1], [2, 2], [2, 1], [4, 3])
     chance = {value: sums.count(value) / len(sums) for value in set(sums)}
-    assert ours.expected == pytest.approx(np.mean(sums))
-    assert ours.p == pytest.approx(sum(p for p in chance.values() if p <= chance[3] * (1 + 1e-9)))
+    assert ours["expected"] == pytest.approx(np.mean(sums))
+    assert ours["p"] == pytest.approx(sum(p for p in chance.values() if p <= chance[3] * (1 + 1e-9)))
 
 
 def test_a_film_without_clips_expects_nothing():
@@ -63,7 +63,7 @@ def test_a_film_without_clips_expects_nothing():
 
 def test_what_only_films_explain_is_nothing():
     """Film a has both properties in every clip and film b none: pooled they go together, within films not."""
-    assert exact_common([20, 0], [20, 0], [20, 0], [20, 20]).p == 1
+    assert exact_common([20, 0], [20, 0], [20, 0], [20, 20])["p"] == 1
 
 
 def test_a_planted_trend_rises_and_a_flat_one_does_not():
