@@ -59,8 +59,8 @@ class Option:
         What help shows of its value; the name that a site sets it by in the environment.
     required, after : bool
         Whether it must be there, by default as an input must; whether only where texts are not just listed.
-    folder, argument, multiple, quiet : bool
-        Whether it may be a folder, is named by its place alone, may be repeated, has no default in the help.
+    folder, argument, multiple : bool
+        Whether it may be a folder, is named by its place alone, may be repeated.
     """
 
     name: str
@@ -83,7 +83,6 @@ class Option:
     folder: bool = False
     argument: bool = False
     multiple: bool = False
-    quiet: bool = False
 
     @property
     def needed(self) -> bool:

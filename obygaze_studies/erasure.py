@@ -7,7 +7,6 @@ probe that is trained on the former cannot show that: it has nothing to learn, a
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -41,27 +40,8 @@ RANK = 1e-10
 """Variance of a direction of features, of the largest, below which there is nothing to whiten."""
 
 
-@dataclass(frozen=True, eq=False)
-class Eraser:
-    """What takes an attribute out of features: x - (x - mean) taken.
-
-    Attributes
-    ----------
-    mean : ndarray, shape [D]
-    taken : ndarray, shape [D, D]
-    """
-
-    mean: Floats
-    taken: Floats
-
-    def __call__(self, X: Floats) -> Floats:
-        """Erase the attribute from features [N, D]."""
-        erased: Floats = X - (X - self.mean) @ self.taken
-        return erased
-
-
-def leace(X: Floats, attribute: Sequence[str]) -> Eraser:
-    """Fit an eraser of an attribute of two values or more on features X [N, D]."""
+def leace(X: Floats, attribute: Sequence[str]) -> Callable[[Floats], Floats]:
+    """Fit an eraser of an attribute of two values or more on features X [N, D], to be called with others."""
     mean, named = X.mean(axis=0), np.array(attribute)
     own = np.stack([named == value for value in np.unique(named)], axis=1).astype(np.float64)
     centred = X - mean
@@ -71,7 +51,8 @@ def leace(X: Floats, attribute: Sequence[str]) -> Eraser:
     whitened = (vectors / roots).T @ (centred.T @ (own - own.mean(axis=0)) / len(X))
     directions, sizes, _ = np.linalg.svd(whitened, full_matrices=False)
     directions = directions[:, sizes > TOLD]  # of indicators: a half at most
-    return Eraser(mean, (vectors / roots) @ directions @ (directions.T * roots) @ vectors.T)
+    taken = (vectors / roots) @ directions @ (directions.T * roots) @ vectors.T
+    return lambda features: features - (features - mean) @ taken
 
 
 def _erased(X: Floats, attribute: Sequence[str], inside: Mask) -> Floats:

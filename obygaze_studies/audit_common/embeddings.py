@@ -41,11 +41,6 @@ class Embeddings:
     partial: Mapping[str, str]
     texts: Mapping[str, str] | None = None
 
-    @property
-    def n_features(self) -> int:
-        """Length D of a vector."""
-        return int(self.vectors.shape[1])
-
     def take(self, ids: Sequence[str], what: str) -> NDArray[np.float64]:
         """Return the vectors of some items, [n, D], checked as `check_vectors` does.
 
@@ -164,8 +159,8 @@ def check_same_space(a: Embeddings, b: Embeddings) -> None:
         raise AuditError(
             f"embeddings of two spaces don't compare: {a.where} is of {a.space!r}, {b.where} of {b.space!r}"
         )
-    if a.n_features != b.n_features:
+    here, there = a.vectors.shape[1], b.vectors.shape[1]
+    if here != there:
         raise AuditError(
-            "embeddings of two lengths don't compare: "
-            f"{a.where} has {a.n_features} features, {b.where} {b.n_features}"
+            f"embeddings of two lengths don't compare: {a.where} has {here} features, {b.where} {there}"
         )

@@ -36,10 +36,8 @@ class Declared(click.Group):
     def __init__(self, *arguments: Any, words: str, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         known = {**{f"audit {name}": each for name, each in audits().items()}, **tasks()}
-        below = {
-            key.removeprefix(f"{words} "): each for key, each in known.items() if key.startswith(f"{words} ")
-        }
-        self.entries = {name: each for name, each in below.items() if " " not in name}
+        parted = {key.rpartition(" "): each for key, each in known.items()}
+        self.entries = {name: each for (group, _, name), each in parted.items() if group == words}
         self.words = words
 
     def list_commands(self, _: click.Context) -> list[str]:
@@ -161,7 +159,7 @@ def parameter(option: Option, *, required: bool) -> Callable[[Any], Any]:
     elif option.read and not option.type:
         how["type"] = PATH if option.folder or option.read == "store" else FILE
     if option.default is not None:
-        how |= {"default": option.default, "show_default": not option.quiet}
+        how |= {"default": option.default, "show_default": True}
     how |= {"multiple": True} if option.multiple else {}
     return click.option(f"--{option.name}", required=required, help=option.help, **how)
 

@@ -1,6 +1,5 @@
 """Score texts with a causal language model and write lm.csv; resumes where it stopped."""
 
-import hashlib
 import importlib.metadata
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from obygaze_features.errors import BackboneError, ExtractError
-from obygaze_features.io import file_sha256, refuse_existing, write_whole
+from obygaze_features.io import file_sha256, refuse_existing, sha256_of, write_whole
 from obygaze_features.lines import LineJournal, csv_line, json_bytes, read_lines
 from obygaze_features.manifest import read_texts
 from obygaze_features.screen import progress_bar
@@ -137,7 +136,7 @@ def measure_priors(
         "model": model.record(),
         "software": software(),
         "at_once": at_once,
-        "texts_sha256": hashlib.sha256(json.dumps(list(where)).encode()).hexdigest(),
+        "texts_sha256": sha256_of(json.dumps(list(where)).encode()),
     }
     journal.parent.mkdir(parents=True, exist_ok=True)
     if restart:

@@ -7,7 +7,6 @@ damaged, or whose video has changed, is decoded again. Several trainings may sha
 Decode workers import this module: it must not import torch.
 """
 
-import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from obygaze_features.backbones import Geometry, Preset
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import InputError, VideoError
-from obygaze_features.io import is_temporary, write_whole
+from obygaze_features.io import is_temporary, sha256_of, write_whole
 from obygaze_features.lines import LineJournal, json_bytes, read_lines
 from obygaze_features.locks import locked
 from obygaze_features.video import Frames, at, decoder_versions, opened, probe, read_frames, uniform
@@ -171,7 +170,7 @@ class FrameCache:
 
     def _path(self, clip_id: str) -> Path:
         # 256 folders, since 100,000 files in one folder are slow on many file systems.
-        return self.folder / "frames" / hashlib.sha256(clip_id.encode()).hexdigest()[:2] / f"{clip_id}.npy"
+        return self.folder / "frames" / sha256_of(clip_id.encode())[:2] / f"{clip_id}.npy"
 
     def _decoded(
         self, videos: Mapping[str, Path], workers: int, stopped: Callable[[], bool]
@@ -194,7 +193,7 @@ class FrameCache:
 def digest_of(entries: Iterable[CachedClip]) -> str:
     """Compute the SHA-256 of the lines `digest  clip`, sorted by clip, to identify a data set's frames."""
     lines = sorted(f"{entry.clip_id}\t{entry.sha256}\n" for entry in entries if entry.frames)
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return sha256_of("".join(lines).encode())
 
 
 def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any, most: int) -> None:
@@ -217,7 +216,7 @@ def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any,
 
 def _entry(clip_id: str, video: Path, note: str, images: Pixels | None = None) -> CachedClip:
     status = video.stat()
-    pixels = (0, "") if images is None else (len(images), hashlib.sha256(images.tobytes()).hexdigest())
+    pixels = (0, "") if images is None else (len(images), sha256_of(images.tobytes()))
     return CachedClip(clip_id, status.st_size, status.st_mtime_ns, *pixels, note)
 
 

@@ -16,7 +16,7 @@ from obygaze_features.backbones import Weights, load_state_dict
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction import stop_on_signals
 from obygaze_features.io import file_sha256
-from obygaze_features.lines import csv_line
+from obygaze_features.lines import csv_line, json_bytes
 from obygaze_features.screen import ShowProgress, progress_bar
 from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import TrainError
@@ -282,7 +282,7 @@ class Training:
             originals = self.plan.size.from_port(self.network.state_dict())
             for name in (f"epoch-{epoch}.safetensors", *([self.folder.model.name] if best == epoch else [])):
                 self.folder.write_model(name, originals, record)
-            self.folder.write_json("epochs.json", measures)
+            self.folder.write("epochs.json", json_bytes(measures))
         self.position = replace(at, epoch=epoch + 1, batch=0, best_epoch=best, measures=measures)
 
     def _test(self) -> dict[str, Any]:
@@ -293,7 +293,7 @@ class Training:
         self.network.load_state_dict(port)
         measures = self._measure("test", self.position.best_epoch)
         if self.processes.rank == 0:
-            self.folder.write_json("test.json", measures)
+            self.folder.write("test.json", json_bytes(measures))
             at = self.position
             self.folder.write("README.md", card(self.record, at.measures, at.best_epoch, measures))
         return measures

@@ -1,6 +1,5 @@
 """Choose the training samples (captions with frames of their clips), order them, and read them in batches."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from obygaze_features.io import sha256_of
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.frame_cache import CachedClip, FrameCache
 from obygaze_studies.lsmdc.lsmdc16 import Caption
@@ -112,7 +112,7 @@ def choose_samples(
 def captions_digest(captions: Iterable[Caption]) -> str:
     """Compute the SHA-256 of the lines `clip id TAB sentence` of the captions, in order."""
     lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions)
-    return hashlib.sha256(lines.encode()).hexdigest()
+    return sha256_of(lines.encode())
 
 
 def steps_of_an_epoch(samples: int, batch: int) -> int:

@@ -33,6 +33,7 @@ from obygaze_features.backbones import LsmdcFormat
 from obygaze_features.door import open_regular, parse_json, read_bytes, read_text
 from obygaze_features.errors import first_line
 from obygaze_features.io import whole_file, write_whole
+from obygaze_features.lines import json_bytes
 from obygaze_features.locks import alone_in
 from obygaze_models.report import asset
 from obygaze_studies.errors import TrainError
@@ -120,7 +121,7 @@ class RunFolder:
         self.write("left_out.csv", left_out)
         for file in tokenizer:
             self.write(file.name, read_bytes(file))
-        self.write_json("run.json", record)
+        self.write("run.json", json_bytes(record))
 
     def record(self) -> dict[str, Any]:
         """Read the record of the run."""
@@ -130,10 +131,6 @@ class RunFolder:
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file atomically; text as UTF-8."""
         write_whole(self.folder / name, content)
-
-    def write_json(self, name: str, document: object) -> None:
-        """Write a JSON file atomically."""
-        self.write(name, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
     def write_model(self, name: str, tensors: Mapping[str, torch.Tensor], record: Mapping[str, Any]) -> None:
         """Write weights with their record, in float32."""

@@ -90,10 +90,8 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
         )
         for path in runs
     ]
-    data, notices = (
-        pd.DataFrame([row for own, _ in parts for row in own]),
-        [n for _, own in parts for n in own],
-    )
+    data = pd.DataFrame([row for rows, _ in parts for row in rows])
+    notices = [notice for _, said in parts for notice in said]
     beside = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
     printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(beside)]
     shown = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
@@ -204,9 +202,7 @@ def find_runs(folder: Path) -> list[run_files.RunFile]:
     if not folder.is_dir():
         raise TaskError(f"{folder}: no such folder of runs")
     runs = [
-        run_files.RunFile(
-            folder, subtask, path.name.removeprefix(f"{subtask}-").removesuffix(run_files.SUFFIXES[subtask])
-        )
+        run_files.RunFile(folder, subtask, path.stem.removeprefix(f"{subtask}-"))
         for subtask in run_files.SUBTASKS
         for path in sorted(folder.glob(f"{subtask}-*{run_files.SUFFIXES[subtask]}"))
     ]
@@ -256,14 +252,8 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     problems = any(finding["severity"] == "problem" for finding in findings)
     external = {True: "yes", False: "no", None: "not said"}
     rows = [
-        (
-            run["subtask"],
-            run["name"],
-            external[run["external_data"]],
-            share(run["coverage"]),
-            share(run["ties"]),
-        )
-        for run in runs
+        (subtask, name, external[said], share(coverage), share(ties))
+        for subtask, name, said, coverage, ties in map(dict.values, runs)
     ]
     fine = [] if problems else ["no problem found: the folder keeps the rules of the task"]
     return Answer(

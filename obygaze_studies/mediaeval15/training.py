@@ -14,7 +14,7 @@ import obygaze_models.models as zoo
 from obygaze_features.io import refuse_existing
 from obygaze_features.manifest import Manifest
 from obygaze_features.store import Group, Store
-from obygaze_models.dataset import Dataset, Exclusion, load_dataset
+from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import NOT_ASKED, Target, find_target
 from obygaze_studies.audit_common.findings import Answer
@@ -41,8 +41,8 @@ class DevAndTest:
         All of them, labelled or not.
     dev, test : ndarray of int
         Rows of `data`.
-    excluded : mapping of str to tuple of Exclusion
-        The clips of each side that have no features, never replaced.
+    excluded : mapping of str to list of dict
+        The clips of each side that have no features, never replaced, and why.
     pretrained : bool or None
         Whether the backbone has trained weights, and so has seen external data; None where nobody knows.
     """
@@ -50,7 +50,7 @@ class DevAndTest:
     data: Dataset
     dev: Rows
     test: Rows
-    excluded: Mapping[str, tuple[Exclusion, ...]]
+    excluded: Mapping[str, list[dict[str, str]]]
     pretrained: bool | None
 
 
@@ -82,13 +82,17 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
     data = load_dataset(store, manifest, backbone=backbone, unlabelled=True)
     split_of = {clip.clip_id: clip.split for clip in clips}
     excluded = {
-        side: tuple(exclusion for exclusion in data.excluded if split_of[exclusion.clip_id] == side)
+        side: [
+            {"clip_id": clip.clip_id, "reason": clip.reason}
+            for clip in data.excluded
+            if split_of[clip.clip_id] == side
+        ]
         for side in ("dev", "test")
     }
     splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
     for side, left_out in excluded.items():
         if not (splits == side).any():
-            first = f" (the first: {left_out[0].clip_id}, {left_out[0].reason})" if left_out else ""
+            first = f" (the first: {left_out[0]['clip_id']}, {left_out[0]['reason']})" if left_out else ""
             raise TaskError(
                 f"no {side} clip has features in store {store.name}, {len(left_out)} have none{first}: "
                 "is it the store of this manifest, whose column split is filled in?"
@@ -186,10 +190,7 @@ def train(
         )
         raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
     called, selection = call_test_clips(sides, subtask, spec, seed=seed)
-    excluded = {
-        side: [{"clip_id": each.clip_id, "reason": each.reason} for each in left_out]
-        for side, left_out in sides.excluded.items()
-    }
+    excluded = sides.excluded
     record = {"run": name, "subtask": subtask, "external_data": external}
     record |= {"model": {"name": spec.name, **spec.settings()}, "seed": seed, "pretrained": pretrained}
     record |= {each: getattr(data, each) for each in ("store", "backbone", "features", "pool")}

@@ -86,10 +86,9 @@ def mobygaze_report(
     return report
 
 
-def work(_: str, *, manifest: Path, stores: Sequence[str], task: str, **how: Any) -> Work:
+def work(_: str, *, manifest: Path, stores: Sequence[str], **how: Any) -> Work:
     """Prepare the tables; `how` as for `mobygaze_report`."""
     clips, named = read_named(manifest, stores)
-    how |= {"task": task or "en_s"}
 
     def make(made: Callable[..., None], **more: Any) -> Report:
         report = mobygaze_report(clips, named, **how, **more, made=made)

@@ -29,7 +29,8 @@ from obygaze_studies.unfinished import kept_result
 
 Progress = Callable[[int, int], None]
 
-TRAINING_TASKS = tuple(dict.fromkeys(train for train, _ in CELLS))
+TESTS = {train: [test for trained, test in CELLS if trained == train] for train, _ in CELLS}
+"""Task that is trained on -> the tasks that are tested, in Table 2."""
 
 
 # --- concept models of the paper protocol
@@ -139,7 +140,7 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
     for negatives in NEGATIVES:
         values = concepts.planes[negatives].decisions(data.X)
         for name in ("pcbm_dt", "pcbm_lr"):
-            for train in dict.fromkeys(train for train, _ in CELLS):
+            for train, tests in TESTS.items():
                 learnt = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
                 paper_folds.check_sides(data, learnt, labels, f"the bottlenecks of {train}")
                 rows = data.rows(learnt.train)
@@ -147,7 +148,7 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
                 head = make_head(name, train).fit(values[rows], y[rows])
                 if name == "pcbm_dt":
                     trees[train, negatives] = head
-                for test in (test for trained, test in CELLS if trained == train):
+                for test in tests:
                     fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
                     paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
                     seen = data.rows(fold.test)
@@ -269,10 +270,7 @@ class StrictResults(Results):
     @cached_property
     def runs(self) -> Mapping[str, Run]:
         """The zoo's models by the task that they are trained on, each tested on all test tasks of Table 2."""
-        return {
-            train: self._run(train, None, train, [test for trained, test in CELLS if trained == train])
-            for train in TRAINING_TASKS
-        }
+        return {train: self._run(train, None, train, tests) for train, tests in TESTS.items()}
 
     @cached_property
     def concepts(self) -> Mapping[ConceptTask, Run]:

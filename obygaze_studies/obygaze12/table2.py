@@ -168,7 +168,7 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
             | {"n_folds": len(values or []), "printed": mean}
             | {"printed_sd": stats.NAN if sd is None else sd, "printed_in": source}
             # What the table shows in place of these numbers:
-            | {"_values": values, "_cell": str(printed or NOTHING)}
+            | {"_ours": NOTHING if values is None else mean_sd(values), "_cell": str(printed or NOTHING)}
             | {"n_test": len(tested), "prevalence": prevalence}
             | {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
         )
@@ -190,10 +190,6 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
         beside = Printed(trivial["printed"], None, trivial["source"]) if corpus.printed else None
         add(trivial["row"].lower(), NOTHING, trivial["average"], [ours], beside)
     return rows
-
-
-def _mean_sd(values: list[float] | None) -> str:
-    return NOTHING if values is None else mean_sd(values)
 
 
 def by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
@@ -221,7 +217,7 @@ def _paper_block(
             f"PCBM: {leak_caption([head])}; its CAVs are fitted on its training clips",
             f"{first['n_test']} test clips, prevalence {first['prevalence']:.3f}",
         ),
-        writers={"model": model_title, "mean_sd": _mean_sd},
+        writers={"model": model_title},
     )
 
 
