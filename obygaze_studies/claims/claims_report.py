@@ -228,7 +228,7 @@ def claims(files: Sequence[Path]) -> Report:
 
 
 def _row(claim: Claim, finding: Measured | None, p_holm: float) -> dict[str, Any]:
-    measured = asdict(finding or Measured(NAN, NAN, NAN, NAN, 0, ""))
+    measured = asdict(finding or Measured())
     note = measured.pop("note")
     decided = verdict(claim, finding, p_holm) if finding else f"not computed: needs {NEEDS[claim.needs]}"
     about = {name: getattr(claim, name) for name in ("paper", "place", "sentence", "statistic")}

@@ -36,7 +36,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The number behind a claim.
+    """The number behind a claim; one that is counted over all there is has no interval.
 
     Attributes
     ----------
@@ -52,12 +52,12 @@ class Measured:
         More numbers, in words.
     """
 
-    value: float
-    low: float
-    high: float
-    p: float
-    n: int
-    unit: str
+    value: float = stats.NAN
+    low: float = stats.NAN
+    high: float = stats.NAN
+    p: float = stats.NAN
+    n: int = 0
+    unit: str = ""
     note: str = ""
 
 
@@ -79,11 +79,6 @@ def lowest(findings: Sequence[Measured]) -> Measured:
     """Choose the number with the lowest interval; its p is adjusted for the choice (Bonferroni)."""
     chosen = min(findings, key=lambda finding: finding.low)
     return replace(chosen, p=min(1.0, chosen.p * len(findings)))
-
-
-def counted(value: float, n: int, unit: str, note: str = "") -> Measured:
-    """Make the finding of a number that is counted over all there is."""
-    return Measured(value, stats.NAN, stats.NAN, stats.NAN, n, unit, note)
 
 
 # --- sentences of 001 that ObyGaze12's annotations decide
@@ -190,7 +185,7 @@ def any_visual(manifest: manifests.Manifest) -> Measured:
     """Measure the share of HN, NS and S clips, as annotated, that have a visual concept."""
     table = clip_table(manifest)
     above = table[table["level"] != manifest.codebook.level_names[0]]
-    return counted(float((above["n"] > 0).mean()), len(above), "clips", _of(above["n"] > 0))
+    return Measured(float((above["n"] > 0).mean()), n=len(above), unit="clips", note=_of(above["n"] > 0))
 
 
 def share_of_sure(manifest: manifests.Manifest) -> Measured:
@@ -198,14 +193,14 @@ def share_of_sure(manifest: manifests.Manifest) -> Measured:
     table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
     shares = table["level"].value_counts(normalize=True)
     note = ", ".join(f"{level} {share:.1%}" for level, share in shares.items())
-    return counted(float(shares["S"]), len(table), "clips", note)
+    return Measured(float(shares["S"]), n=len(table), unit="clips", note=note)
 
 
 def released_share(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S in the released test fold of EN against S."""
     level_of = {clip.clip_id: clip.level for clip in manifest}
     tested = [level_of[name] for name in classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])[0].test]
-    return counted(tested.count("S") / len(tested), len(tested), "clips")
+    return Measured(tested.count("S") / len(tested), n=len(tested), unit="clips")
 
 
 def shots_tell(manifest: manifests.Manifest) -> Measured:
@@ -251,7 +246,7 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
     films = by_film(clips, "value", "side").reindex(columns=["one", "other"]).dropna()
     note = f"{len(clips):,} of {len(labelled):,} clips have the column {variable}"
     if len(films) < 2:
-        return counted(stats.NAN, len(films), "films", f"{note}: films of both kinds are too few")
+        return Measured(n=len(films), unit="films", note=f"{note}: films of both kinds are too few")
     return over_units((films["one"] - films["other"]).to_numpy(), "films", note)
 
 
@@ -333,7 +328,7 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
         effects = [own[name] for own in EFFECTS.values()]
         meeting[name] = sum(effect.d > least and (effect.star or not starred) for effect in effects)
     note = ", ".join(f"{name.rpartition('_')[2]}: {n}" for name, n in meeting.items())
-    return counted(min(meeting.values()), len(EFFECTS), "models", note)
+    return Measured(min(meeting.values()), n=len(EFFECTS), unit="models", note=note)
 
 
 def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:

@@ -62,12 +62,7 @@ def probabilities(
 
 @audited("objects")
 def audit_objects(
-    images: Embeddings,
-    texts: Embeddings,
-    objects: Sequence[str],
-    *,
-    scale: float = SCALE,
-    least: float = 0.0,
+    images: Embeddings, texts: Embeddings, objects: Sequence[str], *, scale: float = SCALE, least: float = 0.0
 ) -> Finding:
     """List the most probable objects of every image, `TOP` at most: the table that `gender-score` reads.
 
@@ -115,11 +110,8 @@ def audit_objects(
     notes = [f"{len(ids)} images, {len(objects)} objects, at most {TOP} an image"]
     if without := len(ids) - len({row["image_id"] for row in rows}):
         notes.append(f"{without} images have no object with a probability of {least:g} or more")
-    about: dict[str, object] = {
-        "space": images.space,
-        "images": images.fingerprint,
-        "texts": texts.fingerprint,
-    }
+    about: dict[str, object] = {"space": images.space}
+    about |= {"images": images.fingerprint, "texts": texts.fingerprint}
     about |= {"prompt": PROMPT, "scale": scale, "top": TOP, "least": least, "n_objects": len(objects)}
     said = counted[0] | {"n_images": len(ids)}
     return Finding(rows=rows, shown=counted, said=said, record=about, notes=notes)

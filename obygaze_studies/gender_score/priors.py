@@ -61,11 +61,8 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     journal.unlink()
     no_begin = loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None
     remarks = [f"{model} has no begin token: its end token stands before every text"] * no_begin
-    return Answer(
-        document=record,
-        text=f"{len(priors):,} texts of {read['rows']:,} rows kept in {out}",
-        remarks=remarks,
-    )
+    text = f"{len(priors):,} texts of {read['rows']:,} rows kept in {out}"
+    return Answer(document=record, text=text, remarks=remarks)
 
 
 def texts_to_score(path: Path) -> tuple[dict[str, str], dict[str, Any]]:

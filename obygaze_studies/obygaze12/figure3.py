@@ -1,6 +1,6 @@
 """Reproduce Figure 3: detection of each concept, against EN clips without it and against all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,10 @@ N_PERMUTATIONS = 1000
 
 ALPHA = 0.05
 
-AGAINST = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
+AGAINST: Mapping[str, str] = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
 """Negatives of the solid and of the hatched bars."""
 
 Row = dict[str, Any]
-
-
-def _against(negatives: str) -> str:
-    return AGAINST[Negatives(negatives)]
 
 
 def _printed(negatives: str, concept: str) -> str:
@@ -42,7 +38,7 @@ def _printed(negatives: str, concept: str) -> str:
     return "no number; hard to separate" if hard else "no number"
 
 
-WRITERS: Writers = {"against": _against, "printed": _printed}
+WRITERS: Writers = {"against": AGAINST.__getitem__, "printed": _printed}
 
 
 SHOWN = {
@@ -81,7 +77,7 @@ def _part(source: Dataset, protocol: str, rows: Sequence[Row], note: str, drawn:
 
 def _drawn(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
     """Draw a pair of bars a concept, as printed."""
-    named = [row | {"against": f"against {_against(row['negatives'])}"} for row in rows]
+    named = [row | {"against": f"against {AGAINST[row['negatives']]}"} for row in rows]
     laid_out = partial(series_of, named, condition="against", group="concept", groups=VISUAL_CONCEPTS)
     tested = laid_out("p_holm") if "p_holm" in named[0] else {}
     return bar_chart(

@@ -9,7 +9,6 @@ before anything is counted.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import permutations
 from pathlib import Path
@@ -77,29 +76,19 @@ LEVELS: Mapping[Negatives, tuple[str, ...]] = {
 """Levels of the clips without a concept, sorted; empty for all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaks:
-    """How many of a fold's test clips were seen before: in training, and in validation."""
-
-    in_training: int
-    in_validation: int
-    n_test: int
-
-
-def count_leaks(fold: Fold) -> Leaks:
-    """Count the test clips of a fold that are on its other sides too."""
+def count_leaks(fold: Fold) -> tuple[int, int]:
+    """Count the test clips of a fold that are in its training, and those in its validation."""
     test = set(fold.test)
-    return Leaks(len(test & set(fold.train)), len(test & set(fold.validation)), len(fold.test))
+    return len(test & set(fold.train)), len(test & set(fold.validation))
 
 
 def leak_caption(folds: Sequence[Fold]) -> str:
     """Report the share of the test sides seen in training and validation, for the caption of every table."""
     leaks = [count_leaks(fold) for fold in folds]
-    if not any(leak.in_training or leak.in_validation for leak in leaks):
+    if not any(map(any, leaks)):
         return CLEAN
-    trained = [leak.in_training for leak in leaks]
-    validated = [leak.in_validation for leak in leaks]
-    tested = sorted({leak.n_test for leak in leaks})
+    trained, validated = zip(*leaks, strict=True)
+    tested = [len(fold.test) for fold in folds]
     return (
         f"LEAKS: {_span(trained)} of {_span(tested)} test clips are in training, "
         f"{_span(validated)} in validation"
@@ -396,18 +385,17 @@ def folds(
     labelled = clips if paper else apply_policy(clips, read_as)
     if paper:
         made, columns = _published(clips, trained, tested, movies=movies)
-    else:
-        made = strict_folds(labelled, trained, tested)
-    used = {name for fold in made for name in fold.train + fold.validation + fold.test}
-    if paper:
         lacking = f"{without_video(clips, columns)} clips of the split files are left out, having no video"
         notes = [f"paper: {leak_caption(made)}", lacking]
     else:
+        made = strict_folds(labelled, trained, tested)
+        notes = ["strict: no clip and no movie is on two sides of a fold; validation is an inner loop"]
+    used = {name for fold in made for name in fold.train + fold.validation + fold.test}
+    if not paper:
         nameless = sum(not labelled.by_id[clip_id].video for clip_id in used)
-        notes = [
-            "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
-            f"{nameless} of {len(used)} clips have no video known; runs exclude clips without features",
-        ]
+        notes.append(
+            f"{nameless} of {len(used)} clips have no video known; runs exclude clips without features"
+        )
     labels = labels_of(labelled)
     codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
     known = dict(zip(labels.clip_ids.tolist(), codes, strict=True))
@@ -439,11 +427,11 @@ def folds(
 
 def _record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:
     """Return the clips of a fold's sides and its leaks, and where sides are films, those held out."""
-    leaks = count_leaks(fold)
+    in_training, in_validation = count_leaks(fold)
     sides = {"train": fold.train, "validation": fold.validation, "test": fold.test}
     held_out = [side for side in ("validation", "test") if by_movie and sides[side]]
     movies = {f"{side}_movie": manifest.by_id[sides[side][0]].movie for side in held_out}
-    seen = {"test_in_training": leaks.in_training, "test_in_validation": leaks.in_validation}
+    seen = {"test_in_training": in_training, "test_in_validation": in_validation}
     return {"fold": fold.name, **movies, **sides, "leaks": seen}
 
 

@@ -26,23 +26,18 @@ MOVIE_PAIRS: Cell = ("hn_s", "enhn_s")
 class Printed:
     """A number in a paper: mean and, where there is one, standard deviation."""
 
-    mean: float
-    sd: float | None
     source: str
+    mean: float
+    sd: float | None = None
 
     def __str__(self) -> str:
         """Format the number as printed."""
         return f"{self.mean:.2f}" if self.sd is None else f"{self.mean:.2f} ({self.sd:.2f})"
 
 
-def _printed(source: str, value: Sequence[float]) -> Printed:
-    mean, *sd = value
-    return Printed(mean, sd[0] if sd else None, source)
-
-
 TABLE2: Mapping[tuple[str, str | None], Mapping[Cell, Printed]] = {
     (row["model"], row["features"]): {
-        cell: _printed(row["source"], value) for cell, value in zip(CELLS, row["values"], strict=True)
+        cell: Printed(row["source"], *value) for cell, value in zip(CELLS, row["values"], strict=True)
     }
     for row in PUBLISHED["table2"]["printed"]
 }
@@ -98,11 +93,11 @@ MOVIES: Mapping[str, str] = {movie: film["title"] for movie, film in PUBLISHED["
 """Titles of ObyGaze12's films."""
 
 TABLE4: Mapping[str, Printed] = {
-    movie: _printed("arXiv, Table 4", film["table4"])
+    movie: Printed("arXiv, Table 4", *film["table4"])
     for movie, film in PUBLISHED["films"].items()
     if "table4" in film
 }
-TABLE4_MEAN = Printed(0.53, None, "arXiv, Table 4")
+TABLE4_MEAN = Printed("arXiv, Table 4", 0.53)
 
 
 def title_of(movie: str) -> str:

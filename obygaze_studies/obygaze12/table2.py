@@ -154,7 +154,7 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
     corpus, task = results[0].corpus, ">".join(cell)
     every = results[0].classifiers.table
     tested = every[every["task"] == task].drop_duplicates("clip_id")["label"]
-    leaks = [count_leaks(fold).in_training for fold in folds]
+    leaks = [count_leaks(fold)[0] for fold in folds]
     prevalence, rows = float(tested.mean()), []
 
     def add(
@@ -187,7 +187,7 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
                 add(name, f"{row} (printed only)", papers_metric(name), None, printed[cell])
     for trivial in (trivial for trivial in TRIVIAL if trivial["test"] == cell[1]):
         ours = trivial_f1(prevalence, trivial["called"], trivial["average"])
-        beside = Printed(trivial["printed"], None, trivial["source"]) if corpus.printed else None
+        beside = Printed(trivial["source"], trivial["printed"]) if corpus.printed else None
         add(trivial["row"].lower(), NOTHING, trivial["average"], [ours], beside)
     return rows
 
