@@ -160,6 +160,7 @@ def audit_words(
     rare = [word for word in named if totals[word] < min_total]
     strangers = sorted(set(counts) - set(items))
     left_out = {"words too rare": rare, "images without an item": strangers}
+    n_unnamed = read.n_unnamed if read else 0
     return Finding(
         rows=rows,
         columns=["ratio"] if ratio else [],
@@ -181,8 +182,8 @@ def audit_words(
             for what, names in left_out.items()
             if names
         ],
-        remarks=[f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere"]
-        if read and read.n_unnamed
+        remarks=[f"{n_unnamed} texts of the store are not in --captions; they count nowhere"]
+        if n_unnamed
         else [],
         draw=_bars(rows),
     )

@@ -34,6 +34,9 @@ AXIS = (
     "\N{LEFTWARDS ARROW} Y closer to A      X closer to A \N{RIGHTWARDS ARROW}"
 )
 
+COMPARED = "{test}\nX: {x} (n = {n_x})\nY: {y} (n = {n_y})\nA: {a}, B: {b}"
+"""What a test compares: its name, its images and how many, its texts."""
+
 STAR = "star: a normal p below .05 in either tail"
 
 Vectors = NDArray[np.float64]
@@ -251,7 +254,7 @@ def audit_eat(
             "published_model": model,
         },
         draw=bar_chart(
-            labels=[_described(row) for row in rows],
+            labels=[COMPARED.format(**row).replace("_", " ") for row in rows],
             series={"d": [row["d"] for row in rows]},
             axis=AXIS,
             published={"d": [row["published_d"] for row in rows]},
@@ -259,12 +262,6 @@ def audit_eat(
             starred={"d": [row["star"] for row in rows]},
         ),
     )
-
-
-def _described(row: Mapping[str, Any]) -> str:
-    """Describe what a test compares: its name, its images and how many, its texts."""
-    words = "{test}\nX: {x} (n = {n_x})\nY: {y} (n = {n_y})\nA: {a}, B: {b}"
-    return words.format(**row).replace("_", " ")
 
 
 def _permutations(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:

@@ -217,15 +217,11 @@ def shots_tell(manifest: manifests.Manifest) -> Measured:
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
     """Compare the perceptron trained against HN with the one trained against EN, film by film."""
     own = predictions[predictions["model"] == "mlp"]
-    ap = {
-        task: pd.Series(
-            {
-                movie: stats.average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
-                for movie, rows in part.groupby("movie")
-            }
-        )
-        for task, part in own.groupby("task")
+    of_movies = {
+        key: stats.average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
+        for key, rows in own.groupby(["task", "movie"])
     }
+    ap: Any = pd.Series(of_movies)  # by task, and movie
     every, easy = (ap[f"hn_s>{test}"] - ap[f"en_s>{test}"] for test in ("enhn_s", "en_s"))
     return over_units(every.to_numpy(), "films", f"tested on EN and S alone {easy.mean():+.3f}")
 

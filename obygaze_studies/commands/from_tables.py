@@ -211,13 +211,7 @@ def _list_texts(entry: Audit, given: dict[str, Any], path: Path, *, force: bool)
 
 
 def _import(
-    entry: Audit,
-    *,
-    source: Path,
-    output: Output,
-    videos: Path | None,
-    texts: Path | None = None,
-    **how: Any,
+    entry: Audit, *, source: Path, output: Output, videos: Path | None, texts: Path | None = None, **how: Any
 ) -> None:
     refuse_existing(texts, force=output.force)
     imported = entry.find(source=source, root=folder_for(output), videos=videos, **how)

@@ -19,9 +19,6 @@ from obygaze_studies.gender_score.belief_revision import Detected, Scorer, detec
 from obygaze_studies.gender_score.cooc import GENDERS, Gender, filled, has_mask, holds, named, share
 from obygaze_studies.gender_score.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 
-PREDICTIONS = ("n_predicted", "n_correct")
-"""Readings that estimation alone has: captions as they are predict no gender."""
-
 KEPT = ("caption_id", "image_id", "caption")
 """Columns of captions that results keep."""
 
@@ -115,8 +112,9 @@ def audit_gender_score(
     of_objects, shown = by_object(parts, names, model), examples(parts) if estimated else []
     by_gender = _by_gender(rows, mode, model)
     man, woman = by_gender["man"], by_gender["woman"]
-    # Several readings, since the source does not define its count.
-    readings = ("sum", "mean", *(PREDICTIONS if estimated else ()), *(["published"] if model else []))
+    # Several readings, since the source does not define its count; captions as they are predict no gender.
+    predicted = ("n_predicted", "n_correct") if estimated else ()
+    readings = ("sum", "mean", *predicted, *(["published"] if model else []))
     shares = {name: share(man[name] or 0, woman[name] or 0) for name in readings}
     summary = {
         "by_gender": by_gender,

@@ -118,7 +118,7 @@ class LanguageModel:
         }
 
 
-def language_model(source: str, *, compute: Compute | None = None) -> LanguageModel:
+def language_model(source: str, compute: Compute) -> LanguageModel:
     """Load a causal language model and its tokenizer from a folder in the hub's format or a repository.
 
     A model without a begin token uses the end token instead, as GPT-2 does.
@@ -129,7 +129,6 @@ def language_model(source: str, *, compute: Compute | None = None) -> LanguageMo
         There is no such model, its weights are not the network's, it has no tokenizer or no end token, or it
         is not causal.
     """
-    compute = compute or Compute()
     loaded = load_network("causal-lm", source)
     tokenizer, end = loaded.tokenizer, loaded.tokenizer.eos_token_id
     if end is None:

@@ -51,11 +51,11 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     from obygaze_studies.gender_score.language_model import language_model  # noqa: PLC0415
 
     compute = Compute(device)
-    loaded = language_model(model, compute=compute)
+    loaded = language_model(model, compute)
     at_once, journal = compute.first_size(), out.with_name(f"{out.name}.partial")
     with progress_bar("scoring", "text") as progress:
         priors = measure_priors(loaded, where, journal, at_once=at_once, restart=force, progress=progress)
-    record = {"what": SOURCE, "columns": COLUMNS, "texts": read, "model": loaded.record()}
+    record: dict[str, Any] = {"what": SOURCE, "columns": COLUMNS, "texts": read, "model": loaded.record()}
     record |= {"texts_at_once": at_once, "software": software()}
     write_priors(out, priors, record)
     journal.unlink()

@@ -7,7 +7,7 @@ film is not unseen (docs/leak.md).
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -133,28 +133,6 @@ def count_movies(captions: Iterable[Caption], titles: Iterable[str]) -> dict[str
     return {title: counts[movie_key(title)] for title in titles if counts[movie_key(title)]}
 
 
-@dataclass(frozen=True, slots=True)
-class ExcludedMovies:
-    """Films that are left out of training and validation.
-
-    Parameters
-    ----------
-    titles
-        Titles as spelt in the file.
-    sentences
-        Split -> title -> sentences left out; titles without clips are omitted.
-    """
-
-    titles: tuple[str, ...] = ()
-    sentences: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-    @property
-    def unmatched(self) -> tuple[str, ...]:
-        """Return the titles without clips."""
-        matched = {title for titles in self.sentences.values() for title in titles}
-        return tuple(title for title in self.titles if title not in matched)
-
-
 def read_titles(path: Path) -> tuple[str, ...]:
     """Read film titles, one per line; empty lines and lines that begin with # are skipped.
 
@@ -172,12 +150,17 @@ def read_titles(path: Path) -> tuple[str, ...]:
 
 def exclude(
     captions: Mapping[str, Sequence[Caption]], titles: Sequence[str]
-) -> tuple[dict[str, tuple[Caption, ...]], ExcludedMovies]:
-    """Leave films out of training and validation; the test set is kept, since nothing is selected on it."""
+) -> tuple[dict[str, tuple[Caption, ...]], dict[str, dict[str, int]]]:
+    """Leave films out of training and validation; the test set is kept, since nothing is selected on it.
+
+    Returns
+    -------
+    captions, counts
+        Split -> sentences kept; split -> title -> sentences left out, where there are any.
+    """
     keys = {movie_key(title) for title in titles}
     left = {
         split: tuple(each for each in of if split == "test" or movie_key(movie_of(each.clip_id)) not in keys)
         for split, of in captions.items()
     }
-    counts = {split: count_movies(of, titles) for split, of in captions.items() if split != "test"}
-    return left, ExcludedMovies(tuple(titles), counts)
+    return left, {split: count_movies(of, titles) for split, of in captions.items() if split != "test"}

@@ -87,8 +87,8 @@ class LsmdcPlan:
         Split -> sentences, excluded films left out.
     videos
         Clip id -> file, for the clips that have one.
-    excluded
-        Films left out.
+    titles, excluded
+        Films to leave out; split -> title -> its sentences that are left out.
     shared_movies
         Title of an ObyGaze12 film -> number of its sentences that remain in the training set.
     """
@@ -99,7 +99,8 @@ class LsmdcPlan:
     batch: int
     captions: Mapping[str, tuple[lsmdc16.Caption, ...]]
     videos: Mapping[str, Path]
-    excluded: lsmdc16.ExcludedMovies
+    titles: tuple[str, ...]
+    excluded: Mapping[str, Mapping[str, int]]
     shared_movies: Mapping[str, int]
     cache: FrameCache
 
@@ -120,8 +121,8 @@ class LsmdcPlan:
             "architecture": self.size.record(),
             "frames": self.cache.recipe,
             "movies": {
-                "excluded": list(self.excluded.titles),
-                "excluded_sentences": dict(self.excluded.sentences),
+                "excluded": list(self.titles),
+                "excluded_sentences": dict(self.excluded),
                 "shared_with_obygaze12": dict(self.shared_movies),
             },
             "software": {name: version(name) for name in ("torch", "transformers")},
@@ -137,9 +138,11 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
         In one line, naming the file, line or option at fault.
     """
     captions = lsmdc16.read_annotations(settings.annotations)
-    excluded = lsmdc16.ExcludedMovies()
+    titles: tuple[str, ...] = ()
+    excluded: Mapping[str, Mapping[str, int]] = {}
     if settings.exclude_movies is not None:
-        captions, excluded = lsmdc16.exclude(captions, lsmdc16.read_titles(settings.exclude_movies))
+        titles = lsmdc16.read_titles(settings.exclude_movies)
+        captions, excluded = lsmdc16.exclude(captions, titles)
         for split, of in captions.items():
             if not of:
                 raise TrainError(f"{settings.exclude_movies}: excludes every {split} sentence")
@@ -164,6 +167,7 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
         batch=batch,
         captions=captions,
         videos=videos,
+        titles=titles,
         excluded=excluded,
         shared_movies=lsmdc16.count_movies(captions["training"], lsmdc16.OBYGAZE12),
         cache=FrameCache(settings.cache or settings.out / "cache", network.preset, size.max_frames),

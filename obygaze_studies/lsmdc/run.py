@@ -15,7 +15,7 @@ from tqdm import tqdm
 from obygaze_features.backbones import Weights, load_state_dict
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction import stop_on_signals
-from obygaze_features.io import file_sha256
+from obygaze_features.io import file_sha256, sha256_of
 from obygaze_features.lines import csv_line, json_bytes
 from obygaze_features.screen import ShowProgress, progress_bar
 from obygaze_studies.audit_common.findings import Answer
@@ -70,8 +70,6 @@ class TrainingCallbacks:
     bars
         Closes the progress bars; they, and notes, are then shown on stderr.
     """
-
-    _bars: ExitStack | None = None
 
     def __init__(self, bars: ExitStack | None = None) -> None:
         self._bars = bars
@@ -144,13 +142,14 @@ def train(
     for split, of in captions.items():
         clip_ids = tuple(caption.clip_id for caption in of)
         ids = plan.network.tokenizer.ids([caption.sentence for caption in of])
+        lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in of)
         pairs[split] = samples.Pairs(clip_ids, ids, plan.cache, plan.size.max_frames)
         data[split] = {
             "annotations_sha256": file_sha256(settings.annotations / FILES[split]),
             "sentences": len(of),
             "clips": len(set(clip_ids)),
             "left_out": counts[split],
-            "captions_sha256": samples.captions_digest(of),
+            "captions_sha256": sha256_of(lines.encode()),
             "frames_sha256": digest_of(entries[clip_id] for clip_id in set(clip_ids)),
         }
     with joined(device) as processes, repeatable(device), ExitStack() as stack:
@@ -338,5 +337,6 @@ def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samp
     if plan.shared_movies:
         films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())
         watch.say(f"training sentences of ObyGaze12 films (--exclude-movies leaves them out): {films}")
-    if plan.excluded.unmatched:
-        watch.say(f"--exclude-movies: no clip is of {', '.join(plan.excluded.unmatched)}")
+    matched = {title for titles in plan.excluded.values() for title in titles}
+    if unmatched := [title for title in plan.titles if title not in matched]:
+        watch.say(f"--exclude-movies: no clip is of {', '.join(unmatched)}")

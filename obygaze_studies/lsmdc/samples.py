@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from obygaze_features.io import sha256_of
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.frame_cache import CachedClip, FrameCache
 from obygaze_studies.lsmdc.lsmdc16 import Caption
@@ -107,12 +106,6 @@ def choose_samples(
     damaged = sorted((clip_id, entries[clip_id].note) for clip_id in read if entries[clip_id].note)
     rows += [LeftOut("", "", clip_id, "no", f"damaged: {note}") for clip_id, note in damaged]
     return kept, rows
-
-
-def captions_digest(captions: Iterable[Caption]) -> str:
-    """Compute the SHA-256 of the lines `clip id TAB sentence` of the captions, in order."""
-    lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions)
-    return sha256_of(lines.encode())
 
 
 def steps_of_an_epoch(samples: int, batch: int) -> int:

@@ -104,12 +104,7 @@ def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tupl
 
 
 def similarities(
-    network: Any,
-    *,
-    sentences: torch.Tensor,
-    words: torch.Tensor,
-    frames: torch.Tensor,
-    videos: torch.Tensor,
+    network: Any, *, sentences: torch.Tensor, words: torch.Tensor, frames: torch.Tensor, videos: torch.Tensor
 ) -> dict[str, torch.Tensor]:
     """Score every caption against every video, each score times exp(logit_scale).
 

@@ -16,18 +16,8 @@ from obygaze_models.report import NOTHING, Column, Picture, Report, block, numbe
 from obygaze_studies.audit_common.findings import Answer, bar_chart, share
 from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError, TaskError
-from obygaze_studies.mediaeval15 import run_files
-from obygaze_studies.mediaeval15.annotations import (
-    AXES,
-    CLASSES,
-    Annotated,
-    Axis,
-    leaking_movies,
-    read_annotations,
-    scored_clips,
-    true_classes,
-    violence_qrels,
-)
+from obygaze_studies.mediaeval15 import annotations, run_files
+from obygaze_studies.mediaeval15.annotations import AXES, CLASSES, Annotated, Axis
 from obygaze_studies.mediaeval15.metrics import accuracy, confusion, measures, tie_share
 
 TIE_WARNING = 0.1
@@ -83,13 +73,11 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
         Two runs have one name; or as `score_run` raises.
     """
     refuse_twins((path.stem for path in runs), "rename a run, or score them apart: two are named")
-    clips = read_annotations(truth)
-    parts = [
-        score_run(
-            path.stem, (run_files.read_affect if path.suffix == ".csv" else run_files.read_trec)(path), clips
-        )
-        for path in runs
-    ]
+    clips = annotations.read_annotations(truth)
+    parts = []
+    for path in runs:
+        read = run_files.read_affect if path.suffix == ".csv" else run_files.read_trec
+        parts.append(score_run(path.stem, read(path), clips))
     data = pd.DataFrame([row for rows, _ in parts for row in rows])
     notices = [notice for _, said in parts for notice in said]
     beside = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
@@ -131,9 +119,9 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
     TaskError
         The truth lacks the labels, the run the topic, or a score is not finite.
     """
-    wanted, rows, notices = scored_clips(clips), [], []
+    wanted, rows, notices = annotations.scored_clips(clips), [], []
     parts = [_violence(name, run, wanted)] if set(run) != set(AXES) else []
-    parts += [_axis(axis, run[axis], true_classes(wanted, axis)) for axis in AXES if not parts]
+    parts += [_axis(axis, run[axis], annotations.true_classes(wanted, axis)) for axis in AXES if not parts]
     for on, values, chance, said, n_clips in parts:
         about = {"run": name, "subtask": "violence" if on == run_files.TOPIC else "affect", "on": on}
         for measure, value in values.items():
@@ -145,7 +133,7 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
 
 
 def _violence(name: str, run: Mapping[str, Any], wanted: Sequence[Annotated]) -> Part:
-    judged = violence_qrels(wanted)
+    judged = annotations.violence_qrels(wanted)
     if not judged:
         raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
     if run_files.TOPIC not in run:
@@ -240,7 +228,7 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     def note(about: str, what: str, severity: str = "problem") -> None:
         findings.append({"severity": severity, "about": about, "what": what})
 
-    for movie in leaking_movies(clips):
+    for movie in annotations.leaking_movies(clips):
         note("split", f"movie {movie!r} has clips in dev and in test")
     runs = [_check_run(file, clips, partial(note, file.path.name)) for file in find_runs(folder)]
     for subtask in run_files.SUBTASKS:

@@ -25,8 +25,6 @@ from obygaze_studies.mediaeval15.run_files import Calls, RunFile, Subtask, affec
 CODEBOOK = "mediaeval15"
 """The codebook whose task and scales are asked."""
 
-UNLABELLED = "unlabelled"
-
 Rows = NDArray[np.intp]
 Selection = dict[str, Any]
 
@@ -81,14 +79,10 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
     refuse_leak(clips)
     data = load_dataset(store, manifest, backbone=backbone, unlabelled=True)
     split_of = {clip.clip_id: clip.split for clip in clips}
-    excluded = {
-        side: [
-            {"clip_id": clip.clip_id, "reason": clip.reason}
-            for clip in data.excluded
-            if split_of[clip.clip_id] == side
-        ]
-        for side in ("dev", "test")
-    }
+    excluded: dict[str, list[dict[str, str]]] = {"dev": [], "test": []}
+    for clip in data.excluded:
+        if (side := split_of[clip.clip_id]) in excluded:
+            excluded[side].append({"clip_id": clip.clip_id, "reason": clip.reason})
     splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
     for side, left_out in excluded.items():
         if not (splits == side).any():
@@ -148,9 +142,8 @@ def called_ranks(
     Of a baseline, which has no model a step, the one nearest to its score.
     """
     if not isinstance(model, zoo.OrdinalModel):
-        return np.clip(np.floor(model.scores(X, movies) + zoo.NEAREST_THRESHOLD), 0, n_classes - 1).astype(
-            np.intp
-        )
+        nearest = np.floor(model.scores(X, movies) + zoo.NEAREST_THRESHOLD)
+        return np.clip(nearest, 0, n_classes - 1).astype(np.intp)
     above = [expit(step.scores(X, movies)) for step in model.steps]
     shares = -np.diff(np.stack([np.ones(len(X)), *above, np.zeros(len(X))]), axis=0)
     ranks: NDArray[np.intp] = np.argmax(shares, axis=0)
@@ -183,11 +176,9 @@ def train(
     sides = load_sides(store, manifest, backbone=backbone)
     data, pretrained = sides.data, sides.pretrained
     if pretrained is not False and not external:
-        made = (
-            "were made with pretrained weights, which have seen external data"
-            if pretrained
-            else "were imported, and their provenance does not exclude external data"
-        )
+        made = "were made with pretrained weights, which have seen external data"
+        if not pretrained:
+            made = "were imported, and their provenance does not exclude external data"
         raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
     called, selection = call_test_clips(sides, subtask, spec, seed=seed)
     excluded = sides.excluded
@@ -224,7 +215,7 @@ def _predicted(
     if "present" in requests and not data.labels.concepts:
         raise TaskError(f"model {spec.name} reads concepts, and the codebook {CODEBOOK} has none")
     codes = target.of(data.labels)
-    rows = sides.dev if UNLABELLED in requests else sides.dev[codes[sides.dev] != NOT_ASKED]
+    rows = sides.dev if "unlabelled" in requests else sides.dev[codes[sides.dev] != NOT_ASKED]
     y, X, n_classes = codes[rows], data.read(spec.reads), target.n_classes
     counts = [int((y == rank).sum()) for rank in range(n_classes)]
     if not all(counts):

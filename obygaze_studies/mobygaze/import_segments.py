@@ -34,9 +34,7 @@ segments, those with subtitles, those marked with a visual concept, and those of
 
 # Some subtitles were Windows-1252 and read as Latin-1: their quotes have become control characters (C1).
 WINDOWS_1252 = {
-    code: bytes([code]).decode("cp1252")
-    for code in range(0x80, 0xA0)
-    if code not in {0x81, 0x8D, 0x8F, 0x90, 0x9D}
+    code: letter for code in range(0x80, 0xA0) if (letter := bytes([code]).decode("cp1252", "ignore"))
 }
 
 COLUMNS = (

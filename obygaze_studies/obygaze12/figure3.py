@@ -15,13 +15,7 @@ from obygaze_studies.audit_common.findings import bar_chart, series_of
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers, declared
 from obygaze_studies.obygaze12.paper_folds import Negatives, concept_folds, leak_caption
 from obygaze_studies.obygaze12.printed_values import PUBLISHED, trivial_f1
-from obygaze_studies.obygaze12.protocol_results import (
-    CONCEPT_TASKS,
-    NEGATIVES,
-    PaperConcepts,
-    PaperResults,
-    StrictResults,
-)
+from obygaze_studies.obygaze12.protocol_results import CONCEPT_TASKS, NEGATIVES, PaperResults, StrictResults
 
 N_PERMUTATIONS = 1000
 
@@ -53,10 +47,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     corpus = results[0].corpus
     folds = [fold for task in CONCEPT_TASKS for fold in concept_folds(corpus.manifest, *task)]
     leaks = leak_caption(folds)
-    parts = [
-        _part(result.source, "paper", _paper_rows(result.source, result.concepts), leaks, f": {leaks}")
-        for result in results
-    ]
+    parts = [_part(result.source, "paper", _paper_rows(result), leaks, f": {leaks}") for result in results]
     return corpus.report("figure3", parts, {}, folds=folds)
 
 
@@ -91,7 +82,8 @@ def _drawn(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
     )
 
 
-def _paper_rows(source: Dataset, fitted: PaperConcepts) -> list[Row]:
+def _paper_rows(result: PaperResults) -> list[Row]:
+    source, fitted = result.source, result.concepts
     table = fitted.predictions.table.assign(called=fitted.predictions.called)
     rows: list[Row] = []
     for concept, negatives in CONCEPT_TASKS:

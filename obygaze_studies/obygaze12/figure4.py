@@ -6,7 +6,7 @@ import pandas as pd
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import DEFAULT_THRESHOLD, Clip, Manifest, project
-from obygaze_models.report import Column, Picture, Report, block
+from obygaze_models.report import Picture, Report, block
 from obygaze_studies.audit_common.findings import drawn_by
 from obygaze_studies.obygaze12.corpus import CAPTIONS, refuse_other_codebook
 from obygaze_studies.obygaze12.import_annotations import CODEBOOK
@@ -98,8 +98,7 @@ def figure4(
         | {level: sum(clip.level == level for clip in spans) for level in CODEBOOK.level_names}
         for name, spans in rows.items()
     ]
-    columns: list[Column] = [(name, name, str) for name in counts[0]]
-    blocks = [block("Spans of each timeline", columns, counts)]
+    blocks = [block("Spans of each timeline", [(name, name, str) for name in counts[0]], counts)]
     if len(rows["Merged"]) <= N_LISTED:
         projections = [name for name in rows if name.startswith("Projection")]
         listed = [

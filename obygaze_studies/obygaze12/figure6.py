@@ -53,15 +53,12 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 def _paper_part(result: PaperResults, leaks: str) -> Part:
     rows, source = _paper_rows(result), result.source
-    shown = [
-        row
-        for row in rows
-        if row["movie"] in PUBLISHED["figures"]["figure6_movies"] and not np.isnan(row["S"])
-    ]
+    movies = PUBLISHED["figures"]["figure6_movies"]
     n_failed, n_clips = (sum(row[name] for row in rows) for name in ("n_failed", "n_clips"))
     panels = {
         f"{row['title']}, {row['n_failed']} of {row['n_clips']} wrong": [-row[name] for name in FACTORS]
-        for row in shown
+        for row in rows
+        if row["movie"] in movies and not np.isnan(row["S"])
     }
     return Part(
         source=source,
@@ -70,7 +67,7 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
         answers=[
             f"{source.title}: {n_failed:,} clips are called wrongly, of {n_clips:,} in {len(rows)} films"
         ],
-        draw=bar_chart(labels=FACTORS, series=panels, axis=AXIS) if shown else None,
+        draw=bar_chart(labels=FACTORS, series=panels, axis=AXIS) if panels else None,
         drawn=f": {leaks}",
     )
 

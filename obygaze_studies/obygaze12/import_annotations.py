@@ -87,17 +87,11 @@ def _clip(
         video=manifests.stored_path(videos / video, root) if videos and video else video,
         level=level,
         concepts=concepts or (),
-        extras={
+        extras={  # a film that Table 3 does not list has neither year nor genres
             **{ours: cells[theirs] for ours, theirs in ANNOTATIONS["extras"].items()},
-            **_facts(cells["movie"]),
+            **{name: PUBLISHED["films"].get(cells["movie"], {}).get(name, "") for name in ("year", "genres")},
         },
     )
-
-
-def _facts(movie: str) -> dict[str, str]:
-    """Return the columns of a film's year and genres, empty for a film that Table 3 does not list."""
-    film = PUBLISHED["films"].get(movie, {})
-    return {name: film.get(name, "") for name in ("year", "genres")}
 
 
 def _with_folds(clips: list[manifests.Clip], folder: Path) -> tuple[list[manifests.Clip], list[str]]:

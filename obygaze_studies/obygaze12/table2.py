@@ -16,18 +16,10 @@ from obygaze_models.protocol import Fold
 from obygaze_models.report import NOTHING, Block, Report, interval, mean_sd, number, records
 from obygaze_studies.obygaze12.corpus import METRIC_TITLES, TASKS, PaperCorpus, Part, declared
 from obygaze_studies.obygaze12.paper_folds import count_leaks, head_fold, leak_caption
-from obygaze_studies.obygaze12.printed_values import (
-    CELLS,
-    TABLE2,
-    TRIVIAL,
-    Average,
-    Cell,
-    Printed,
-    trivial_f1,
-)
+from obygaze_studies.obygaze12.printed_values import CELLS, TABLE2, TRIVIAL, Cell, Printed, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, cell_folds
 
-AVERAGES: Mapping[Average, Any] = {"f1_weighted": stats.f1_weighted, "f1_pos": stats.f1_pos}
+AVERAGES: Mapping[str, Any] = {"f1_weighted": stats.f1_weighted, "f1_pos": stats.f1_pos}
 
 CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
 

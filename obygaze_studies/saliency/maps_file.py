@@ -77,15 +77,10 @@ class Maps:
         return found
 
 
-def stretched(picture: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale a map to 0 .. 1, for display; a map without any contrast becomes 0."""
-    span = float(np.ptp(picture))
-    return (picture - picture.min()) / span if span else np.zeros_like(picture)
-
-
 def mean_stretched(pictures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Average maps, each scaled to 0 .. 1 first, so that every image counts alike."""
-    mean: NDArray[np.float64] = np.mean([stretched(picture) for picture in pictures], axis=0)
+    """Average maps, each scaled to 0 .. 1 first, so that every image counts alike; 0 without contrast."""
+    scaled = [(picture - picture.min()) / (float(np.ptp(picture)) or 1.0) for picture in pictures]
+    mean: NDArray[np.float64] = np.mean(scaled, axis=0)
     return mean
 
 

@@ -19,7 +19,6 @@ from obygaze_studies.saliency.maps_file import (
     pointing_hit,
     read_maps,
     read_regions,
-    stretched,
     write_maps,
 )
 
@@ -27,7 +26,7 @@ from obygaze_studies.saliency.maps_file import (
 def test_shares_and_stretching_are_the_expected(oracle):
     case = oracle["gradcam"]["cases"]["cosine"]
     cam = np.array(case["cam"])
-    np.testing.assert_allclose(stretched(cam), case["cam_minmax"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(mean_stretched([cam]), case["cam_minmax"], rtol=1e-9, atol=1e-12)
     face, chest = Region("face", 0, 0, 2, 4), Region("chest", 2, 0, 4, 4)
     assert energy_share(cam, face) == pytest.approx(case["roi"]["face_rows0_1"], rel=1e-9)
     assert energy_share(cam, chest) == pytest.approx(case["roi"]["chest_rows2_3"], rel=1e-9)
@@ -35,7 +34,7 @@ def test_shares_and_stretching_are_the_expected(oracle):
 
 def test_a_map_of_zeros_has_no_shares():
     empty = np.zeros((3, 3))
-    assert not stretched(empty).any()
+    assert not mean_stretched([empty]).any()
     whole = Region("all", 0, 0, 3, 3)
     assert energy_share(empty, whole) is None
     assert pointing_hit(empty, whole) is None

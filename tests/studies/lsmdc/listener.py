@@ -7,6 +7,7 @@ class Listener(TrainingCallbacks):
     """Keep what a training says."""
 
     def __init__(self):
+        super().__init__()
         self.said = []
 
     def say(self, text):

@@ -5,6 +5,7 @@ Checks 9, 12 and 13 of the specification.
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 from safetensors import SafetensorError, safe_open
@@ -208,6 +209,13 @@ def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, mon
     with safe_open(given.out / "state.safetensors", framework="pt") as file:
         assert json.loads(file.metadata()["position"])["step"] == 2
         assert all(torch.isfinite(file.get_tensor(name)).all() for name in file.keys())  # noqa: SIM118 - not a mapping
+
+
+def test_excluded_films_without_clips_are_said():
+    plan = SimpleNamespace(captions={}, shared_movies={}, titles=("Juno", "Up"), excluded={"test": {"Up": 2}})
+    listener = Listener()
+    run._announce(listener, plan, [])
+    assert listener.said == ["--exclude-movies: no clip is of Juno"]
 
 
 def test_too_large_a_chunk_for_the_memory_says_what_to_do(settings, monkeypatch):
