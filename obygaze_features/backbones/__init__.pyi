@@ -13,7 +13,6 @@ from .presets import Affine as Affine
 from .presets import Geometry as Geometry
 from .presets import Preset as Preset
 from .presets import choose_preset as choose_preset
-from .registry import BACKBONES as BACKBONES
 from .registry import TEXT_BACKBONES as TEXT_BACKBONES
 from .registry import backbone_names as backbone_names
 from .registry import backbone_options as backbone_options

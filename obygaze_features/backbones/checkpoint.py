@@ -50,12 +50,7 @@ MOST_TENSORS, SPARE = 20_000, 1 << 24
 
 
 def load_pretrained(
-    cls: Any,
-    weights: Weights,
-    config: Any,
-    *,
-    allow_unexpected: Sequence[str] = (),
-    **settings: Any,
+    cls: Any, weights: Weights, config: Any, *, allow_unexpected: Sequence[str] = (), **settings: Any
 ) -> Any:
     """Load a network of the transformers library in float32, or make an untrained one of its configuration.
 
@@ -76,7 +71,7 @@ def load_pretrained(
         If the file is damaged, or a tensor is missing, unexpected or of another shape or type; the message
         names it.
     """
-    make = partial(_of_config, cls, config, **settings)
+    make = partial(cls._from_config, config, attn_implementation=_attention(cls), **settings)
     if weights.seed is not None:
         return untrained(make, weights.seed)
     refuse_quantised(weights)
@@ -126,10 +121,6 @@ def load_pretrained(
 
 def _attention(cls: Any) -> str:
     return ATTENTION if cls._supports_sdpa else "eager"
-
-
-def _of_config(cls: Any, config: Any, **settings: Any) -> Any:
-    return cls._from_config(config, attn_implementation=_attention(cls), **settings)
 
 
 def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> nn.Module:
@@ -441,16 +432,11 @@ def load_exactly(network: nn.Module, weights: Weights) -> None:
 
 def plain_config(config: Any) -> dict[str, Any]:
     """Convert a configuration to plain JSON, without names of machines and libraries."""
-    noise = {"_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version"}
-    noise |= {
-        "id2label",
-        "label2id",
-        "problem_type",
-        "return_dict",
-        "is_encoder_decoder",
-        "chunk_size_feed_forward",
+    noise = {
+        *("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version", "id2label"),
+        *("label2id", "problem_type", "return_dict", "is_encoder_decoder", "chunk_size_feed_forward"),
+        *("initializer_factor", "initializer_range", "output_attentions", "output_hidden_states"),
     }
-    noise |= {"initializer_factor", "initializer_range", "output_attentions", "output_hidden_states"}
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in sorted(config.to_dict().items())

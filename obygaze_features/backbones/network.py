@@ -11,10 +11,7 @@ from transformers.activations import FastGELUActivation, QuickGELUActivation
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput, LoadedNetwork, TextBackbone
-from obygaze_features.backbones.checkpoint import (
-    auto_config,
-    load_pretrained,
-)
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained
 from obygaze_features.backbones.compute import ATTENTION, Compute
 from obygaze_features.backbones.encoder_kinds import ReadText
 from obygaze_features.backbones.presets import Preset

@@ -232,11 +232,7 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[n
 
 @lru_cache(maxsize=64)
 def _taps(
-    size: int,
-    n: int,
-    kernel: Kernel,
-    support: float,
-    bits: int | None,
+    size: int, n: int, kernel: Kernel, support: float, bits: int | None
 ) -> tuple[NDArray[np.intp], NDArray[np.int32], int]:
     """Return indices and weights of the taps of `n` outputs, both `[taps, n]`, and the weights' bits.
 

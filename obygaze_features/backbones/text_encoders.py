@@ -14,12 +14,7 @@ from obygaze_features.backbones.encoder_kinds import SIGLIP, TEXTS, TextKind
 from obygaze_features.backbones.encoders import Half
 from obygaze_features.backbones.network import text_backbone
 from obygaze_features.backbones.tokenizer import Tokenizer, check_end
-from obygaze_features.backbones.weights import (
-    HUB,
-    TOKENIZER_CONFIG,
-    find_weights,
-    object_beside,
-)
+from obygaze_features.backbones.weights import HUB, TOKENIZER_CONFIG, find_weights, object_beside
 from obygaze_features.errors import BackboneError
 
 

@@ -32,13 +32,9 @@ SIDE = 448
 N_FRAMES = 4
 ANSWERS = ("yes", "no")
 PROCESSOR = (
-    *(
-        "processor_config.json",
-        "preprocessor_config.json",
-        "video_preprocessor_config.json",
-        "tokenizer.json",
-    ),
-    *("tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json"),
+    *("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    *("chat_template.jinja", "chat_template.json"),
 )
 """Files of a processor, as far as there are any; none is code or a pickle."""
 

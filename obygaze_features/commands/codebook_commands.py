@@ -12,14 +12,7 @@ from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line, json_bytes
-from obygaze_features.options import (
-    FILE,
-    PATH,
-    Output,
-    Result,
-    output,
-    prints_result,
-)
+from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:

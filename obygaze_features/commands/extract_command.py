@@ -10,12 +10,7 @@ import click
 from click.core import ParameterSource
 
 import obygaze_features as of
-from obygaze_features.commands.extract_output import (
-    logs_as_notes,
-    note,
-    show_estimate,
-    show_outcome,
-)
+from obygaze_features.commands.extract_output import logs_as_notes, note, show_estimate, show_outcome
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.options import LOCAL, PATH, GroupedCommand, completed, json_option, site
@@ -32,19 +27,8 @@ PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-wei
 COMPUTE = ("device", "dtype", "tf32", "compiled", "clips_at_once", "same_device")
 """Parameters about how networks run."""
 OF_FRAMES = (
-    *(
-        "n_frames",
-        "sampling",
-        "preset",
-        "tokens",
-        "track",
-        "questions",
-        "tf32",
-        "compiled",
-        "same_device",
-        "engine",
-    ),
-    *("workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots", "keep_frames"),
+    *("n_frames", "sampling", "preset", "tokens", "track", "questions", "tf32", "compiled", "same_device"),
+    *("engine", "workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots", "keep_frames"),
 )
 """Parameters that mean nothing where no video is decoded."""
 GROUPS = {

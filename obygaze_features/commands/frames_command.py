@@ -77,7 +77,7 @@ def frames(
     sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if is_still(video) else 32)
     check_output(npz, video, ".npz", force=output.force)
     check_output(sheet, video, ".png", force=output.force)
-    keep = thumbnail if npz is None else _as_it_is
+    keep = thumbnail if npz is None else lambda frame: frame
     taken = of.read_frames(video, sampling, start_s=start, end_s=end, each=keep)
     if npz is not None:
         save_npz(npz, video, taken)
@@ -124,10 +124,6 @@ def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) ->
     if path.suffix.lower() != suffix:
         raise click.UsageError(f"--{'npz' if suffix == '.npz' else 'sheet'} {path}: name it {suffix}")
     refuse_existing(path, force=force)
-
-
-def _as_it_is(frame: "NDArray[np.uint8]") -> "NDArray[np.uint8]":
-    return frame
 
 
 def save_npz(path: Path, video: Path, taken: "Frames[NDArray[np.uint8]]") -> None:

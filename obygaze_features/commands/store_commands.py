@@ -12,15 +12,7 @@ import click
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
-from obygaze_features.options import (
-    LOCAL,
-    PROBLEMS_FOUND,
-    Result,
-    json_option,
-    prints_result,
-    show,
-    site,
-)
+from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Result, json_option, prints_result, show, site
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible

@@ -1,5 +1,4 @@
 from .cost_estimate import Estimate as Estimate
-from .cost_estimate import estimate_clips as estimate_clips
 from .extract import estimate as estimate
 from .extract import extract as extract
 from .extract import prepare as prepare

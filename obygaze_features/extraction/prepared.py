@@ -291,13 +291,7 @@ class Extraction:
                     f"the weights of {group.name} are under {of_weights}, the features are sealed as "
                     f"{licence}: look what it says of a network's outputs before you share them"
                 )
-        return seal(
-            stage.path,
-            self.out,
-            version=self.version,
-            licence=licence,
-            citation=citation,
-        )
+        return seal(stage.path, self.out, version=self.version, licence=licence, citation=citation)
 
 
 def what_forbids_writing(folder: Path) -> str | None:

@@ -117,10 +117,7 @@ def frame_of(
                 raise StoreError(f"{where}: the concept {concept!r} has the name of another column")
             marked = [concept in clip.concepts if _annotated(clip) else None for clip in own]
             columns[concept] = pd.array(marked, dtype="boolean")
-    frame = pd.concat(
-        [pd.DataFrame(columns), pd.DataFrame(X[rows], columns=features)],
-        axis="columns",
-    )
+    frame = pd.concat([pd.DataFrame(columns), pd.DataFrame(X[rows], columns=features)], axis="columns")
     frame.attrs["left_out"] = dict(sorted(Counter(left_out.values()).items()))
     return frame
 

@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.lines import csv_line
 from obygaze_features.schema import Hex64, Name, Number, SomeText, Whole, check, expected, fits
-from obygaze_features.store.format import (
-    ABSENT,
-    ARRAYS,
-    FEATURE_ARRAYS,
-    TIME_ARRAYS,
-    Status,
-    dimensions,
-)
+from obygaze_features.store.format import ABSENT, ARRAYS, FEATURE_ARRAYS, TIME_ARRAYS, Status, dimensions
 from obygaze_features.store.provenance import validate_provenance
 from obygaze_features.text import unsuitable
 

@@ -265,9 +265,7 @@ class Store:
             )
         if name not in self._groups:
             self._groups[name] = guarded(
-                f"{self.where}, group {name}",
-                lambda: self._group(name),
-                store=self.where,
+                f"{self.where}, group {name}", lambda: self._group(name), store=self.where
             )
         return self._groups[name]
 

@@ -10,7 +10,7 @@ import click
 import pytest
 from PIL import Image
 
-from obygaze_features.backbones import BACKBONES
+from obygaze_features.backbones.registry import BACKBONES
 from obygaze_features.commands.extract_command import COMPUTE, choose_shard, read_recipes
 from obygaze_features.extraction.prepared import what_forbids_writing
 from obygaze_features.store import open_store, verify
