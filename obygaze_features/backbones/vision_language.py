@@ -61,14 +61,11 @@ class Answerer:
     def __init__(self, model: Any, processor: Any, questions: Mapping[str, str], compute: Compute) -> None:
         self.model, self.processor, self.questions, self.compute = model, processor, questions, compute
         self.device = compute.torch_device()
-        self._moved = False
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[np.float32]]:
         """Answer the questions about each clip, one clip at a time."""
-        if not self._moved:
-            half = self.compute.precision == "bfloat16-weights"
-            self.model.to(device=self.device, dtype=torch.bfloat16 if half else None)
-            self._moved = True
+        half = self.compute.precision == "bfloat16-weights"
+        self.model.to(device=self.device, dtype=torch.bfloat16 if half else None)  # the first time alone
         rows = [[self._answer(clip, question) for question in self.questions.values()] for clip in batch]
         return {"pooled": np.array(rows, dtype=np.float32)}
 

@@ -219,7 +219,6 @@ class WaveformEncoder:
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self._network, self._config, self._kind = network, config, kind
         self._extractor = extractor
-        self._is_loaded = False
 
     @property
     def card(self) -> str:
@@ -270,9 +269,7 @@ class WaveformEncoder:
         """Run the network over windows of one length; return `[B, S, D]`."""
         given = [self._extractor(window, sampling_rate=self.rate, return_tensors="np") for window in windows]
         try:
-            if not self._is_loaded:
-                self._network = self._network.to(self.device, self._dtype)
-                self._is_loaded = True
+            self._network = self._network.to(self.device, self._dtype)  # the first time alone
             inputs = {}
             for name in given[0].keys() - {"attention_mask"}:  # all ones: windows of one length
                 value = torch.from_numpy(np.concatenate([each[name] for each in given])).to(self.device)

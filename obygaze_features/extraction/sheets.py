@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError, VideoError
+from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import make_folder, refuse_existing, write_together
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest import Clip, Manifest
@@ -71,11 +72,12 @@ def error_groups(
         The table lacks columns or has bad numbers, clips are not in the manifest, or a model or task must be
         chosen.
     """
+    columns, data = ["model", "task", "clip_id", *NUMBERS], read_bytes(predictions)
     try:
-        file, columns = BytesIO(read_bytes(predictions)), ["model", "task", "clip_id", *NUMBERS]
-        table = pd.read_csv(file, usecols=columns, dtype=str, keep_default_na=False)
+        table = pd.read_csv(BytesIO(data), usecols=columns, dtype=str, keep_default_na=False)
     except ValueError as error:
-        raise ManifestError(f"{predictions}: {error}") from None
+        wanted = f"a table of predictions, with the columns {', '.join(columns)}"
+        raise ManifestError(f"{predictions}: {where_damaged(error, data, wanted)}") from None
     for column, value in (("model", model), ("task", task)):
         there = table[column].unique().tolist()
         chosen = there[0] if value is None and len(there) == 1 else value
