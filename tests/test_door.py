@@ -1,5 +1,6 @@
 """What strangers may have made is read by one door: nothing is waited for, and nothing takes all memory."""
 
+import io
 import os
 import shutil
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 import obygaze_film
 import obygaze_models as om
+from obygaze_features import door
 from obygaze_features.door import MOST_PARTS, open_regular, parse_json, parse_toml, read_bytes, read_text
 from obygaze_features.errors import InputError, LinkError, ObygazeError
 from obygaze_features.exchange.import_tables import table_items
@@ -147,6 +149,36 @@ def test_a_file_is_read_to_its_limit_and_what_else_a_name_may_be_is_refused(tmp_
         open_regular(tmp_path)
     with pytest.raises(FileNotFoundError, match="nothing"):
         read_bytes(tmp_path / "nothing")
+
+
+@POSIX
+def test_what_is_refused_is_closed(tmp_path):
+    (tmp_path / "a").write_bytes(b"too long")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(Path("/dev/fd").iterdir())
+    for path in (tmp_path, tmp_path / "a", tmp_path / "pipe"):
+        with pytest.raises((InputError, OSError)):
+            open_regular(path, 1)
+    assert sorted(Path("/dev/fd").iterdir()) == before
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["-", "/dev/stdin", "the pipe"])
+def test_what_is_open_already_is_read_once_and_to_the_limit(monkeypatch, name):
+    reading, writing = os.pipe()
+    os.write(writing, b"12345")
+    os.close(writing)
+    path = Path(f"/dev/fd/{reading}" if name == "the pipe" else name)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"12345")))
+    monkeypatch.setattr(door, "MOST_BYTES", 4)
+    door._given_open.cache_clear()
+    try:
+        with pytest.raises(InputError):
+            read_bytes(path, 4)
+        assert read_bytes(path, 5) == read_bytes(path, 5) == b"12345"
+    finally:
+        door._given_open.cache_clear()
+        os.close(reading)
 
 
 @POSIX
