@@ -350,7 +350,7 @@ def _summary(
         values = part["value"].to_numpy(dtype=np.float64)
         mean = t_interval(values, bounds=(-1.0 if metric == "kappa" else 0.0, 1.0))
         p = np.nan
-        if who == name and (str(truth), str(metric)) in nulls:
+        if who == name and (str(truth), str(metric)) in nulls and not np.isnan(mean.mean):
             moved = np.nanmean(np.array(nulls[str(truth), str(metric)]), axis=0)
             p = (1 + int((moved >= mean.mean).sum())) / (1 + len(moved))
         rows.append((truth, who, metric, mean.mean, mean.low, mean.high, mean.n_movies, p))

@@ -13,6 +13,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table
 from obygaze_features.manifest import Row as TableRow
+from obygaze_features.text import composed
 from obygaze_film.cells import cells_by, cells_of
 from obygaze_film.comparison import (
     LEAST_FILMS,
@@ -37,6 +38,9 @@ ALL: Final = "all films"
 
 LEAST_VALUES: Final = 3
 """Of a trend's number, among judged films; two are a difference of groups."""
+
+MOST: Final = 1e9
+"""Largest number of a trend: of larger ones rounding would decide."""
 
 FEW: Final = 3
 """Judged films with any positive judgement (or without one), of fewer than which a contrast says so."""
@@ -217,12 +221,8 @@ def compare_films(
             continue
         cells = _facts(film, (facts or {}).get(film.movie, {}))
         group = staged.get(film.movie, "") if staged else _cell(cells, by, film.movie) if by else ALL
-        text = _cell(cells, trend, film.movie) if trend else ""
-        try:
-            x = float(text or "nan")
-        except ValueError:
-            raise FilmError(f"film {film.movie}, column {trend}: {text!r} is no number") from None
-        if trend and not text:
+        x = _number(cells, trend, film.movie) if trend else np.nan
+        if trend and np.isnan(x):
             left_out.setdefault(said("films_no_trend", column=trend), []).append(film.movie)
         if record.is_trained_on and labels is None:
             left_out.setdefault(said("films_trained"), []).append(film.movie)
@@ -234,6 +234,7 @@ def compare_films(
             compared.append(ComparedFilm(film, cells, group, x, sample, rate))
     for what, movies in left_out.items():
         notes += _note(what, movies)
+    notes += _names_apart(films, judgements, compared)
     compared.sort(key=lambda film: (film.facts["year"] or "9999", film.facts["title"], film.timeline.movie))
     groups, changes = _groups(compared)
     if trend:
@@ -274,7 +275,9 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     staged = film.variables.drop(columns=["start_s", "end_s"]).mean().dropna()
     known = {"title": film.record.title, "year": str(film.record.year or "")}
     known |= {str(name): repr(float(mean)) for name, mean in staged.items()}
-    known |= {name: cell.strip() or known.get(name, "") for name, cell in cells.items()}
+    # What looks alike is one group: accents in either form, blanks and line breaks of any number.
+    written = {name: composed(" ".join(cell.split())) for name, cell in cells.items()}
+    known |= {name: cell or known.get(name, "") for name, cell in written.items()}
     year = known["year"]
     return {"decade": f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else "", **known}
 
@@ -283,6 +286,30 @@ def _cell(cells: Mapping[str, str], column: str, movie: str) -> str:
     if column not in cells:
         raise FilmError(f"film {movie} has no column {column}: there are {', '.join(cells)}")
     return cells[column]
+
+
+def _number(cells: Mapping[str, str], column: str, movie: str) -> float:
+    """Read a film's number of a trend; NaN if it has none."""
+    text = _cell(cells, column, movie)
+    try:
+        number = float(text or "nan")
+    except ValueError:
+        number = np.inf
+    if abs(number) > MOST or (text and np.isnan(number)):
+        raise FilmError(f"film {movie}, column {column}: {text!r} is no number")
+    return number
+
+
+def _names_apart(
+    films: Sequence[Timeline], judgements: Manifest, compared: Sequence[ComparedFilm]
+) -> list[str]:
+    """Say which judged films are not scored, and which groups differ by capitals alone."""
+    ids, spelled = [film.movie for film in films], dict[str, dict[str, None]]()
+    others = dict.fromkeys(clip.movie for clip in judgements if clip.movie not in ids)
+    for film in compared:
+        spelled.setdefault(film.group.casefold(), {})[film.group] = None
+    alike = [said("note_case", names=", ".join(names)) for names in spelled.values() if len(names) > 1]
+    return _note(said("films_judged_only"), [f"{name}{name_hint(name, ids)}" for name in others]) + alike
 
 
 def _judged(

@@ -188,9 +188,13 @@ def judged_cells(
     own = kept(own, lambda clip: cell_of(clip) is not None, said("why_grid", seconds=first_s))
     own = kept(own, lambda clip: clip.level in judgements.codebook.labels, said("why_unsure"))
     by_cell: ByCell = {}
+    n_twice = 0
     for clip in own:
         if (cell := cell_of(clip)) is not None:
-            by_cell.setdefault(cell, {})[clip.annotator] = clip.level in model.positive
+            said_so, is_positive = by_cell.setdefault(cell, {}), clip.level in model.positive
+            n_twice += said_so.get(clip.annotator, is_positive) != is_positive
+            said_so[clip.annotator] = is_positive
+    notices += [said("note_twice", n=n_twice)] * bool(n_twice)
     return cells, by_cell, notices
 
 

@@ -30,6 +30,7 @@ from obygaze_film.schema import (
     CREDITS,
     FLAGS,
     MISSING,
+    MOST_S,
     NO_CONTENT,
     PARTIAL,
     SHORT,
@@ -137,6 +138,8 @@ class RowGrid:
 
 def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
     """Cut a film into rows, and flag those covered by more than half by shots with a flag."""
+    if len(shots) and shots["end_s"].max() > MOST_S:
+        raise FilmError(f"film {movie}: a shot ends at {shots['end_s'].max():g} s: {MOST_S:g} s is the most")
     kind, spans = cut_into_rows(windows, shots[["start_s", "end_s"]].to_numpy(dtype=np.float64))
     seconds = spans[:, 1] - spans[:, 0]
     flags = {flag: flagged_seconds(spans, shots, flag) > seconds / 2 for flag in (BLACK, CREDITS, BARS)}
@@ -433,10 +436,14 @@ def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]
     problems.refuse()
     if not found:
         raise FilmError(f"{path}: it has no window of {', '.join(movies)}")
-    return {
-        movie: pd.DataFrame(rows, columns=names).sort_values("start_s", ignore_index=True)
-        for movie, rows in found.items()
-    }
+    tables = {movie: pd.DataFrame(rows, columns=names) for movie, rows in found.items()}
+    for movie, windows in tables.items():
+        twice = windows[windows.duplicated(["start_s", "end_s"])]
+        if len(twice):
+            raise FilmError(
+                f"{path}: film {movie} has two rows of the window at {twice['start_s'].iloc[0]:g} s"
+            )
+    return {movie: rows.sort_values("start_s", ignore_index=True) for movie, rows in tables.items()}
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:

@@ -118,6 +118,11 @@ def files_of(film: "Timeline") -> dict[str, bytes]:
     written = {
         name: table.to_csv(index=False, lineterminator="\n").encode() for name, table in tables.items()
     }
+    for name, table in tables.items():
+        if len(table) and not table["end_s"].max() <= MOST_S:
+            raise FilmError(
+                f"film {film.movie}, {name}: a time of {table['end_s'].max():g} s: {MOST_S:g} s is the most"
+            )
     digests = {name: sha256_of(data) for name, data in written.items()}
     record = msgspec.structs.replace(film.record, tables=digests)
     refuse_texts(record)

@@ -212,7 +212,7 @@ def compare(
         write_whole(output.html, comparison_page(compared))
         click.echo(f"page kept in {output.html}", err=True)
     reasons = [reason for table in (compared.groups, compared.changes) for reason in table.get("reason", ())]
-    click.get_current_context().exit(3 if any(reasons) else 0)
+    click.get_current_context().exit(3 if any(reasons) or not compared.films else 0)
 
 
 POLICIES = click.Choice(["raw", "paper", "released"])

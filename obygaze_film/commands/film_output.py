@@ -99,6 +99,8 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
     from obygaze_film.exchange import FORMATS as KNOWN
     from obygaze_film.exchange import write_export
 
+    if chosen["start"] and kind != "edl":
+        raise click.UsageError("--start is for --as edl")
     rate = _rate(fps)
     film, *more = obygaze_film.read_films([folder])
     if more:

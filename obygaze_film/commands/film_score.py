@@ -1,5 +1,6 @@
 """`obygaze film score`, `evaluate`, `next`, `rate`: score films and compare the scores with people."""
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -215,6 +216,8 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
     from obygaze_film.evaluation import evaluation_report
     from obygaze_models.report import check_folder
 
+    if not all(map(isfinite, how["collars"])):
+        raise click.UsageError("--collar is a number of seconds")
     check_folder(output.path, force=output.force)
     refuse_existing(output.html, force=output.force)
     films = obygaze_film.read_films(folders)

@@ -94,9 +94,9 @@ def collect(
     if unknown := [name for name in tiers if name not in KINDS]:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
     first = ";" in start, round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
-    chosen = film.model(model)
-    made = tiers_of(film, chosen, tuple(tiers) or FORMATS[kind].tiers, top)
-    notice = notice_of(film, chosen, made)
+    chosen, kinds = film.model(model), tuple(tiers) or FORMATS[kind].tiers
+    made = tiers_of(film, chosen, kinds, top)
+    notice = notice_of(film, chosen, made, kinds)
     return Exported(film, chosen, tuple(made), levels_of(chosen), rate, notice, first)
 
 

@@ -155,7 +155,7 @@ def _spanned(row: Mapping[Any, Any], text: str, **more: Any) -> TierSpan:
     return TierSpan(row["start_s"], row["end_s"], text, *numbers, **more)
 
 
-def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier]) -> str:
+def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds: Sequence[str]) -> str:
     """Say in one line why there are no passages, or nothing at all."""
     if any(tier.kind == "segments" for tier in tiers):
         if model.threshold_p is None or not film.rows(model.key)["p"].notna().any():
@@ -163,7 +163,7 @@ def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier]) -> st
         if film.segments(model.key, top=0).empty:
             return said("export_none", p=probability(model.threshold_p))
     elif not any(tier.spans for tier in tiers):
-        return said("export_nothing", kinds=" or ".join(dict.fromkeys(tier.kind for tier in tiers)))
+        return said("export_nothing", kinds=" or ".join(dict.fromkeys(kinds)))
     return ""
 
 

@@ -38,7 +38,8 @@ def to_edl(made: Exported) -> str:
     lines += [f"* {_ascii(line)}" for line in [*made.caveats, f"FROM CLIP NAME: {made.film.movie}"]] + [""]
     for number, (tier, span) in enumerate(sorted(made.spans, key=lambda each: each[1].start_s), start=1):
         start, end = _frames(span.start_s, made.rate), _frames(span.end_s, made.rate)
-        ends = [frame_label(first + frame, made.rate, drop=drop) for frame in (start, start + 1)]
+        labels = [frame_label(first + frame, made.rate, drop=drop) for frame in (start, start + 1)]
+        ends = [f"{int(label[:2]) % 24:02}{label[2:]}" for label in labels]  # a day begins anew
         text, colour = _ascii(span.text).replace("|", "/"), COLOURS[tier.kind].title()
         lines.append(f"{number:03d}  001      V     C        {' '.join(ends * 2)}  ")
         lines.append(f" |C:ResolveColor{RESOLVE.get(colour, colour)} |M:{text} |D:{max(end - start, 1)}")

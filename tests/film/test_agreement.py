@@ -203,3 +203,11 @@ def test_rules_that_mark_all_or_nothing_of_a_film_that_is_all_positive():
     value = found[found["movie"] == "m"].set_index(["who", "metric"])["value"]
     assert value[ALL, "segment_f1_0.5"] == value[ALL, "boundary_f1_0.5s"] == 1
     assert value[NONE, "segment_f1_0.5"] == value[NONE, "boundary_f1_0.5s"] == 0
+
+
+def test_a_metric_that_is_undefined_has_no_p_either():
+    film = invented_film("m", n_rows=60, duration_s=600.0)
+    truth = Manifest((Clip("a", "m", "", 0.0, 100.0, "HN", (), "ann"),), Path())
+    table = evaluate_films([film], truth, n_shifts=5).summary.set_index(["who", "metric"])
+    assert table.loc[(film.model().key, "second_auc"), ["value", "p"]].isna().all()
+    assert table.loc[film.model().key, "p"][table.loc[film.model().key, "value"].notna()].max() <= 1

@@ -74,6 +74,19 @@ def test_evaluate_writes_a_report_beside_other_people_and_rules(obygaze, films, 
     assert "pcbm_lr agrees with CD by kappa" in out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("evaluate", "a", "--truth", "t.csv", "--out", "run", "--collar", text) for text in ("nan", "inf")),
+        ("export", "a", "--as", "vtt", "--start", "01:00:00:00"),
+    ],
+)
+def test_options_without_sense_are_usage(words):
+    with pytest.raises(SystemExit) as ended:
+        main(["film", *words])
+    assert ended.value.code == 2
+
+
 def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
     _, err = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
     assert "milliseconds" in err

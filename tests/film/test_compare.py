@@ -318,6 +318,36 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
             read_facts(path, films)
 
 
+def test_cells_that_look_alike_are_one_group_and_those_that_differ_by_capitals_are_named(films, judged):
+    written = ["Com\u00e9die", "Come\u0301die", "Com\u00e9die \n", "  Com\u00e9die"]
+    facts = {film.movie: {"genre": written[n % 4]} for n, film in enumerate(films)}
+    assert compare_films(films, judged, facts, by="genre").groups["group"].tolist() == ["Com\u00e9die"]
+    facts[films[0].movie]["genre"] = "com\u00e9die"
+    found = compare_films(films, judged, facts, by="genre")
+    assert len(found.groups) == 2
+    assert any("Com\u00e9die" in note and "com\u00e9die" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e300", "19x0", "0,5"])
+def test_what_is_no_number_of_a_trend_is_refused(films, judged, text):
+    facts = {film.movie: {"x": "1" if n else text} for n, film in enumerate(films)}
+    with pytest.raises(FilmError, match=f"column x: '{text}'"):
+        compare_films(films, judged, facts, trend="x")
+
+
+def test_films_that_are_judged_and_not_scored_are_named(films, judged):
+    clips = [replace(clip, movie=clip.movie.upper()) if clip.movie == "tt01" else clip for clip in judged]
+    found = compare_films(films, replace(judged, clips=tuple(clips)))
+    assert sum("(TT01 (did you mean 'tt01'?))" in note for note in found.notes) == 1
+
+
+def test_that_nothing_is_compared_is_an_exit_code(films, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_films(films[:2], "scored")
+    Path("films.csv").write_text("movie,genre\nelsewhere,a\n", "utf-8")
+    assert obygaze("film", "compare", "scored", "--films", "films.csv", "--by", "genre") == 3
+
+
 @pytest.mark.long
 def test_the_command_writes_the_same_page_and_tables_twice(films, judged, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

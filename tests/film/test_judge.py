@@ -403,6 +403,15 @@ def test_of_a_partly_judged_list_what_comes_before_the_first_gap_counts(timeline
         rate_of(half)
 
 
+def test_that_a_judge_says_two_things_of_a_window_is_said(timeline, tmp_path):
+    first = list(judged(choose_next([timeline], 20, blind=True), tmp_path))
+    again = [replace(clip, clip_id=f"x-{clip.clip_id}") for clip in first[:3]]
+    changed = replace(again[0], level="calm" if again[0].level == "violent" else "violent")
+    for more, n in ((again, 0), ([changed, *again[1:]], 1)):
+        notices = correct_rate(timeline, Manifest((*first, *more), tmp_path, codebook(tmp_path)))[1]
+        assert [notice.split()[0] for notice in notices] == ["1"] * n
+
+
 def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(timeline, tmp_path):
     first = list(judged(choose_next([timeline], 40, blind=True), tmp_path))
     book = codebook(tmp_path)

@@ -41,6 +41,21 @@ def test_what_is_no_number_is_refused_by_line_and_column(tmp_path, cell):
         read_variables(table(path), ["z"])
 
 
+def test_two_rows_of_a_window_and_times_that_no_film_has_are_refused(tmp_path, trained):
+    with pytest.raises(FilmError, match="two rows"):
+        read_variables(table(tmp_path / "v.csv", [LINES[0], LINES[0]]), ["a"])
+    (film,) = score_films(film_store(tmp_path, "a", end_s=60.0), [trained.paths["pcbm_lr"]])
+    for late in (
+        {"variables": pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "cuts": [1.0]})},
+        {"subtitles": pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "text": ["late"]})},
+    ):
+        with pytest.raises(FilmError, match=r"1e\+09 s"):  # which could not be read again
+            replace(film, **late).write(tmp_path / "late")
+    shots = pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "detector": "own", "flags": ""})
+    with pytest.raises(FilmError, match="a shot ends"):
+        score_films(film_store(tmp_path, "b", end_s=60.0), [trained.paths["pcbm_lr"]], shots={"b": shots})
+
+
 @pytest.fixture
 def films(trained, tmp_path):
     store = film_store(tmp_path, *"abcd", end_s=60.0)

@@ -14,6 +14,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans, time_code
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, KINDS, export
+from obygaze_film.exchange.registry import collect
 from obygaze_film.exchange.text_formats import BINS, _bin
 from obygaze_film.exchange.video_editors import COLOURS
 from tests.film.page.invented import invented_film
@@ -150,6 +151,12 @@ def test_an_edit_list_has_markers_of_resolve_with_their_ends_from_the_start_time
 def test_a_start_or_rate_without_time_code_is_refused(film, rate, start):
     with pytest.raises(ManifestError):
         export(film, "edl", rate=Fraction(rate) if rate != "29.97" else Fraction(30000, 1001), start=start)
+
+
+def test_a_day_of_time_codes_begins_anew_and_an_absent_tier_is_named(film):
+    text = export(film, "edl", rate=Fraction(25), start="23:59:59:24")
+    assert {label[:2] for label in re.findall(r"\d\d:\d\d:\d\d:\d\d", text)} <= {"23", "00"}
+    assert "no subtitles" in collect(film, "vtt", tiers=("subtitles",)).notice
 
 
 def test_praat_reads_its_tiers_back(film, tmp_path):
