@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -142,21 +142,6 @@ def _halves(
     return MappedNetwork(network, layer, reshape, loaded.preset, about), embed
 
 
-class LiveMap(NamedTuple):
-    """The saliency map of an image for a target.
-
-    Attributes
-    ----------
-    score : float
-        The target value whose gradient was taken.
-    cam : float64 [h, w]
-        Sum of the channels weighted by their mean gradients, clipped at 0, at the layer's resolution.
-    """
-
-    score: float
-    cam: NDArray[np.float64]
-
-
 def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
     """Compute the cosine or dot product of an image embedding and a text embedding [D]."""
     if score == "dot":
@@ -164,13 +149,21 @@ def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
     return lambda image: (image @ text) / (image.norm() * text.norm())
 
 
-def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> LiveMap:
+def live_map(
+    mapped: MappedNetwork, pixels: torch.Tensor, target: Target
+) -> tuple[float, NDArray[np.float64]]:
     """Compute the Grad-CAM map of a scalar output of a network.
 
     Parameters
     ----------
     pixels
         As `MappedNetwork.pixels` gives them, [1, 3, h, w].
+
+    Returns
+    -------
+    score, cam : float, float64 [h, w]
+        The target value whose gradient was taken; and the sum of the channels weighted by their mean
+        gradients, clipped at 0, at the layer's resolution.
 
     Raises
     ------
@@ -195,7 +188,7 @@ def live_map(mapped: MappedNetwork, pixels: torch.Tensor, target: Target) -> Liv
     value = float(score.detach())
     if not (np.isfinite(value) and np.isfinite(summed).all()):
         raise BackboneError("the score or its gradient is not finite (an embedding of zeros?)")
-    return LiveMap(value, np.maximum(summed, 0.0))
+    return value, np.maximum(summed, 0.0)
 
 
 def enlarged(cam: NDArray[np.float64], side: int) -> NDArray[np.float32]:
@@ -344,9 +337,9 @@ def map_pairs(
     records = []
     for row, (pair, frame) in enumerate(_frames(images, pairs)):
         with regarding(BackboneError, f"image {pair['image_id']}, text {pair['text']!r}"):
-            live = live_map(mapped, mapped.pixels(frame), targets[pair["text"]])
-        raw[row] = enlarged(live.cam, SIDE)
-        records.append({**pair, "score": live.score, "peak": float(raw[row].max())})
+            score, cam = live_map(mapped, mapped.pixels(frame), targets[pair["text"]])
+        raw[row] = enlarged(cam, SIDE)
+        records.append({**pair, "score": score, "peak": float(raw[row].max())})
         progress(row + 1, len(pairs))
     return Maps(dict(about), tuple(records), raw)
 

@@ -56,11 +56,11 @@ def oracle(shared_data):
 def test_average_pooling_gives_the_expected_maps(oracle, name, score):
     acts, text, weight = (torch.tensor(oracle[key], dtype=torch.float64) for key in ("acts", "text", "W"))
     network, case = Pooled(weight), oracle["cases"][name]
-    found = live_map(mapped(network, network.last), acts[None], similarity(text, score))
-    assert found.score == pytest.approx(case["score"], rel=1e-9)
-    np.testing.assert_allclose(found.cam, case["cam"], **TIGHT)
+    taken, cam = live_map(mapped(network, network.last), acts[None], similarity(text, score))
+    assert taken == pytest.approx(case["score"], rel=1e-9)
+    np.testing.assert_allclose(cam, case["cam"], **TIGHT)
     expected = np.maximum(case["cam_bicubic_8x8"], 0)
-    np.testing.assert_allclose(enlarged(found.cam, 8), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(enlarged(cam, 8), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_attention_pooling_gives_the_expected_map(oracle):
@@ -68,9 +68,9 @@ def test_attention_pooling_gives_the_expected_map(oracle):
     arrays = [torch.tensor(case["params"][key], dtype=torch.float64) for key in ("pos", "q", "k", "v", "c")]
     network = AttentionPooled(*arrays, case["heads"])
     acts, text = (torch.tensor(oracle[key], dtype=torch.float64) for key in ("acts", "text"))
-    found = live_map(mapped(network, network.last), acts[None], similarity(text, "dot"))
-    assert found.score == pytest.approx(case["score"], rel=1e-9)
-    np.testing.assert_allclose(found.cam, case["cam"], **TIGHT)
+    taken, cam = live_map(mapped(network, network.last), acts[None], similarity(text, "dot"))
+    assert taken == pytest.approx(case["score"], rel=1e-9)
+    np.testing.assert_allclose(cam, case["cam"], **TIGHT)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, scor
     whole, embed = clip_to_map(str(clip_folder), cpu())
     frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
     text = embed("a cat")
-    found = live_map(whole, whole.pixels(frame), similarity(text, score))
+    taken, cam = live_map(whole, whole.pixels(frame), similarity(text, score))
 
     with quiet():
         model = CLIPModel.from_pretrained(clip_folder).eval()
@@ -101,8 +101,8 @@ def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, scor
     acts, slopes = (tokens[0, 1:].detach().double().numpy() for tokens in (kept[0], gradient))
     expected = np.maximum(acts @ slopes.mean(axis=0), 0).reshape(4, 4)
     size = float(image.detach().norm() * text.norm()) if score == "dot" else 1.0
-    assert found.score == pytest.approx(float(value.detach()), abs=SAME * size)
-    np.testing.assert_allclose(found.cam, expected, atol=SAME * np.abs(acts @ slopes.mean(axis=0)).max())
+    assert taken == pytest.approx(float(value.detach()), abs=SAME * size)
+    np.testing.assert_allclose(cam, expected, atol=SAME * np.abs(acts @ slopes.mean(axis=0)).max())
     assert whole.about["layer"] == "vision_model.encoder.layers.1.layer_norm1"
     assert whole.about["space"].startswith("clip sha256:")
 
