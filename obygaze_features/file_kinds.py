@@ -150,22 +150,20 @@ def what(found: Path | bytes) -> FileKind:
     return FileKind(TEXT) if is_text else UNKNOWN
 
 
-def why_not(found: Path | bytes, wanted: str, remedy: str = "") -> str:
+def why_not(found: Path | bytes, wanted: str) -> str:
     """Say in one sentence why a file that a library refuses is not what was expected, and what to do.
 
     Parameters
     ----------
     wanted
         What was expected, as `FileKind.name` has it.
-    remedy
-        What to do about a file of another kind that says nothing by itself.
     """
     kind = what(found)
     if kind.name == wanted:
         return f"{wanted} that is damaged, cut short or of an unsupported version: {AGAIN}"
     if kind == UNKNOWN:
-        return f"not {wanted}: damaged, or of another format; {remedy or AGAIN}"
-    return f"this is {kind.name}, not {wanted}: {kind.remedy or remedy or f'name {wanted}'}"
+        return f"not {wanted}: damaged, or of another format; {AGAIN}"
+    return f"this is {kind.name}, not {wanted}: {kind.remedy or f'name {wanted}'}"
 
 
 def where_damaged(error: Exception, found: Path | bytes, wanted: str) -> str:

@@ -319,9 +319,9 @@ def contrasts(a: object, b: object, where: str = "") -> list[tuple[str, str, str
     return [] if here == there else [(where, here, there)]
 
 
-def clipped(value: str, longest: int = 80) -> str:
+def clipped(value: str) -> str:
     """Cut a value that is too long for a message."""
-    return value if len(value) <= longest else f"{value[: longest - 3]}..."
+    return value if len(value) <= 80 else f"{value[:77]}..."
 
 
 def differences(a: object, b: object) -> list[str]:
