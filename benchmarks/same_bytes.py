@@ -154,7 +154,7 @@ WORKS = {
         evaluate DEMO --task concept:Body --model cav --save cav --out ~/cav --html ~/cav.html
         evaluate DEMO --task levels --model linear --policy paper --out ~/levels
         evaluate DEMO --negative EN --positive S --model mlp --seeds 2 --imbalance weights --out ~/seeds
-        evaluate DEMO --task hn_s --model linear --seen --features frames --pool mean --out ~/seen
+        evaluate DEMO --task hn_s --model linear --seen --out ~/seen
         evaluate DEMO --task hn_s --model sklearn.naive_bayes:GaussianNB --out ~/bayes \
             --save sklearn.naive_bayes:GaussianNB
         store import demo/manifest.csv inputs/tokens.npz ~/tokens --from table --backbone lab \
@@ -162,7 +162,7 @@ WORKS = {
         evaluate demo/manifest.csv ~/tokens --task hn_s --model max_frames --reduce top:4 --out ~/top
         compare ~/zoo ~/zoo --model mlp --against linear --out ~/compared --html ~/compared.html
         predict ~/zoo/attention.model demo/store-1.0.0 --out ~/a.csv --frames ~/frames.csv
-        localise ~/frames.csv inputs/marked.csv --positive S --out ~/localised.csv
+        localise ~/frames.csv inputs/marked.csv --positive S --json
         predict demo/run/pcbm_lr.model demo/store-1.0.0 --manifest demo/manifest.csv --json
         explain demo/run/pcbm_lr.model demo/store-1.0.0 --clip tt9000002-003 --set Body=0.95
         explain ~/zoo/attention.model demo/store-1.0.0 --clip tt9000002-003 --json

@@ -49,7 +49,7 @@ def main() -> None:
         script = str(ROOT / "examples" / "models_of_words.py")
         words = [folder, "--weights", str(minilm.get_model_path()), "--zoo", zoo]
         subprocess.run([sys.executable, "-W", "error", script, *words], check=True)
-        names = [found.entry.name for found in om.verify_models()]
+        names = [entry.name for entry, _ in om.verify_models()]
         found = [line for name in names for line in differences(name, Path(zoo))]
     print("\n".join(found) or f"as shipped: {', '.join(names)}")
     sys.exit(bool(found))

@@ -35,10 +35,10 @@ manifest inspect | features.manifest_inspect:inspect | Check a manifest and show
 manifest project | features.manifest_inspect:project | Project free annotations onto clips.
 manifest agreement | models.annotation_commands:agreement | Measure gamma agreement between annotators.
 manifest disagreements | models.annotation_commands:disagreements | Count how two annotators differ, by film.
-manifest alttest | models.machine_commands:alttest | Test whether a machine may stand in for an annotator.
+manifest alttest | models.annotation_commands:alttest | Test whether a machine may stand in for an annotator.
 manifest assign | features.manifest_rounds:assign | Assign films to annotators.
-manifest progress | models.machine_commands:progress | Show how far a round is, and who drifts.
-manifest rank | models.ranking_command:rank | Rank clips by pairwise judgements of workers.
+manifest progress | models.round_commands:progress | Show how far a round is, and who drifts.
+manifest rank | models.round_commands:rank | Rank clips by pairwise judgements of workers.
 manifest stats | studies.from_tables:stats | Count levels and concepts.
 manifest sheets | features.manifest_inspect:sheets | Draw contact sheets per concept or kind of error.
 codebook | | Show, check and write codebooks (levels, concepts, tasks).
@@ -113,11 +113,11 @@ localise | models.annotation_commands:localise | Compare frames' scores with mar
 model | | List, share, verify and inspect models.
   obygaze model ls
   obygaze model card models/pcbm_lr.model
-model ls | models.model_sharing:ls | List the models of a list.
-model card | models.model_sharing:card | Print a model's page.
-model verify | models.model_sharing:verify | Verify the models of a list.
-model push | models.model_sharing:push | Put a model into a list.
-model pull | models.model_sharing:pull | Copy a model of a list.
+model ls | models.model_commands:ls | List the models of a list.
+model card | models.model_commands:card | Print a model's page.
+model verify | models.model_commands:verify | Verify the models of a list.
+model push | models.model_commands:push | Put a model into a list.
+model pull | models.model_commands:pull | Copy a model of a list.
 model sums | models.joint_commands:sums | Sum up a lab's films for a joint model.
 model units | models.unit_commands:units | Learn units of frames without labels.
 model join | models.joint_commands:join | Make a joint model of labs' sums.

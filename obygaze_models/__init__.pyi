@@ -3,8 +3,8 @@ from .concepts import ConceptsInTime as ConceptsInTime
 from .concepts import LinearCAV as LinearCAV
 from .concepts import fused_by_concepts as fused_by_concepts
 from .dataset import Dataset as Dataset
-from .dataset import load_bags as load_bags
 from .dataset import load_dataset as load_dataset
+from .dataset.loading import load_bags as load_bags
 from .errors import ObygazeError as ObygazeError
 from .evaluation.compare import compare as compare
 from .evaluation.compare import side as side
@@ -12,9 +12,9 @@ from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.localise import localise as localise
 from .evaluation.predictions import Predictions as Predictions
 from .evaluation.run import Run as Run
-from .evaluation.run_folder import read_run as read_run
-from .evaluation.run_folder import saved as saved
-from .evaluation.run_folder import write_run as write_run
+from .evaluation.run import read_run as read_run
+from .evaluation.run import saved as saved
+from .evaluation.run import write_run as write_run
 from .joint import gram as gram
 from .joint import join as join
 from .joint import newton_step as newton_step

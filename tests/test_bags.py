@@ -6,7 +6,7 @@ import pytest
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.dataset.bags import MOST_WINDOWS
+from obygaze_models.dataset.loading import MOST_WINDOWS
 from obygaze_models.errors import DatasetError
 
 FILMS, WINDOWS = [f"f{k}" for k in range(4)], 240

@@ -11,9 +11,9 @@ from scipy.stats import spearmanr
 
 from benchmarks.planted.row import Cell, Column, Draw, Row
 from obygaze_models.evaluation.alttest import alt_test
-from obygaze_models.evaluation.drift import drifts
-from obygaze_models.evaluation.noise import _evidence, _right, annotators_noise
+from obygaze_models.evaluation.experts import _evidence, _right, annotators_noise
 from obygaze_models.evaluation.ranking import next_pairs, rank_items
+from obygaze_models.evaluation.rounds import drifts
 
 PAGE: Final = "docs/annotators.md"
 SHARE: Final = 0.3
@@ -126,8 +126,8 @@ def noisy(rng: np.random.Generator, annotators: int, apart: float, size: int) ->
         for name, found in (
             ("with true labels", known),
             ("with true chances", told),
-            ("with the features", annotators_noise(calls, movies, X).right),
-            ("Dawid and Skene", annotators_noise(calls, movies).right),
+            ("with the features", annotators_noise(calls, movies, X)[0]),
+            ("Dawid and Skene", annotators_noise(calls, movies)[0]),
         )
     }
 

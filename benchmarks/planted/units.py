@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from benchmarks.measure import cpu_s
 from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
-from obygaze_models.concepts.dictionary import Dictionary, learn_dictionary
-from obygaze_models.concepts.units import strongest
-from obygaze_models.evaluation.unit_table import associate
+from obygaze_models.concepts.units import Dictionary, learn_dictionary, strongest
+from obygaze_models.evaluation.significance import associate
 
 N_ATOMS, WIDTH, N_AT_ONCE, N_TOKENS, NOISE = 64, 256, 4, 16, 0.3
 N_MOVIES, N_CLIPS = 12, 40

@@ -1,4 +1,4 @@
-"""`obygaze manifest agreement` and `obygaze localise`: compare marked segments."""
+"""`obygaze manifest agreement`, `disagreements`, `alttest`, `obygaze localise`: compare people and models."""
 
 import math
 from dataclasses import asdict
@@ -6,20 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 import obygaze_models as om
 from obygaze_features import manifest as manifests
-from obygaze_features.io import write_whole
-from obygaze_features.lines import json_bytes
 from obygaze_features.options import PATH, Output, json_option, output, show
 from obygaze_features.screen import table
-from obygaze_models.commands import machine_commands
 from obygaze_models.errors import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from obygaze_features.manifest import Gamma, PairAgreement
+    from obygaze_models.evaluation.alttest import Alternative
     from obygaze_models.evaluation.localise import Localisation
     from obygaze_models.evaluation.unitising import UnitGamma
 
@@ -91,17 +90,18 @@ def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
     }
     columns = ["segments", "aligned", "gamma"] if alpha > 0 else ["clips", "gamma"]
     without = [f"{name}\nwithout\n{', '.join(aside)}" for name in columns if aside]
-    names = {" / ".join(pair.annotators) for pair in pairs}
-    alike = len(names) == 1  # one column fewer
     rows = [
-        [pair.movie, *([] if alike else [" / ".join(pair.annotators)])]
+        [pair.movie, " / ".join(pair.annotators)]
         + [cell for part in parts for cell in _gamma_cells(getattr(pair, part))]
         for pair in pairs
     ]
     in_mean = ((_number(means[part]) if name == "gamma" else "") for part in parts for name in columns)
-    rows.append(["mean", *([] if alike else [""]), *in_mean])
-    headers = ["movie", *([] if alike else ["annotators"]), *columns, *without]
-    title = f"annotators of every movie: {names.pop()}\n" if alike else ""
+    headers, title, names = ["movie", "annotators", *columns, *without], "", {row[1] for row in rows}
+    rows.append(["mean", "", *in_mean])
+    if len(names) == 1:  # one column fewer
+        title = f"annotators of every movie: {names.pop()}\n"
+        for row in (headers, *rows):
+            del row[1]
     show(document, lambda: title + table(rows, headers), as_json=as_json)
     if as_json:
         return
@@ -163,11 +163,11 @@ def disagreements(manifest: Path, output: Output) -> None:
         for pair, own in zip(pairs, counts, strict=True)
     ]
     try:
-        found = machine_commands.compared(given)
+        found = compared(given)
     except ProtocolError as error:  # too few clips in common to tell
         found = {}
         click.echo(str(error), err=True)
-    if machines := {name: machine_commands.record(each) for name, each in found.items()}:
+    if machines := {name: record(each) for name, each in found.items()}:
         document["machines"] = machines
 
     def shown() -> str:
@@ -183,10 +183,115 @@ def disagreements(manifest: Path, output: Output) -> None:
             f"{table([*rows, ['all', '', *total]], ['movie', 'annotators', *PARTS], right=range(2, 6))}\n\n"
             f"{table(levels, ['first / second', *names], right=range(1, 1 + len(names)))}\n\n"
             f"{total[2] + total[3]:,} of {total[0]:,} differ; in {total[2]:,} of them one annotator is at "
-            f"{names[0]} and the other above it{machine_commands.text(machines)}"
+            f"{names[0]} and the other above it{text(machines)}"
         )
 
     show(document, shown, as_json=output.as_json)
+
+
+@click.command()
+@click.argument("manifest", type=PATH)
+@click.option(
+    "--machine",
+    "machines",
+    multiple=True,
+    metavar="ANNOTATOR",
+    help="Annotator that is a machine; repeatable. [default: those with a cell in the column 'model']",
+)
+@click.option(
+    "--task", metavar="TASK", help="Task of levels, or concept:NAME, to compare on. [default: all levels]"
+)
+@json_option
+def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json: bool) -> None:
+    """Test whether a machine may stand in for an annotator (Calderon et al., ACL 2025).
+
+    Each annotator is left out in turn: does the machine agree with the others as well as they do, less a
+    margin? The winning rate is the share of annotators of whom this is shown (Benjamini-Yekutieli, .05). It
+    stands there for margins of 0 to .2, with clips as units as published, with films as units, and for
+    balanced agreement, in which each class of the others' calls weighs the same. So it does for two that know
+    nothing: a constant answer, and the machine's answers in another order within films.
+
+    The answer is "may stand in" where the machine wins against half of the annotators by balanced agreement
+    at a margin of .1, films as units, and those that know nothing do not.
+
+    \b
+    Examples:
+      obygaze manifest alttest judged.csv
+      obygaze manifest alttest judged.csv --machine qwen-vl --task concept:Body
+    """
+    found = compared(manifests.read_manifest(manifest), machines, task)
+    document = {name: record(each) for name, each in found.items()}
+    if not found:
+        raise ProtocolError(
+            f"{manifest}: no annotator is known as a machine: name one with --machine, or import answers "
+            "with 'obygaze manifest import spans FILE --as answers'"
+        )
+    show(document, lambda: text(document).lstrip(), as_json=as_json)
+
+
+def compared(
+    labels: manifests.Manifest, machines: "Sequence[str]" = (), task: str | None = None
+) -> "dict[str, Alternative]":
+    """Test each machine among a manifest's annotators, by default those that answers were imported of."""
+    from obygaze_models.evaluation.alttest import UNKNOWN, alt_test
+    from obygaze_models.protocol import find_target
+    from obygaze_models.protocol.targets import labels_of
+
+    names = {clip.annotator for clip in labels if clip.annotator}
+    if unknown := [name for name in machines if name not in names]:
+        raise ProtocolError(f"no annotator {unknown[0]!r}: there are {', '.join(sorted(names)) or 'none'}")
+    known = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
+    chosen = list(machines) or known
+    if not chosen:
+        return {}
+    clips = labels_of(projected(labels)[0])
+    target = None if task is None else find_target(task, labels.codebook)
+    rank = {"": UNKNOWN} | {name: place for place, name in enumerate(labels.codebook.level_names)}
+    codes = {
+        name: np.array([rank[level] for level in own.levels.tolist()]) if target is None else target.of(own)
+        for name, own in clips.experts.items()
+    }
+    people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
+    return {name: alt_test(codes[name], people, clips.movies, name) for name in chosen}
+
+
+def record(found: "Alternative") -> dict[str, Any]:
+    """Make the document of one machine: a row for each form of the test, also of those that know nothing."""
+    from obygaze_models.evaluation.alttest import FORMS, MARGINS
+
+    rows = [
+        {
+            "name": each.name,
+            "by": form,
+            "advantage_probability": each.advantage,
+            "below": each.below(form),
+            "winning_rate": {f"{e:g}": each.winning_rate(form, e) for e in MARGINS},
+        }
+        for each in found.standings
+        for form in FORMS
+    ]
+    return {"answer": found.answer, "annotators": found.annotators, "films": found.films, "rows": rows}
+
+
+def text(found: "dict[str, dict[str, Any]]") -> str:
+    """Lay out the documents of machines."""
+    from obygaze_models.evaluation.alttest import FORMS, MARGINS
+
+    parts = []
+    for name, document in found.items():
+        rows = []
+        for row in document["rows"]:
+            advantage = f"{row['advantage_probability']:.2f}" if row["by"] == "clips" else ""
+            rates = (f"{rate:.2f}" for rate in row["winning_rate"].values())
+            rows.append([row["name"], FORMS[row["by"]], advantage, f"{row['below']:+.3f}", *rates])
+        heads = ["", "by", "advantage\nprobability", "below\nannotators", *(f"win\n{e:g}" for e in MARGINS)]
+        people = ", ".join(f"{who} ({n} clips)" for who, n in document["annotators"].items())
+        parts.append(
+            f"{table(rows, heads, right=range(2, 4 + len(MARGINS)))}\n\n{document['films']} films; left out "
+            f"in turn: {people}\nwin: share of annotators that it is as good as, less a margin of 0 to .2\n"
+            f"{name}: {document['answer']}"
+        )
+    return "\n\n".join(["", *parts])
 
 
 def _number(value: float | None) -> str:
@@ -215,21 +320,17 @@ def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, ...]:
     metavar="COLUMN",
     help="Column of FRAMES to rank frames by: weight, contribution, Body_value, ...",
 )
-@output("Write the numbers of each movie as CSV.", force="Replace an earlier --out.", json=True)
+@json_option
 def localise(
-    frames: Path,
-    manifest: Path,
-    positive: tuple[str, ...],
-    concept: str | None,
-    score: str,
-    output: Output,
+    frames: Path, manifest: Path, positive: tuple[str, ...], concept: str | None, score: str, as_json: bool
 ) -> None:
     """Compare FRAMES, written by `obygaze predict --frames`, with the segments of MANIFEST.
 
     Only clips with frames inside and outside of segments count. Average precision ranks the frames of each
     clip; pointing is the share of clips whose highest frame lies in a segment. Both are means over movies,
     for each annotator. Chance is the same with the scores of the movie's other clips; p, from circular
-    shifts of the clips' scores within each movie, says whether a mean differs from it.
+    shifts of the clips' scores within each movie, says whether a mean differs from it. --json has the
+    numbers of each movie.
 
     \b
     Examples:
@@ -237,34 +338,25 @@ def localise(
       obygaze localise frames.csv marked.csv --positive S
       obygaze localise concepts.csv marked.csv --concept Body --score Body_value
     """
-    from obygaze_models.evaluation.localise import marked_segments, movies_table, read_frames
+    from obygaze_models.evaluation.localise import marked_segments, read_frames
     from obygaze_models.evaluation.predictions import records
 
-    output.refuse_existing()
     marked = marked_segments(manifests.read_manifest(manifest), positive, concept)
     scored = read_frames(frames)
     results = {name: om.localise(scored, segments, score) for name, segments in marked.items()}
-    by_movie = movies_table(results)
-    if output.out is not None:
-        write_whole(output.out, str(by_movie.to_csv(index=False, lineterminator="\n")))
-    if output.as_json:
-        document = {
-            name: {
-                "measures": records(result.pooled),
-                "movies": records(result.by_movie),
-                "left_out": result.n_left_out,
-                "n_shifts": result.n_shifts,
-                "seed": result.seed,
-            }
-            for name, result in results.items()
+    document = {
+        name: {
+            "measures": records(result.pooled),
+            "movies": records(result.by_movie),
+            "left_out": result.n_left_out,
+            "n_shifts": result.n_shifts,
+            "seed": result.seed,
         }
-        click.echo(json_bytes(document).decode(), nl=False)
-    else:
-        click.echo(_localisation_table(results))
+        for name, result in results.items()
+    }
+    show(document, lambda: _localisation_table(results), as_json=as_json)
     for name, result in results.items():
         click.echo(f"{name}: {result.n_left_out} clips without a boundary left out", err=True)
-    if output.out is not None:
-        click.echo(f"{len(by_movie)} movies in {output.out}", err=True)
 
 
 def _localisation_table(results: "dict[str, Localisation]") -> str:

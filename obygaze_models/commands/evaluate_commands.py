@@ -11,14 +11,13 @@ import obygaze_models as om
 from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
 from obygaze_features.options import PATH, GroupedCommand, Output, output
 from obygaze_features.screen import progress_bar
-from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_models.commands.inputs import POLICY_OPTION, TASK_OPTIONS, complete_model, finish, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from obygaze_features.store import Store
-    from obygaze_models.dataset import Dataset, Pool
+    from obygaze_models.dataset.dataset import Dataset
     from obygaze_models.evaluation import Run
     from obygaze_models.models import ModelSpec
     from obygaze_models.models.fusion import How
@@ -36,7 +35,7 @@ IN_TIME = "pcbm_time"
 
 GROUPS = {
     "Options that most people need": "task test model negative positive out save seed html json",
-    "What is read": "backbone fuse features pool reduce policy texts variables answers",
+    "What is read": "fuse reduce policy texts variables answers",
     "How models are trained and tested": "experts seeds seen test-seen-scores imbalance refits",
 }
 
@@ -61,7 +60,6 @@ GROUPS = {
     help="Add zero-shot models: store of the texts that 'obygaze codebook texts' lists, "
     "in the space of STORE.",
 )
-@click.option("--backbone", help="Backbone to read; needed if the store has several.")
 @click.option(
     "--fuse",
     type=click.Choice(["concat", "late", "max", "mean", "concepts"]),
@@ -69,16 +67,6 @@ GROUPS = {
     "late: a model each, their logits weighed by what held-out films tell. max, mean: the largest or "
     "mean logit. concepts: each concept learnt from what conveys it (visual=STORE heard=STORE), and a linear "
     "model of them; with --model pcbm_time, of frames. Each alone, and all but each, stand beside it.",
-)
-@click.option(
-    "--features",
-    type=click.Choice(FEATURE_ARRAYS),
-    help="Array to read.  [default: the first of these that is stored]",
-)
-@click.option(
-    "--pool",
-    type=click.Choice(["max", "mean"]),
-    help="Pooling of frames or tokens to one vector per clip; the paper uses max.  [default: max]",
 )
 @click.option(
     "--reduce",
@@ -168,7 +156,7 @@ def evaluate(
     positive: tuple[str, ...],
     models: tuple[str, ...],
     texts: Path | None,
-    pool: "Pool | None",
+    reduce: str | None,
     policy: str,
     variables: Path | None,
     answers: Path | None,
@@ -205,7 +193,7 @@ def evaluate(
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
     from obygaze_models.commands.inputs import read_modalities, reducing, under_policy
-    from obygaze_models.evaluation.run_folder import new_run, to_json
+    from obygaze_models.evaluation.run import new_run, to_json
     from obygaze_models.models.registry import models_for
     from obygaze_models.prediction.final import check_can_be_saved
     from obygaze_models.protocol.targets import choose_targets
@@ -213,24 +201,24 @@ def evaluate(
     from obygaze_models.report.run_tables import excluded_summary, short_report
     from obygaze_models.report.write import latex
 
-    read = {name: chosen.pop(name) for name in ("backbone", "features", "reduce")}
     _check_output(output, save, seen=chosen["seen"])
     if refits and not (models or fuse):
         raise click.UsageError("--refits trains models again and again: name them by --model")
     alone = {
         "--texts": texts,
         f"--model other than {IN_TIME}": fuse == "concepts" and models not in ((), (IN_TIME,)),
-        **{f"--{name}": value for name, value in read.items()},
+        "--reduce": reduce,
     }
-    clips, source, named, titles = read_modalities(manifest, stores, fuse, alone)
-    read["backbone"] = named or read["backbone"]
+    clips, source, backbone, titles = read_modalities(manifest, stores, fuse, alone)
     labelled, notices = under_policy(clips, policy)
     train, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
     specs = models_for(train.kind, models or (("linear",) if fuse else None), imbalance=chosen["imbalance"])
     first = [spec.name for spec in specs[: len({*models}) or 1]]
-    _check_models(specs, save, read["reduce"])
-    with reducing(read["reduce"]) as show:
-        data = om.load_dataset(source, labelled, pool=pool or "max", progress=show, **read).named(titles)
+    _check_models(specs, save, reduce)
+    with reducing(reduce) as show:
+        data = om.load_dataset(source, labelled, backbone=backbone, reduce=reduce, progress=show).named(
+            titles
+        )
     if fuse is not None:
         specs = (
             om.fused_by_concepts(data, in_time=bool(models))
@@ -239,7 +227,7 @@ def evaluate(
         )
         notices += _of_modalities(data, {spec.reads for spec in specs})
     data, account, measured = _with_tables(data, variables, answers, train)
-    _check_data(data, {spec.reads for spec in specs}, pool)
+    _announce_hours(data, {spec.reads for spec in specs})
     if texts is not None:
         specs = [*_read_texts(texts, data, train), *specs]
     check_can_be_saved([spec for spec in specs if spec.name in save], data, train, licence or NO_LICENCE)
@@ -277,7 +265,7 @@ def evaluate(
 
 def _check_output(output: Output, save: "Sequence[str]", *, seen: bool) -> None:
     """Refuse to save what can't be, and places that are taken, before the work begins."""
-    from obygaze_models.evaluation.run_folder import check_free
+    from obygaze_models.evaluation.run import check_free
 
     if seen and save:
         raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
@@ -291,7 +279,7 @@ def _check_output(output: Output, save: "Sequence[str]", *, seen: bool) -> None:
 
 def _with_refits(run: "Run", data: "Dataset", specs: "Sequence[ModelSpec]", n: int, **how: Any) -> "Run":
     """Add p by refits, and say what they take once the first is done."""
-    from obygaze_models.evaluation.refits import with_refits
+    from obygaze_models.evaluation.evaluate import with_refits
 
     start = process_time()
     with progress_bar("training", "refit") as show:
@@ -315,16 +303,11 @@ def _of_modalities(data: "Dataset", reads: "Collection[str]") -> "Iterator[str]"
             yield f"{each.name} keeps no frames: its vector stands for one"
 
 
-def _digest(answers: Path) -> str:
-    """Return the SHA-256 of a file, or the fingerprint of a store."""
-    return of.open_store(answers).fingerprint if answers.is_dir() else file_sha256(answers)
-
-
 def _with_tables(
     data: "Dataset", variables: Path | None, answers: Path | None, target: "Target"
 ) -> "tuple[Dataset, Sequence[str], Mapping[str, str]]":
     """Add variables and a machine's answers, if there are any, with what is said of them and recorded."""
-    from obygaze_models.dataset import with_answers, with_variables
+    from obygaze_models.dataset.beside import with_answers, with_variables
 
     said: list[str] = []
     recorded: dict[str, str] = {}
@@ -333,18 +316,15 @@ def _with_tables(
         recorded["variables_sha256"] = file_sha256(variables)
     if answers is not None:
         data, more = with_answers(data, answers, target)
-        said, recorded["answers_sha256"] = [*said, *more], _digest(answers)
+        digest = of.open_store(answers).fingerprint if answers.is_dir() else file_sha256(answers)
+        said, recorded["answers_sha256"] = [*said, *more], digest
     return data, said, recorded
 
 
-def _check_data(data: "Dataset", reads: "Collection[str]", pool: str | None) -> None:
-    """Refuse to pool what is pooled, and say before it begins that models of all tokens take hours."""
+def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
+    """Say before it begins that models of all tokens take hours."""
     from obygaze_models.models.attentive import most_cpu_hours
 
-    if pool and data.features == "pooled":
-        raise click.UsageError(
-            "--pool is for frames and tokens; this would read pooled features, pooled when extracted"
-        )
     if "tokens" not in reads or data.reduction is not None:
         return
     n_clips, n_tokens, width = data.read("tokens", stream=True).shape

@@ -1,7 +1,7 @@
 """Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 def _tasks(ctx: click.Context) -> Iterator[str]:
     """List the tasks of the codebook of the manifest on the line, if it can be read; none otherwise."""
-    words = [
-        path for path in (ctx.params.get("manifest"), *ctx.args) if path
-    ]  # click stops at what it completes
+    # click stops at what it completes
+    words = [path for path in (ctx.params.get("manifest"), *ctx.args) if path]
     with suppress(OSError, ManifestError):
         codebook = manifests.read_manifest(words[0]).codebook if words else manifests.default_codebook()
         yield from (task.name for task in codebook.tasks)
@@ -61,13 +60,20 @@ POLICY_OPTION = click.option(
 )
 
 
-def finish(report: "Report", output: Output) -> None:
-    """Write a report into a new folder and as a page, if asked for, print it, and say where it is."""
+def finish(
+    report: "Report", output: Output, files: "Mapping[str, Callable[[Path], object]] | None" = None
+) -> None:
+    """Write a report into a new folder and as a page, if asked for, print it, and say where it is.
+
+    `files` are what writes further ones, by name.
+    """
     from obygaze_models.report import new_folder, plain, to_json
 
     if output.out is not None:
         with new_folder(output.out, force=output.force) as folder:
             om.write_report(report, folder)
+            for name, write in (files or {}).items():
+                write(folder / name)
     write_page(report, output.html, force=output.force)
     click.echo(to_json(report) if output.as_json else plain(report), nl=False)
     if output.out is not None:
@@ -177,16 +183,14 @@ def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]"
         changed = _changed(clips, labelled)
         left_out = len(clips) - len(labelled)
         return labelled, [f"label policy {policy}: {changed} clips changed level, {left_out} left out"]
+    notices = []
     if "paper" in clips.codebook.policies:
         changed = _changed(clips, manifests.apply_policy(clips, manifests.LabelPolicy.PAPER))
-        if changed:
-            return labelled, [
-                (
-                    "label policy raw: levels as annotated; --policy paper, which published numbers "
-                    f"use, would make EN of {changed} clips without a visual concept"
-                )
-            ]
-    return labelled, []
+        told = (
+            "label policy raw: levels as annotated; --policy paper, which published numbers use, would make"
+        )
+        notices = [f"{told} EN of {changed} clips without a visual concept"] if changed else []
+    return labelled, notices
 
 
 def _changed(before: "Manifest", after: "Manifest") -> int:

@@ -14,7 +14,7 @@ from obygaze_models.commands.inputs import POLICY_OPTION, read_modalities, under
 from obygaze_models.errors import ModelError
 
 if TYPE_CHECKING:
-    from obygaze_models.dataset import Dataset
+    from obygaze_models.dataset.dataset import Dataset
     from obygaze_models.joint import Sums
 
 
@@ -61,7 +61,7 @@ def sums(
     """
     from obygaze_features.store.provenance import validate_licence
     from obygaze_models.joint import gram, write_sums
-    from obygaze_models.joint.sums_given import RECORD, recorded
+    from obygaze_models.joint.sums import RECORD, recorded
 
     output.refuse_existing()
     clips, opened, backbone, _ = read_modalities(manifest, (store,), None, {})
@@ -125,7 +125,6 @@ def _cut(data: "Dataset", made: "Sums") -> str:
     show_default=True,
     help="Inverse strength of logistic regression's penalty, in rounds.",
 )
-@click.option("--citation", default="", help="How to cite the model.")
 @output("Model file to write.", required=True, kind=LOCAL, json=True)
 def join(
     files: tuple[Path, ...],
@@ -133,7 +132,6 @@ def join(
     without: tuple[str, ...],
     penalty: float | None,
     inverse: float,
-    citation: str,
     output: Output,
 ) -> None:
     """Make one model of the sums of several labs: the one that all their clips together would give.
@@ -182,7 +180,7 @@ def join(
                 labs[str(path)] = joint.lab_error(films, float(planes.penalties[0]), concept)
     loss = None if np.isnan(planes.losses[0]) else float(planes.losses[0])
     told += "" if loss is None else f"; squared error on films left out {loss:.4f}"
-    save_joint(joint, planes, output.path, concept=concept, citation=citation)
+    save_joint(joint, planes, output.path, concept=concept)
     document = {
         "model": str(output.path),
         "films": len(about.movies),

@@ -2,6 +2,7 @@
 
 import io
 import json
+from functools import partial as bound
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -16,7 +17,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.io import sha256_of, whole_file
 from obygaze_features.options import PATH, Output, output
 from obygaze_features.screen import progress_bar
-from obygaze_models.commands.inputs import parted, write_page
+from obygaze_models.commands.inputs import finish, parted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from obygaze_features.store import Group
-    from obygaze_models.concepts.dictionary import Dictionary
+    from obygaze_models.concepts.texts import TextVectors
+    from obygaze_models.concepts.units import Dictionary
+    from obygaze_models.evaluation.significance import Association
     from obygaze_models.report import Report
 
 SHOWN = 40
@@ -47,7 +50,6 @@ COUNT = click.IntRange(min=1)
 @click.option("--features", type=click.Choice(["frames", "tokens"]), default="frames", help="What is read.")
 @click.option("--units", "n_units", type=COUNT, default=512, help="Number of units.")
 @click.option("--active", "n_active", type=COUNT, default=16, help="Most units active in a frame or token.")
-@click.option("--epochs", "n_epochs", type=COUNT, default=12, help="Passes over the store.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 @click.option("--labels", type=PATH, metavar="MANIFEST", help="Compare units with these clips' concepts.")
 @click.option("--texts", type=PATH, metavar="STORE", help="Name the nearest texts, in the space of STORE.")
@@ -74,12 +76,11 @@ def units(
       obygaze model units stores/films:xclip --units 4096 --active 32 \\
           --labels films.csv --texts stores/thesaurus --out units
     """
-    from obygaze_models.concepts.dictionary import learn_dictionary
     from obygaze_models.concepts.texts import read_texts
-    from obygaze_models.concepts.units import strongest
-    from obygaze_models.dataset import StoredClips, find_group
-    from obygaze_models.evaluation.unit_table import associate, unit_table
-    from obygaze_models.report import check_folder, new_folder, plain, to_json, write_report
+    from obygaze_models.concepts.units import N_EPOCHS, learn_dictionary, strongest
+    from obygaze_models.dataset.features import StoredClips, find_group
+    from obygaze_models.evaluation.significance import associate
+    from obygaze_models.report import check_folder
 
     check_folder(output.path, force=output.force)
     _, place, backbone = parted(store)
@@ -93,16 +94,20 @@ def units(
     def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
         return np.asarray(clips[rows], np.float32).reshape(-1, clips.shape[-1])
 
+    sizes["n_epochs"] = N_EPOCHS
     asked = {"store": opened.fingerprint, "backbone": group.name, "features": features, "seed": seed, **sizes}
+    digest = np.frombuffer(sha256_of(json.dumps(asked, sort_keys=True).encode()).encode(), np.uint8)
     partial = output.path.with_name(f"{output.path.name}.partial.npz")
     with progress_bar("learning units", "epoch") as show:
 
         def keep(made: "Dictionary") -> None:
-            _write(partial, made.to_arrays() | {"asked": _digest(asked)})
+            _write(partial, made.to_arrays() | {"asked": digest})
             if show is not None:
-                show(made.epoch, sizes["n_epochs"])
+                show(made.epoch, N_EPOCHS)
 
-        made = learn_dictionary(read, len(clips), seed=seed, begun=_begun(partial, asked), keep=keep, **sizes)
+        made = learn_dictionary(
+            read, len(clips), seed=seed, begun=_begun(partial, digest), keep=keep, **sizes
+        )
     values, places = strongest(made, clips)
     concepts: Sequence[str] = ()
     association = None
@@ -112,20 +117,10 @@ def units(
         own = [row_of[clip_id] for clip_id in data.clip_ids.tolist()]
         concepts, present = data.labels.concepts, data.labels.present
         association = associate(values[own], present, data.movies, seed=seed)
-    described = unit_table(made, _frames(group, features, values, places), concepts, association, names)
-    report = _report(made, described, asked)
-    with new_folder(output.path, force=output.force) as folder:
-        write_report(report, folder)
-        kept = {name: each for name, each in made.to_arrays().items() if name not in {"moments", "decays"}}
-        _write(folder / "units.npz", kept)
+    described = _unit_table(made, _frames(group, features, values, places), concepts, association, names)
+    kept = {name: each for name, each in made.to_arrays().items() if name not in {"moments", "decays"}}
+    finish(_report(made, described, asked), output, {"units.npz": bound(_write, arrays=kept)})
     partial.unlink(missing_ok=True)
-    write_page(report, output.html, force=output.force)
-    click.echo(to_json(report) if output.as_json else plain(report), nl=False)
-    click.echo(f"kept in {output.path}", err=True)
-
-
-def _digest(asked: dict[str, Any]) -> "NDArray[np.uint8]":
-    return np.frombuffer(sha256_of(json.dumps(asked, sort_keys=True).encode()).encode(), np.uint8)
 
 
 def _write(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
@@ -134,16 +129,15 @@ def _write(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # mypy takes the names for allow_pickle
 
 
-def _begun(path: Path, asked: dict[str, Any]) -> "Dictionary | None":
+def _begun(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
     """Read what an earlier run with the same arguments had learnt, if there is any."""
-    from obygaze_models.concepts.dictionary import Dictionary
+    from obygaze_models.concepts.units import Dictionary
 
     try:
         with np.load(io.BytesIO(read_bytes(path, MOST)), allow_pickle=False) as stored:
             arrays = dict(stored)
-        if not np.array_equal(arrays.pop("asked"), _digest(asked)):
-            return None
-        return Dictionary.from_arrays(arrays)
+        same = np.array_equal(arrays.pop("asked"), digest)
+        return Dictionary.from_arrays(arrays) if same else None
     except (OSError, ObygazeError, ValueError, LookupError, TypeError, EOFError, BadZipFile):
         return None  # none, or damaged: it is learnt anew
 
@@ -164,6 +158,41 @@ def _frames(
         names = (f"{group.clip_ids[rows[row]]} {times[row, steps[row, unit]]:.1f} s" for row in active)
         told.append("; ".join(name.removesuffix(" nan s") for name in names))
     return told
+
+
+def _unit_table(
+    made: "Dictionary",
+    frames: "Sequence[str]",
+    concepts: "Sequence[str]",
+    association: "Association | None",
+    texts: "TextVectors | None",
+) -> "pd.DataFrame":
+    """Lay out units, the most used first.
+
+    Columns are unit, share (of tokens in which it is active) and its strongest `frames`; with concepts the
+    nearest one, its AUC by film with its interval, and p; with texts the three nearest to the unit's
+    direction, less the mean of all texts.
+    """
+    import pandas as pd
+    from sklearn.preprocessing import normalize
+
+    from obygaze_models.evaluation.intervals import t_interval
+
+    table = pd.DataFrame({"unit": 1 + np.arange(len(frames)), "share": made.shares, "frames": frames})
+    if association is not None:
+        auc, p = association
+        away = np.abs(np.nansum(auc - 0.5, axis=0)) / np.maximum((~np.isnan(auc)).sum(axis=0), 1)
+        nearest = away.argmax(axis=1)
+        units = np.arange(len(frames))
+        means = [t_interval(own, bounds=(0, 1)) for own in auc[:, units, nearest].T]
+        table["concept"] = [concepts[place] for place in nearest]
+        table[["auc", "auc_low", "auc_high"]] = [(each.mean, each.low, each.high) for each in means]
+        table["p"] = p[units, nearest]
+    if texts is not None:
+        directions = normalize(texts.vectors - texts.vectors.mean(axis=0))
+        order = np.argsort(-(made.decoder @ directions.T), axis=1, kind="stable")[:, :3]
+        table["words"] = ["; ".join(texts.texts[place] for place in own) for own in order]
+    return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
 def _report(made: "Dictionary", described: "pd.DataFrame", asked: dict[str, Any]) -> "Report":

@@ -1,7 +1,5 @@
 from .bank import ConceptBank as ConceptBank
-from .bank import ControlBank as ControlBank
 from .bank import LinearCAV as LinearCAV
-from .bank import crossfit as crossfit
 from .bottleneck import ConceptBottleneck as ConceptBottleneck
 from .by_modality import fused_by_concepts as fused_by_concepts
 from .cav_fitting import Hyperplanes as Hyperplanes
@@ -14,7 +12,3 @@ from .heads import Step as Step
 from .heads import head_scores as head_scores
 from .heads import node_counts as node_counts
 from .in_time import ConceptsInTime as ConceptsInTime
-from .ridge_tuning import Tuned as Tuned
-from .ridge_tuning import tuned_ridge as tuned_ridge
-from .texts import TextKind as TextKind
-from .texts import TextVectors as TextVectors

@@ -22,6 +22,8 @@ from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.held_out import HeldOut
 
+Directions = Literal["shuffled", "random"]
+
 
 class Standardised(TransformerMixin, BaseEstimator):
     """Base class of what gives clips values on concepts: deviations from their mean on training clips.
@@ -51,8 +53,7 @@ class Standardised(TransformerMixin, BaseEstimator):
         return self._standardised(self.cross_distances_)
 
     def _standardised(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        standard: NDArray[np.float64] = (distances - self.mean_) / self.scale_
-        return standard
+        return np.asarray((distances - self.mean_) / self.scale_)
 
 
 @dataclass(eq=False, repr=False)
@@ -294,7 +295,7 @@ class ControlBank(ConceptBank):
     kind: Kind = "ridge"
     _: KW_ONLY
     C: float | None = None
-    directions: Literal["shuffled", "random"] = "shuffled"
+    directions: Directions = "shuffled"
     random_state: int = 0
 
     def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
@@ -432,12 +433,4 @@ class LinearCAV(BinaryClassifier):
             return plane.decisions(features)[:, 0]
 
 
-SPECS = (
-    ModelSpec(
-        "cav",
-        "CAV",
-        lambda _: LinearCAV("ridge", C=None, clip=CLIP),
-        choose=None,
-        kinds=("concept",),
-    ),
-)
+SPECS = (ModelSpec("cav", "CAV", lambda _: LinearCAV("ridge", C=None, clip=CLIP), None, kinds=("concept",)),)

@@ -1,6 +1,6 @@
 """Fit the post-hoc concept bottleneck: features to concepts, then concepts to the label."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from obygaze_features.manifest.spans.names import suggestion
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import ConceptBank, ControlBank, crossfit
+from obygaze_models.concepts.bank import ConceptBank, ControlBank, Directions, crossfit
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.concepts.heads import (
     ConceptHead,
@@ -32,6 +32,7 @@ from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.linear import CLIP, PENALTIES, linear_probe
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
+from obygaze_models.protocol.targets import Kind
 
 
 @dataclass(eq=False, repr=False)
@@ -124,12 +125,7 @@ class ConceptBottleneck(LogitClassifier):
     random_state: int = 0
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        groups: ArrayLike | None = None,
-        *,
-        present: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, present: ArrayLike | None = None
     ) -> Self:
         """Fit concepts and head.
 
@@ -169,11 +165,8 @@ class ConceptBottleneck(LogitClassifier):
             values = self._learn_concepts(features, present, movies, folds)
             # Concept values, and features where there is a residual, side by side.
             given = np.hstack([values, features]) if self.residual else values
-            head = ConceptHead(
-                make_head(self.head, self.random_state),
-                values.shape[1],
-                self.residual_C if self.residual else None,
-            )
+            residual_C = self.residual_C if self.residual else None
+            head = ConceptHead(make_head(self.head, self.random_state), values.shape[1], residual_C)
             selection = GroupedSelection(head, choice(self.head), inner_folds=self.inner_folds)
             selection.fit(given[known], labels, None if movies is None else movies[known])
         self.head_, self.residual_ = selection.estimator_.estimator_, selection.estimator_.residual_
@@ -209,15 +202,10 @@ class ConceptBottleneck(LogitClassifier):
         rows = self._checked(np.asarray(X)[None] if np.ndim(X) == self._clip_ndim else X)
         if len(rows) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(rows)}")
-        return explain_score(
-            self.head_,
-            self._values(rows)[0],
-            self.train_values_,
-            self.concepts_,
-            centre=self.centre_,
-            threshold=self.threshold_,
-            residual=0.0 if self.residual_ is None else float(self.residual_.scores(rows)[0]),
-        )
+        residual = 0.0 if self.residual_ is None else float(self.residual_.scores(rows)[0])
+        known = self.train_values_, self.centre_, self.concepts_
+        values, threshold = self._values(rows)[0], self.threshold_
+        return explain_score(self.head_, values, *known, threshold=threshold, residual=residual)
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip with the values of some concepts replaced.
@@ -273,11 +261,7 @@ class ConceptBottleneck(LogitClassifier):
         return rows_for(self, X, np.float64, np.float32)
 
     def _learn_concepts(
-        self,
-        X: Floats,
-        present: Any,
-        movies: NDArray[Any] | None,
-        folds: NDArray[np.int64] | None,
+        self, X: Floats, present: Any, movies: NDArray[Any] | None, folds: NDArray[np.int64] | None
     ) -> NDArray[np.float64]:
         """Learn the bank, if there is one to learn, and give the training clips' concept values [N, K]."""
         if present is None and self.bank is None:
@@ -301,12 +285,10 @@ class ConceptBottleneck(LogitClassifier):
             self.bank_.cross_distances_ = crossfit(bank, X, columns, folds)
         self.concepts_ = tuple(self.bank_.concepts_.tolist())
         # New clips are at the cross-fitted distances' scale, not at the optimistic one of fitted clips.
-        values: NDArray[np.float64] = self.bank_.rescale(self.bank_.cross_distances_)
-        return values
+        return np.asarray(self.bank_.rescale(self.bank_.cross_distances_))
 
     def _values(self, X: Floats) -> NDArray[np.float64]:
-        values: NDArray[np.float64] = X.astype(np.float64) if self.bank_ is None else self.bank_.transform(X)
-        return values
+        return X.astype(np.float64) if self.bank_ is None else self.bank_.transform(X)
 
     def _scores(self, X: Floats, values: NDArray[np.float64]) -> NDArray[np.float64]:
         with one_blas_thread():
@@ -314,38 +296,24 @@ class ConceptBottleneck(LogitClassifier):
             return scores if self.residual_ is None else scores + self.residual_.scores(X)
 
 
-def _ridge_bank(_: int) -> ConceptBank:
-    return ConceptBank("ridge", C=None, clip=CLIP)
+def _spec(name: str, title: str, head: HeadName = "logistic", control: Directions | None = None) -> ModelSpec:
+    def make(seed: int) -> ConceptBottleneck:
+        bank = ConceptBank("ridge", C=None, clip=CLIP)
+        if control is not None:
+            bank = ControlBank(clip=CLIP, directions=control, random_state=seed)
+        return ConceptBottleneck(head, bank=bank, random_state=seed)
+
+    uses: tuple[str, ...] = ("groups", "present", "unlabelled")
+    kinds: tuple[Kind, ...] = ("levels", "ordinal")
+    return ModelSpec(name, title, make, None, uses=uses, kinds=kinds, control=control is not None)
 
 
-def _random_bank(seed: int) -> ConceptBank:
-    return ControlBank(clip=CLIP, directions="random", random_state=seed)
-
-
-def _shuffled_bank(seed: int) -> ConceptBank:
-    return ControlBank(clip=CLIP, random_state=seed)
-
-
-def _spec(
-    name: str, title: str, head: HeadName, bank: Callable[[int], ConceptBank], **about: Any
-) -> ModelSpec:
-    return ModelSpec(
-        name,
-        title,
-        lambda seed: ConceptBottleneck(head, bank=bank(seed), random_state=seed),
-        choose=None,
-        uses=("groups", "present", "unlabelled"),
-        kinds=("levels", "ordinal"),
-        **about,
-    )
-
-
-_LABELS: dict[str, Any] = {"reads": "present", "kinds": (), "control": True}
+_CONTROL: dict[str, Any] = {"kinds": (), "control": True}
 
 SPECS = (
-    _spec("pcbm_lr", "PCBM-LR", "logistic", _ridge_bank),
-    _spec("pcbm_dt", "PCBM-DT", "tree", _ridge_bank),
-    _spec("pcbm_lr_random", "PCBM-LR, random directions", "logistic", _random_bank, control=True),
-    _spec("pcbm_lr_shuffled", "PCBM-LR, shuffled concepts", "logistic", _shuffled_bank, control=True),
-    ModelSpec("concept_labels", "Concept labels", lambda _: linear_probe(), PENALTIES, **_LABELS),
+    _spec("pcbm_lr", "PCBM-LR"),
+    _spec("pcbm_dt", "PCBM-DT", "tree"),
+    _spec("pcbm_lr_random", "PCBM-LR, random directions", control="random"),
+    _spec("pcbm_lr_shuffled", "PCBM-LR, shuffled concepts", control="shuffled"),
+    ModelSpec("concept_labels", "Concept labels", lambda _: linear_probe(), PENALTIES, "present", **_CONTROL),
 )

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.in_time import TimeBank
-from obygaze_models.dataset import Dataset, perceived
+from obygaze_models.dataset.dataset import Dataset
+from obygaze_models.dataset.features import perceived
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier
 from obygaze_models.models.fusion import Columns, FusedClassifier, PenaltyPerModality, subsets

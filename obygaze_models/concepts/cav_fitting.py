@@ -50,13 +50,11 @@ class Hyperplanes:
     @property
     def norms(self) -> NDArray[np.float64]:
         """Length of each weight vector [K]."""
-        lengths: NDArray[np.float64] = np.sqrt(np.einsum("kd,kd->k", self.weights, self.weights))
-        return lengths
+        return np.asarray(np.sqrt(np.einsum("kd,kd->k", self.weights, self.weights)))
 
     def decisions(self, X: Floats) -> NDArray[np.float64]:
         """Compute w x + b for each row of X [N, D] and each hyperplane: [N, K]."""
-        values: NDArray[np.float64] = X.astype(np.float64) @ self.weights.T + self.intercepts
-        return values
+        return X.astype(np.float64) @ self.weights.T + self.intercepts
 
     def distances(self, X: Floats) -> NDArray[np.float64]:
         """Compute the signed distance (w x + b) / ||w|| [N, K], in the units of X.
@@ -103,16 +101,14 @@ def fit_hyperplanes(
     for name, column in zip(names, present.T, strict=True):
         refuse_constant(name, column)
     if kind == "svm":
-        problems = []
-        for column in present.T:
-            rows = np.flatnonzero(~np.isnan(column))
-            problems.append(SVMTask(rows, column[rows] == 1, C))
+        used = [(np.flatnonzero(~np.isnan(column)), column) for column in present.T]
+        problems = [SVMTask(rows, column[rows] == 1, C) for rows, column in used]
         return svm_hyperplanes(X, problems, balanced=balanced)
     planes = []
     with one_blas_thread():
         for column in present.T:
-            used = ~np.isnan(column)
-            own, marked = X[used], column[used] == 1
+            known = ~np.isnan(column)
+            own, marked = X[known], column[known] == 1
             if kind == "ridge":
                 planes.append(ridge_hyperplanes(own, marked[:, None], C))
             elif kind == "mean_difference":
@@ -235,5 +231,4 @@ def _midway(
     weights: NDArray[np.float64], X: NDArray[np.float64], present: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     positive, negative = _class_means(X, present)
-    offsets: NDArray[np.float64] = -np.einsum("kd,kd->k", weights, (positive + negative) / 2)
-    return offsets
+    return np.asarray(-np.einsum("kd,kd->k", weights, (positive + negative) / 2))

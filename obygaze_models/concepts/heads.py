@@ -108,11 +108,9 @@ def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
         The estimator is neither linear nor a tree.
     """
     if hasattr(head, "tree_"):
-        logits: NDArray[np.float64] = node_logits(head)[head.apply(P)]
-        return logits
+        return np.asarray(node_logits(head)[head.apply(P)])
     if hasattr(head, "coef_"):
-        scores: NDArray[np.float64] = P @ head.coef_[0] + head.intercept_[0]
-        return scores
+        return np.asarray(P @ head.coef_[0] + head.intercept_[0])
     raise ConceptError(
         f"the head is a {type(head).__name__}, which is neither linear nor a tree: its score has no parts"
     )
@@ -121,15 +119,13 @@ def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
 def node_counts(head: DecisionTreeClassifier) -> NDArray[np.float64]:
     """Count the training clips of each class in each node [M, 2], weighted where classes are."""
     shares = head.tree_.value[:, 0, :]
-    counts: NDArray[np.float64] = shares * head.tree_.weighted_n_node_samples[:, None]
-    return counts
+    return np.asarray(shares * head.tree_.weighted_n_node_samples[:, None])
 
 
 def node_logits(head: DecisionTreeClassifier) -> NDArray[np.float64]:
     """Compute log((n1 + 1) / (n0 + 1)) of each node [M]."""
     counts = node_counts(head)
-    logits: NDArray[np.float64] = np.log((counts[:, 1] + 1) / (counts[:, 0] + 1))
-    return logits
+    return np.log((counts[:, 1] + 1) / (counts[:, 0] + 1))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -149,8 +145,7 @@ class Residual:
 
     def scores(self, X: Floats) -> NDArray[np.float64]:
         """Compute the term [N] of each row of X [N, D]."""
-        scores: NDArray[np.float64] = self.scaler.transform(X) @ self.weights + self.intercept
-        return scores
+        return self.scaler.transform(X) @ self.weights + self.intercept
 
 
 def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C: float) -> Residual:
@@ -247,9 +242,9 @@ def explain_score(
     head: Any,
     values: NDArray[np.float64],
     train: NDArray[np.float64],
+    centre: NDArray[np.float64],
     concepts: Sequence[str],
     *,
-    centre: NDArray[np.float64],
     threshold: float,
     residual: float,
 ) -> Explanation:
@@ -270,14 +265,8 @@ def explain_score(
     parts = by_concept(rows, k)[0]
     path = _path(head, values, concepts) if hasattr(head, "tree_") else ()
     columns = (column.tolist() for column in (values[:k], percentiles[:k], parts))
-    return Explanation(
-        score=base + float(parts.sum()) + residual,
-        threshold=threshold,
-        base=base,
-        contributions=tuple(map(Contribution, concepts, *columns)),
-        residual=residual,
-        path=path,
-    )
+    contributions = tuple(map(Contribution, concepts, *columns))
+    return Explanation(base + float(parts.sum()) + residual, threshold, base, contributions, residual, path)
 
 
 def additive_parts(
@@ -322,8 +311,7 @@ def walk(tree: Any, values: NDArray[Any]) -> Iterator[tuple[Nodes, Nodes, Nodes]
 
 def by_concept(parts: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     """Add up the parts [N, V K] of the V values of each of k concepts: [N, K]."""
-    added: NDArray[np.float64] = parts.reshape(len(parts), -1, k).sum(axis=1)
-    return added
+    return np.asarray(parts.reshape(len(parts), -1, k).sum(axis=1))
 
 
 def _path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:

@@ -267,8 +267,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
         check_is_fitted(self)
         bank: Any = self.bank_
         scores, k = bank.frame_scores(self._checked(X)), len(self.concepts_)
-        values: NDArray[np.float64] = (scores - bank.mean_[:k]) / bank.scale_[:k]
-        return values
+        return np.asarray((scores - bank.mean_[:k]) / bank.scale_[:k])
 
     def _given(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         frames = check_frames(X)
@@ -286,28 +285,18 @@ class ConceptsUnlabelled(ConceptsInTime):
 
 
 def _spec(name: str, title: str, disturb: Disturb = "none", **about: Any) -> ModelSpec:
-    return ModelSpec(
-        name,
-        title,
-        lambda seed: ConceptsInTime(bank=TimeBank(disturb=disturb, random_state=seed), random_state=seed),
-        choose=None,
-        reads="frames",
-        uses=("groups", "present", "unlabelled"),
-        kinds=(),
-        control=disturb != "none",
-        **about,
-    )
+    def make(seed: int) -> ConceptsInTime:
+        return ConceptsInTime(bank=TimeBank(disturb=disturb, random_state=seed), random_state=seed)
 
+    uses = ("groups", "present", "unlabelled")
+    control = disturb != "none"
+    return ModelSpec(name, title, make, None, "frames", uses, kinds=(), control=control, **about)
+
+
+BESIDE = ("pcbm_lr", "attention", "attentive", "pcbm_time_unordered", "pcbm_time_shuffled", "concept_labels")
 
 SPECS = (
-    _spec(
-        "pcbm_time",
-        "PCBM in time",
-        beside=(
-            *("pcbm_lr", "attention", "attentive", "pcbm_time_unordered", "pcbm_time_shuffled"),
-            "concept_labels",
-        ),
-    ),
+    _spec("pcbm_time", "PCBM in time", beside=BESIDE),
     _spec("pcbm_time_unordered", "PCBM in time, trained in random order", "time"),
     _spec("pcbm_time_shuffled", "PCBM in time, shuffled concepts", "concepts"),
 )

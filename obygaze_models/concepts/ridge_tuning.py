@@ -11,8 +11,9 @@ Only training clips are passed in, so that nothing depends on a test movie.
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, refuse_constant
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.linear import ClippedScaler
+
+Made = TypeVar("Made")
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
 """In mean variances of the features' directions; of equal losses the strongest is chosen."""
@@ -94,12 +97,17 @@ def tuned_ridge(
     with one_blas_thread():
         known = _axes_of(X, clip)
         key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
-        if key not in known.tuned:
-            known.tuned[key] = _tuned(known, present, movie_of)
-        known.tuned.move_to_end(key)
-        while len(known.tuned) > N_TUNED:
-            known.tuned.popitem(last=False)
-        return known.tuned[key]
+        return _recalled(known.tuned, key, N_TUNED, lambda: _tuned(known, present, movie_of))
+
+
+def _recalled(kept: OrderedDict[bytes, Made], key: bytes, most: int, make: Callable[[], Made]) -> Made:
+    """Return what was kept under a key, or make it; of more than `most` the least recent ones are dropped."""
+    if key not in kept:
+        kept[key] = make()
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
+    return kept[key]
 
 
 def _tuned(known: "_Axes", present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> Tuned:
@@ -176,17 +184,12 @@ def _axes_of(X: Floats, clip: float | None) -> _Axes:
     """Scale and decompose X, or give the decomposition of the same X from before."""
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())
-    key = digest.digest()
-    if key not in _KEPT:
-        _KEPT[key] = _axes(X, None if clip is None else ClippedScaler(clip).fit(X))
-    _KEPT.move_to_end(key)
-    while len(_KEPT) > N_KEPT:
-        _KEPT.popitem(last=False)
-    return _KEPT[key]
+    return _recalled(_KEPT, digest.digest(), N_KEPT, lambda: _axes(X, clip))
 
 
-def _axes(X: Floats, scaler: ClippedScaler | None) -> _Axes:
+def _axes(X: Floats, clip: float | None) -> _Axes:
     """Decompose the smaller of the two matrices of products, with fewer clips than features the clips'."""
+    scaler = None if clip is None else ClippedScaler(clip).fit(X)
     wide = np.asarray(X if scaler is None else scaler.transform(X), dtype=np.float64)
     centre = wide.mean(axis=0)
     centred = wide - centre
@@ -230,5 +233,4 @@ def _midway(
     """
     n_with = y.sum(axis=0)
     middle = (moments / n_with + (total[:, None] - moments) / (len(y) - n_with)) / 2
-    offsets: NDArray[np.float64] = -np.einsum("rk,rk->k", weights, middle)
-    return offsets
+    return np.asarray(-np.einsum("rk,rk->k", weights, middle))

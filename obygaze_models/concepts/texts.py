@@ -15,7 +15,7 @@ from obygaze_features.store import Group, Store
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.in_time import ConceptsUnlabelled, TimeBank
-from obygaze_models.dataset import Dataset
+from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO
@@ -24,7 +24,6 @@ from obygaze_models.protocol.targets import Target, find_target
 
 TextKind = Literal["definition", "instances"]
 TEXT_KINDS: tuple[TextKind, ...] = ("definition", "instances")
-TITLES = {"definition": "Zero-shot, definition", "instances": "Zero-shot, instances"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +79,7 @@ class GivenScore(WithoutLabels):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the feature of X [N, 1] less a half [N]."""
         check_is_fitted(self)
-        scores: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)[:, 0] - 0.5
-        return scores
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False)[:, 0] - 0.5)
 
 
 class TextSimilarity(WithoutLabels):
@@ -230,7 +228,7 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
 
 
 def _spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
-    return ModelSpec(f"zero_shot_{kind}", TITLES[kind], lambda _: TextSimilarity(texts))
+    return ModelSpec(f"zero_shot_{kind}", f"Zero-shot, {kind}", lambda _: TextSimilarity(texts))
 
 
 def _in_time(kind: TextKind, directions: TextVectors) -> ModelSpec:
@@ -240,5 +238,5 @@ def _in_time(kind: TextKind, directions: TextVectors) -> ModelSpec:
         bank = TimeBank(concepts=directions.texts, directions=directions, random_state=seed)
         return ConceptsUnlabelled(bank=bank, random_state=seed)
 
-    name, title = f"pcbm_time_{kind}", f"PCBM in time, concepts of texts, {kind}"
-    return ModelSpec(name, title, make, choose=None, reads="frames", uses=("groups", "unlabelled"))
+    title = f"PCBM in time, concepts of texts, {kind}"
+    return ModelSpec(f"pcbm_time_{kind}", title, make, None, "frames", ("groups", "unlabelled"))

@@ -115,11 +115,7 @@ class Alternative:
 
 
 def alt_test(
-    machine: Codes,
-    annotators: Mapping[str, Codes],
-    films: NDArray[np.str_] | Codes,
-    name: str = "",
-    seed: int = 0,
+    machine: Codes, annotators: Mapping[str, Codes], films: NDArray[np.str_] | Codes, name: str = ""
 ) -> Alternative:
     """Compare a machine with annotators.
 
@@ -133,8 +129,6 @@ def alt_test(
         The film of each clip.
     name : str
         The machine's.
-    seed : int
-        Of the shuffle.
 
     Raises
     ------
@@ -155,7 +149,7 @@ def alt_test(
     _, film = np.unique(films[kept], return_inverse=True)
     known = humans[humans != UNKNOWN]
     constant = np.full_like(machine, np.bincount(known).argmax())
-    first, *more = _shuffles(machine, film, np.random.default_rng(seed))
+    first, *more = _shuffles(machine, film, np.random.default_rng(0))
     rows = zip((name, *KNOW_NOTHING), (machine, constant, first), strict=True)
     standings = tuple(_standing(who, codes, humans, film, compared) for who, codes in rows)
     tried = more if standings[0].passes else ()
@@ -185,9 +179,8 @@ def _standing(name: str, machine: Codes, humans: Codes, film: Codes, compared: S
         found["clips"].append(_mean_and_error(plain, np.arange(len(plain))))
         found["films"].append(_mean_and_error(plain, film[rows]))
         found["balanced"].append(_mean_and_error(balanced, film[rows]))
-    return Standing(
-        name, float(np.mean(advantages)), {form: np.array(each).T for form, each in found.items()}
-    )
+    by_form = {form: np.array(each).T for form, each in found.items()}
+    return Standing(name, float(np.mean(advantages)), by_form)
 
 
 def _below(own: Codes, machine: Codes, others: Codes) -> tuple[Floats, Floats]:

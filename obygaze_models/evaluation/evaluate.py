@@ -1,6 +1,7 @@
 """Evaluate models strictly: each movie is tested by models trained on the others."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.screen import Progress, progress_hook
-from obygaze_models.dataset import Dataset
+from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
 from obygaze_models.evaluation.experts import Asked, Experts, asked_of, variants, without_noise
-from obygaze_models.evaluation.metrics import Metric, metrics_of
+from obygaze_models.evaluation.metrics import Metric, metrics_of, rows_by_movie
+from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import (
     SELECTION,
     Run,
@@ -30,6 +32,9 @@ from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel, fit, fit_ordinal
 from obygaze_models.protocol.folds import Split, leave_movies_out, scene_blocks, seen_splits, splits
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets
+
+ROUNDING = 1e-12
+"""By how much less a refit may be, and still as good."""
 
 CHANCE, SAME = 1e-3, 1e-9
 """Most two-valued features that are expected to equal a label by chance; what 1 - r^2 of a label may be."""
@@ -114,10 +119,8 @@ def evaluate(
     tests = [_target(name, data) for name in several] or [train]
     for wanted in tests:
         if (wanted.kind, wanted.n_classes, wanted.scale) != (train.kind, train.n_classes, train.scale):
-            raise ProtocolError(
-                f"a model trained on {train.name} ({train.kind}) can't be tested on {wanted.name} "
-                f"({wanted.kind})"
-            )
+            what = f"{train.name} ({train.kind}) can't be tested on {wanted.name} ({wanted.kind})"
+            raise ProtocolError(f"a model trained on {what}")
         negative, positive = map(set, train.classes) if train.kind == "levels" else (set(), set())
         if turned := (negative & {*wanted.classes[-1]}) | (positive & {*wanted.classes[0]}):
             raise ProtocolError(
@@ -134,16 +137,10 @@ def evaluate(
     specs, left_out = _with_concepts(specs, concepts, explicit=models is not None)
     trained = list(variants(specs, asked, data))
     specs = [spec for _, spec in trained]
-    features = {
-        (reads, stream): data.read(reads, stream=stream)
-        for reads, stream in dict.fromkeys((spec.reads, spec.streams) for spec in specs)
-    }
-    blocks: list[dict[str, Any]] = []
-    selection: list[dict[str, Any]] = []
-    curves: list[pd.DataFrame] = []
-    found: dict[SeededFold, dict[str, dict[str, float]]] = {
-        fold: {"thresholds": {}, "zeros": {}} for fold in folds
-    }
+    read = dict.fromkeys((spec.reads, spec.streams) for spec in specs)
+    features = {(reads, stream): data.read(reads, stream=stream) for reads, stream in read}
+    blocks, selection, curves = list[dict[str, Any]](), list[dict[str, Any]](), list[pd.DataFrame]()
+    found: dict[SeededFold, Any] = {fold: {"thresholds": {}, "zeros": {}} for fold in folds}
     cleaned = {fold: without_noise(asked, data, fold.split.train) for fold in folds if asked.noisy}
     todo = [
         (fold, spec, cleaned[fold][0] if asked.noisy and spec.looks_at_features else asked.learnt[end])
@@ -157,12 +154,10 @@ def evaluate(
         found[fold]["thresholds"][spec.name] = model.threshold
         if isinstance(model, Fitted) and spec.looks_at_features:
             found[fold]["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
-        about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed}
+        about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed, "threshold": model.threshold}
         scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
         blocks += [
-            rows_of(data, fold, f"{train.name}>{target.name}", test_codes[target.name], scores)
-            | about
-            | {"threshold": model.threshold}
+            rows_of(data, fold, f"{train.name}>{target.name}", test_codes[target.name], scores) | about
             for target in tests
         ]
         where = about | {"train": train.name, "movie": fold.name}
@@ -194,7 +189,7 @@ def evaluate(
                     name: int((codes[fold.split.test] != NOT_ASKED).sum())
                     for name, codes in test_codes.items()
                 },
-                "thresholds": {**found[fold]["thresholds"]},
+                "thresholds": found[fold]["thresholds"],
                 "zeros": found[fold]["zeros"],
                 "concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name])),
             }
@@ -298,10 +293,8 @@ def _folds(
     used = np.flatnonzero(learnable | testable)
     ids, movies = tuple(data.clip_ids[used].tolist()), tuple(data.movies[used].tolist())
     cut = (learnable[used], testable[used])
-    if seen:
-        cuts = list(seen_splits(scene_blocks(ids, movies), *cut))
-    else:
-        cuts = list(splits(leave_movies_out(ids, movies), *cut))
+    table = (scene_blocks if seen else leave_movies_out)(ids, movies)
+    cuts = list(seen_splits(table, *cut) if seen else splits(table, *cut))
     for number in seeds:
         for split in cuts:
             own = Split(split.fold, used[split.train], used[split.test])
@@ -353,9 +346,8 @@ def _refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> No
     What was extracted from films has seen no label, and a feature of it may be as good as that.
     """
     made = {} if data.group is None else data.group.provenance
-    parts = [(part.start, part.stop, part.provenance) for part in data.modalities] or [
-        (0, data.X.shape[1], made)
-    ]
+    parts = [(part.start, part.stop, part.provenance) for part in data.modalities]
+    parts = parts or [(0, data.X.shape[1], made)]
     taken = np.zeros(data.X.shape[1], bool)
     for start, stop, provenance in parts:
         taken[start:stop] = not provenance or provenance.get("imported") is True
@@ -425,3 +417,78 @@ def _fit(
         return fit(spec, number, X[rows], y, **given)
     except ProtocolError as error:
         raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error
+
+
+# --- refits: films exchange their whole sequences of labels, and everything is trained again
+# ---------------------------------------------------------------------------
+# Where features and labels change slowly, t over films, shifts of labels within films and clips exchanged
+# freely call too many models significant. A whole film's labels keep their course, and where films are about
+# alike any film's labels could have been another's. `benchmarks/planted/in_time.py` measures it.
+def exchanged_films(movies: NDArray[Any], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw for each clip [N] the clip whose labels it takes: of one other film, at the same place in it.
+
+    A film's clips are in the order of the film. Of films of another length labels are repeated or skipped.
+    """
+    films, rows = rows_by_movie(movies), np.empty(len(movies), np.intp)
+    for own, giver in zip(films, rng.permutation(len(films)), strict=True):
+        rows[own] = films[giver][np.arange(len(own)) * len(films[giver]) // len(own)]
+    return rows
+
+
+def with_refits(
+    run: Run,
+    data: Dataset,
+    models: Sequence[ModelSpec],
+    n: int,
+    each: Callable[[int], object] = lambda _: None,
+    **how: Any,
+) -> Run:
+    """Add p of models to a run's record (`refits`): the share of refits that do as well by movie, or better.
+
+    The run counts as one of them, so that no p is below 1 / (n + 1). A refit that leaves a fold without what
+    models are trained on is left out.
+
+    Parameters
+    ----------
+    run : Run
+    data : Dataset
+    models : sequence of ModelSpec
+        Models of the run.
+    n : int
+        How many refits.
+    each : callable
+        Called with the number of refits done.
+    **how
+        The further arguments of `evaluate` that made the run, task and test among them.
+
+    Raises
+    ------
+    ProtocolError
+        No refit could be trained.
+    """
+    alone = [replace(spec, beside=()) for spec in models]
+    names = {spec.name for spec in models}
+    metric = next(one for one in metrics_of(run.predictions.n_classes).values() if one.answers)
+
+    def values(of: Run) -> "pd.Series[float]":
+        own = of.metrics[[name.partition("@")[0] in names for name in of.metrics["model"]]]
+        return own[own["metric"] == metric.name].set_index(["task", "model"])["movie_mean"]
+
+    rng, drawn, reason = np.random.default_rng(how.get("seed", 0)), [], None
+    for number in range(n):
+        labels = data.labels.take(exchanged_films(data.movies, rng))
+        labels = replace(labels, clip_ids=data.clip_ids, movies=data.movies)
+        try:
+            drawn.append(values(evaluate(replace(data, labels=labels), alone, progress=False, **how)))
+        except (ConceptError, ProtocolError) as error:
+            reason = error
+        each(number + 1)
+    if not drawn:
+        raise ProtocolError(f"no refit could be trained: {reason}")
+    refits, observed = pd.concat(drawn, axis=1), values(run)
+    sign = 1 if metric.higher_is_better else -1
+    better = (sign * refits).ge(sign * observed - ROUNDING, axis=0)
+    p = (1 + better.sum(axis=1)) / (1 + len(drawn))
+    told = pd.DataFrame({"p": p, "observed": observed, "refits": refits.mean(axis=1)})
+    about = {"metric": metric.name, "n": len(drawn), "left_out": n - len(drawn)}
+    return replace(run, record=run.record | {"refits": about | {"models": records(told.reset_index())}})

@@ -1,18 +1,29 @@
-"""Train on the labels of several annotators, and test on each of them, beside the other annotators."""
+"""Train on the labels of several annotators, and test on each of them, beside the other annotators.
+
+How often each annotator is right is estimated with a model of the features (Raykar et al., JMLR 2010). An
+annotator calls a positive clip positive with one probability and a negative clip negative with another (Dawid
+and Skene, Applied Statistics 1979). Whether a clip is positive is unknown; a logistic model of its features
+says how probable that is before anybody is asked. EM estimates all together. The model speaks only of films
+that it was not fitted on, on a scale that is fitted with the rest: one with many features would otherwise
+repeat what annotators said. Without features this is Dawid and Skene's method.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
+from sklearn.model_selection import GroupKFold
 
+from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.texts import GivenScore
-from obygaze_models.dataset import Dataset
+from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.noise import annotators_noise
 from obygaze_models.models.linear import PENALTIES, linear_probe, variables_probe
 from obygaze_models.models.names import ANSWERS, LENGTH, STAGING
+from obygaze_models.models.ridge_logistic import soft_logits
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import NOT_ASKED, Target
 
@@ -22,6 +33,7 @@ COPIES = 4
 """How often a clip counts whose label is a probability, in fourths."""
 
 Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Shares = dict[str, float]
 
 
@@ -116,14 +128,14 @@ def without_noise(
     calls = np.stack(list(asked.noisy.values()))[:, rows]
     kept = (calls != NOT_ASKED).any(axis=0)
     rows, calls = rows[kept], calls[:, kept]
-    found = annotators_noise(calls, data.movies[rows], data.X[rows].astype(np.float64))
-    plain = annotators_noise(calls, data.movies[rows])
+    right, positive = annotators_noise(calls, data.movies[rows], data.X[rows].astype(np.float64))
+    plain, _ = annotators_noise(calls, data.movies[rows])
     labels = []
     for copy in range(COPIES):
         codes = np.full(len(data), NOT_ASKED, dtype=np.int64)
-        codes[rows] = found.positive > (copy + 0.5) / COPIES
+        codes[rows] = positive > (copy + 0.5) / COPIES
         labels.append(codes)
-    both = zip(asked.noisy, found.right.tolist(), plain.right.tolist(), strict=True)
+    both = zip(asked.noisy, right.tolist(), plain.tolist(), strict=True)
     names = ("negative", "positive", "dawid_skene_negative", "dawid_skene_positive")
     return labels, {name: dict(zip(names, [*own, *other], strict=True)) for name, own, other in both}
 
@@ -172,3 +184,88 @@ def variants(specs: Sequence[ModelSpec], asked: Asked, data: Dataset) -> Iterato
             named = end if spec.looks_at_features else ""
             title = f"{spec.title}, trained on {end[1:]}" if named else spec.title
             yield end, replace(spec, name=f"{spec.name}{named}", title=title)
+
+
+# --- how often annotators are right
+# ---------------------------------------------------------------------------
+PARTS: Final = 5
+"""Of the films, each of which the model speaks of that was fitted on the others."""
+MODELS: Final = 4
+"""How often the model is fitted anew."""
+STEPS: Final = 30
+"""Of EM after each."""
+STRENGTHS: Final = (10.0, 1.0, 0.1, 0.01)
+"""Penalties of standardised features, of which held-out loss chooses."""
+PRIOR: Final = 1.0
+"""Calls of each kind that an annotator is given beforehand."""
+
+
+def annotators_noise(
+    calls: Codes, movies: NDArray[np.str_], X: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Estimate annotators' confusions.
+
+    Parameters
+    ----------
+    calls : ndarray of int, shape [J, N]
+        0 or 1; `NOT_ASKED` where an annotator did not judge a clip.
+    movies : ndarray, shape [N]
+    X : ndarray, shape [N, D], optional
+        Features, NaN where there are none; without any a clip is as probable as another one before anybody
+        is asked.
+
+    Returns
+    -------
+    right : ndarray, shape [J, 2]
+        Share of negative and of positive clips that each annotator calls as they are.
+    positive : ndarray, shape [N]
+        Probability of each clip to be positive, after all.
+    """
+    known, said = calls != NOT_ASKED, calls == 1
+    positive = ((said & known).sum(axis=0) + 0.5) / (known.sum(axis=0) + 1)
+    with one_blas_thread():
+        for _ in range(MODELS if X is not None else 1):
+            score = None if X is None else _held_out(X, positive, movies)
+            for _ in range(STEPS):
+                before = _before(positive, score)
+                right = _right(said, known, positive)
+                positive = expit(before + _evidence(said, known, right))
+    return _right(said, known, positive), positive
+
+
+def _right(said: NDArray[np.bool_], known: NDArray[np.bool_], positive: Floats) -> Floats:
+    """Share of negatives and positives that each annotator calls right, [J, 2]."""
+    sides = [
+        ((known & call) @ weight + PRIOR) / (known @ weight + 2 * PRIOR)
+        for weight, call in ((1 - positive, ~said), (positive, said))
+    ]
+    return np.stack(sides, axis=1)
+
+
+def _evidence(said: NDArray[np.bool_], known: NDArray[np.bool_], right: Floats) -> Floats:
+    """Log-odds of each clip by what annotators called it, [N]."""
+    of_no, of_yes = right.T[:, :, None]
+    odds: Floats = np.where(said, np.log(of_yes / (1 - of_no)), np.log((1 - of_yes) / of_no))
+    return np.asarray((odds * known).sum(axis=0))
+
+
+def _before(positive: Floats, score: Floats | None) -> Floats:
+    """Log-odds of each clip before anybody is asked, [N]: by the share, or by a model's score."""
+    share = float(logit(positive.mean()))
+    if score is None or np.ptp(score) == 0:
+        return np.full(len(positive), share)
+    (found,) = soft_logits(score[:, None], positive, score[:, None], (1e-6,))
+    rises = float((score - score.mean()) @ (found - found.mean())) > 0
+    return found if rises else np.full(len(positive), share)
+
+
+def _held_out(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> Floats:
+    """Score clips [N] by logistic models of other films; the penalty of least held-out loss."""
+    scale = np.nanstd(X, axis=0)
+    standard = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.where(scale > 0, scale, 1.0))
+    logits = np.zeros((len(STRENGTHS), len(X)))
+    groups = movies if len(np.unique(movies)) > 1 else np.arange(len(movies))
+    for train, test in GroupKFold(min(PARTS, len(np.unique(groups)))).split(X, groups=groups):
+        logits[:, test] = soft_logits(standard[train], positive[train], standard[test], STRENGTHS)
+    loss = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)
+    return np.asarray(logits[int(loss.argmin())])

@@ -118,10 +118,7 @@ def t_interval(
 
 
 def jackknife_interval(
-    statistic: Callable[[NDArray[np.bool_]], float],
-    movies: NDArray[Any],
-    *,
-    bounds: Bounds | None = None,
+    statistic: Callable[[NDArray[np.bool_]], float], movies: NDArray[Any], *, bounds: Bounds | None = None
 ) -> Interval:
     """Compute a statistic of all clips and its jackknife interval over movies.
 
@@ -154,8 +151,7 @@ def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute the standard errors [...] of statistics from their values without each movie [K, ...]."""
     n = len(without)
     squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
-    error: NDArray[np.float64] = np.sqrt((n - 1) / n * squares)
-    return error
+    return np.asarray(np.sqrt((n - 1) / n * squares))
 
 
 def _around(

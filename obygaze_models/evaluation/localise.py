@@ -220,13 +220,6 @@ def read_frames(path: Path) -> pd.DataFrame:
     return frames
 
 
-def movies_table(results: Mapping[str, Localisation]) -> pd.DataFrame:
-    """Join the numbers of movies of several annotators, whose name is the first column."""
-    return pd.concat(
-        [result.by_movie.assign(annotator=name) for name, result in results.items()], ignore_index=True
-    )[["annotator", *next(iter(results.values())).by_movie.columns]]
-
-
 def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]]) -> NDArray[np.bool_]:
     """Mark the frames that lie in a segment of their movie [N]."""
     times, movies = frames["time_s"].to_numpy(dtype=np.float64), frames["movie"].to_numpy()

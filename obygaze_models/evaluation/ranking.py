@@ -1,8 +1,8 @@
 """Rank items by pairwise judgements of many workers, some of whom answer at random.
 
 Bradley and Terry (Biometrika 1952): an item with strength s is chosen over one with t with the probability
-1 / (1 + exp(t - s)). A worker judges so in a share r of comparisons, and tosses a coin in the others (as the
-reliability of Chen et al., WSDM 2013). Strengths have a normal prior whose variance is estimated with them,
+1 / (1 + exp(t - s)). A worker judges so in a share r of comparisons, the reliability (Chen et al., WSDM
+2013), and at random in the others. Strengths have a normal prior whose variance is estimated with them,
 so that an item that was always chosen has a finite one. All is drawn from the posterior by Gibbs sampling
 with Polya-Gamma variables (Polson, Scott and Windle, JASA 2013): the mode and its curvature make intervals
 too short, since strengths of items that nearly always win or lose are skewed.
@@ -47,7 +47,7 @@ class Worker:
     worker : str
     comparisons : int
     reliability, low, high : float
-        Share of judgements that are no coin's, with its 95 % interval.
+        Share of judgements that are not random, with its 95 % interval.
     random : bool
         Whether this worker answers at random.
     """
@@ -80,28 +80,24 @@ class Ranking:
 
 
 def rank_items(
-    comparisons: Sequence[tuple[str, str, str]],
-    *,
-    masters: Sequence[str] = (),
-    draws: int = DRAWS,
-    seed: int = 0,
+    comparisons: Sequence[tuple[str, str, str]], *, masters: Sequence[str] = (), draws: int = DRAWS
 ) -> Ranking:
     """Rank items.
 
     Parameters
     ----------
     comparisons : sequence of (worker, chosen, other)
+        Of two items each.
     masters : sequence of str
-        Workers who are known to toss no coins.
+        Workers whose reliability is known to be 1.
     draws : int
         Of the posterior, after a fifth as many to begin with.
-    seed : int
 
     Raises
     ------
     ProtocolError
-        An item is compared with itself, the comparisons leave items in parts that nothing connects, there
-        are too many items, or a master compared none.
+        The comparisons leave items in parts that nothing connects, there are too many items, or a master
+        compared none.
 
     Examples
     --------
@@ -113,15 +109,13 @@ def rank_items(
     workers, worker = np.unique([who for who, *_ in comparisons], return_inverse=True)
     items, places = np.unique([[chosen, other] for _, chosen, other in comparisons], return_inverse=True)
     pairs = places.reshape(-1, 2)
-    if (pairs[:, 0] == pairs[:, 1]).any():
-        raise ProtocolError(f"{items[pairs[pairs[:, 0] == pairs[:, 1]][0, 0]]} is compared with itself")
     _refuse_many(items)
     if unknown := [name for name in masters if name not in workers]:
         raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
     _refuse_parts(items, pairs)
     with one_blas_thread():
         known = np.isin(workers, masters)
-        strengths, shares = _draws(pairs, worker, known, np.random.default_rng(seed), draws)
+        strengths, shares = _draws(pairs, worker, known, np.random.default_rng(0), draws)
     low, high = np.quantile(strengths, ENDS, axis=0)
     columns = (
         np.bincount(worker), shares.mean(axis=0), *np.quantile(shares, ENDS, axis=0),

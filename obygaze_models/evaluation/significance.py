@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.signal import detrend
+from scipy.stats import rankdata
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
@@ -59,12 +60,7 @@ class Significance:
 
 
 def permutation_pvalues(
-    X: ArrayLike,
-    present: ArrayLike,
-    movies: ArrayLike,
-    *,
-    n_permutations: int = 1000,
-    seed: int = 0,
+    X: ArrayLike, present: ArrayLike, movies: ArrayLike, *, n_permutations: int = 1000, seed: int = 0
 ) -> Significance:
     """Test for each of K concepts whether features predict it within movies, beside the place in the movie.
 
@@ -186,5 +182,64 @@ def centred_within(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDA
     names, number = np.unique(groups, return_inverse=True)
     sums = np.zeros((names.size, values.shape[1]))
     np.add.at(sums, number, values)
-    centred: NDArray[np.float64] = values - (sums / np.bincount(number)[:, None])[number]
-    return centred
+    return values - (sums / np.bincount(number)[:, None])[number]
+
+
+# --- units without labels
+# ---------------------------------------------------------------------------
+N_SHIFTS = 199
+
+
+Association = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""AUC of units for concepts by film [M, H, K], and p [H, K]."""
+
+
+def associate(
+    values: NDArray[np.floating], present: NDArray[np.bool_], movies: NDArray[np.str_], *, seed: int = 0
+) -> Association:
+    """Compare units' activations with concepts, film by film.
+
+    Units are ranked within films, and the largest deviation of a mean AUC from .5 is compared with that of
+    labels shifted in a circle within each film, which keeps their course: of rare units tests of each, times
+    their number, find too many.
+
+    Parameters
+    ----------
+    values : ndarray, shape [N, H]
+        The largest activation in each clip; a film's clips in the order of time.
+    present : ndarray of bool, shape [N, K]
+    movies : ndarray, shape [N]
+    seed : int
+        Of the shifts.
+
+    Returns
+    -------
+    auc : ndarray, shape [M, H, K]
+        By film, NaN where a film has no clips with, or none without the concept.
+    p : ndarray, shape [H, K]
+        Share of shifts of the labels in which some unit's mean AUC lies as far from .5 for some concept:
+        corrected for the number of units and of concepts.
+    """
+    films = [np.flatnonzero(movies == movie) for movie in np.unique(movies)]
+    ranks = [rankdata(values[rows], axis=0).astype(np.float32).T for rows in films]
+
+    def areas(labels: NDArray[np.bool_]) -> NDArray[np.float64]:
+        found = np.full((len(films), values.shape[1], labels.shape[1]), np.nan)
+        for film, rows in enumerate(films):
+            own = labels[rows].astype(np.float32)
+            n, n_with = len(rows), own.sum(axis=0)
+            kept = (n_with > 0) & (n_with < n)
+            with_, without = n_with[kept], n - n_with[kept]
+            found[film][:, kept] = (ranks[film] @ own[:, kept] - with_ * (with_ + 1) / 2) / (with_ * without)
+        return found
+
+    def mean(found: NDArray[np.float64]) -> NDArray[np.float64]:
+        n = (~np.isnan(found)).sum(axis=0)
+        return np.asarray(np.abs(np.nansum(found, axis=0) / np.maximum(n, 1) - 0.5 * (n > 0)))
+
+    auc = areas(present)
+    codes = np.unique(movies, return_inverse=True)[1]
+    orders = circular_shifts(codes, N_SHIFTS, np.random.default_rng(seed))
+    largest = np.array([mean(areas(present[order])).max(initial=0) for order in orders])
+    reached = (largest[:, None, None] >= mean(auc) - 1e-9).sum(axis=0)
+    return auc, (1 + reached) / (1 + N_SHIFTS)

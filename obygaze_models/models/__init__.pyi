@@ -4,8 +4,6 @@ from .baselines import AlwaysNegative as AlwaysNegative
 from .baselines import AlwaysPositive as AlwaysPositive
 from .baselines import MoviePrior as MoviePrior
 from .baselines import RandomGuess as RandomGuess
-from .binary import IMBALANCES as IMBALANCES
-from .binary import Imbalance as Imbalance
 from .fusion import FusedClassifier as FusedClassifier
 from .fusion import fused as fused
 from .grouped_selection import ABOVE_ZERO as ABOVE_ZERO
@@ -26,4 +24,3 @@ from .spec import ModelSpec as ModelSpec
 from .spec import OrdinalModel as OrdinalModel
 from .spec import fit as fit
 from .spec import fit_ordinal as fit_ordinal
-from .training import NeuralClassifier as NeuralClassifier

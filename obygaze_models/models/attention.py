@@ -425,38 +425,28 @@ CONTROLS = ("mean_frames", "max_frames", "attention_uniform", "attention_exchang
 """Controls of attention: what the weights, and a clip's own frames, add to mean pooling."""
 
 
-def _spec(name: str, title: str, **settings: Any) -> ModelSpec:
-    disturbed = settings.get("disturb", "none") != "none" or settings.get("attention") == "uniform"
-    beside: tuple[str, ...] = () if disturbed else CONTROLS
-    return ModelSpec(
-        name,
-        title,
-        lambda seed: AttentionPooling(**settings, random_state=seed),
-        choose=EarlyStopping(),
-        reads="frames",
-        uses=("groups",) if settings.get("disturb") == "exchange" else (),
-        kinds=(),
-        control=disturbed,
-        beside=(*beside, "attention_shuffled") if settings.get("timed") and not disturbed else beside,
-    )
+def _spec(
+    name: str, title: str, *, uses: tuple[str, ...] = (), beside: tuple[str, ...] = (), **settings: Any
+) -> ModelSpec:
+    def make(seed: int) -> AttentionPooling:
+        return AttentionPooling(**settings, random_state=seed)
+
+    about: dict[str, Any] = {"control": not beside, "beside": beside}
+    return ModelSpec(name, title, make, EarlyStopping(), "frames", uses, kinds=(), **about)
 
 
 def _frames(pool: Literal["mean", "max"], title: str) -> ModelSpec:
-    return ModelSpec(
-        f"{pool}_frames",
-        f"Logistic regression, {title} of frames",
-        lambda _: make_frames_probe(pool),
-        choose=PENALTIES,
-        reads="frames",
-        kinds=(),
-    )
+    title, choose = f"Logistic regression, {title} of frames", PENALTIES
+    return ModelSpec(f"{pool}_frames", title, lambda _: make_frames_probe(pool), choose, "frames", kinds=())
 
 
 SPECS = (
-    _spec("attention", "Attention"),
-    _spec("attention_time", "Attention and time", timed=True),
+    _spec("attention", "Attention", beside=CONTROLS),
+    _spec("attention_time", "Attention and time", beside=(*CONTROLS, "attention_shuffled"), timed=True),
     _spec("attention_uniform", "Equal weights", attention="uniform"),
-    _spec("attention_exchanged", "Attention, trained on exchanged frames", disturb="exchange"),
+    _spec(
+        "attention_exchanged", "Attention, trained on exchanged frames", uses=("groups",), disturb="exchange"
+    ),
     _spec("attention_shuffled", "Attention and time, trained in random order", timed=True, disturb="shuffle"),
     _frames("mean", "mean"),
     _frames("max", "maximum"),

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.dataset import StoredClips
+from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.binary import Floats, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, candidates, log_loss
 from obygaze_models.models.linear import FrameReader, check_frames, differing, safe_scale
@@ -391,16 +391,15 @@ def _read(
     return X, absent
 
 
-_SHARED: dict[str, Any] = {
-    "make": lambda seed: AttentiveProbe(random_state=seed),
-    "choose": None,
-    "uses": ("groups",),
-    "kinds": (),
-}
+def _make(seed: int) -> AttentiveProbe:
+    return AttentiveProbe(random_state=seed)
+
+
+_SHARED: dict[str, Any] = {"choose": None, "uses": ("groups",), "kinds": ()}
 _BESIDE = ("linear", "mean_frames", "attention")
-_TOKENS = "Attentive probe on tokens"
+_OF_TOKENS: dict[str, Any] = {"reads": "tokens", "streams": True, "beside": ("linear",)}
 
 SPECS = (
-    ModelSpec("attentive", "Attentive probe", reads="frames", beside=_BESIDE, **_SHARED),
-    ModelSpec("attentive_tokens", _TOKENS, reads="tokens", streams=True, beside=("linear",), **_SHARED),
+    ModelSpec("attentive", "Attentive probe", _make, reads="frames", beside=_BESIDE, **_SHARED),
+    ModelSpec("attentive_tokens", "Attentive probe on tokens", _make, **_OF_TOKENS, **_SHARED),
 )

@@ -22,6 +22,7 @@ from obygaze_models.protocol.selection import best_threshold
 from obygaze_models.protocol.targets import Kind
 
 TWO_CLASSES: tuple[Kind, ...] = ("levels", "concept")
+LEVELS: tuple[Kind, ...] = ("ordinal",)
 
 
 class Baseline(BinaryClassifier):
@@ -211,14 +212,13 @@ class RandomLevel(BaseEstimator):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N]."""
         rng = np.random.default_rng(self.random_state)
-        drawn: NDArray[np.float64] = rng.choice(self.levels_, len(np.asarray(X)))
-        return drawn
+        return rng.choice(self.levels_, len(np.asarray(X)))
 
 
 def _spec(
     name: str, title: str, make: Callable[[int], Any], kinds: tuple[Kind, ...] = TWO_CLASSES
 ) -> ModelSpec:
-    return ModelSpec(name, title, make, choose=None, looks_at_features=False, kinds=kinds)
+    return ModelSpec(name, title, make, None, looks_at_features=False, kinds=kinds)
 
 
 SPECS = (
@@ -227,11 +227,6 @@ SPECS = (
     _spec("random_prevalence", "Random, at the prevalence", lambda seed: RandomGuess(random_state=seed)),
     _spec("random_half", "Random, half", lambda seed: RandomGuess(0.5, random_state=seed)),
     _spec("movie_prior", "Movie prior", lambda _: MoviePrior()),
-    _spec("median_level", "Median level", lambda _: MedianLevel(), ("ordinal",)),
-    _spec(
-        "random_level",
-        "Random, at the levels' shares",
-        lambda seed: RandomLevel(random_state=seed),
-        ("ordinal",),
-    ),
+    _spec("median_level", "Median level", lambda _: MedianLevel(), LEVELS),
+    _spec("random_level", "Random, at the levels' shares", lambda s: RandomLevel(random_state=s), LEVELS),
 )

@@ -50,8 +50,7 @@ class BinaryClassifier(ClassifierMixin, BaseEstimator):
     def _call(self, scores: Floats) -> NDArray[Any]:
         # Compared as float64: a float32 score would have the threshold rounded to float32.
         called = scores.astype(np.float64, copy=False) >= self.threshold_
-        labels: NDArray[Any] = self.classes_[called.astype(np.intp)]
-        return labels
+        return self.classes_[called.astype(np.intp)]
 
 
 class LogitClassifier(BinaryClassifier):
@@ -72,8 +71,7 @@ def rows_for(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]) -> F
         with np.errstate(over="ignore", invalid="ignore"):
             if len(X) and X.shape[1:] == (estimator.n_features_in_,) and np.isfinite(X.sum()):
                 return X
-    rows: Floats = validate_data(estimator, X, dtype=dtypes, reset=False)
-    return rows
+    return np.asarray(validate_data(estimator, X, dtype=dtypes, reset=False))
 
 
 def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -103,8 +101,7 @@ def balanced_weights(y: Floats) -> Floats:
     in rare events data). The mean weight is 1.
     """
     n, n_positive = y.size, np.count_nonzero(y)
-    weights: Floats = np.where(y == 1, n / (2 * n_positive), n / (2 * (n - n_positive))).astype(y.dtype)
-    return weights
+    return np.where(y == 1, n / (2 * n_positive), n / (2 * (n - n_positive))).astype(y.dtype)
 
 
 def even_rows(y: Floats, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from obygaze_models.dataset import Dataset
+from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError, ProtocolError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
 from obygaze_models.models.grouped_selection import Candidate, GroupedSelection, mean_score, scores_of

@@ -262,8 +262,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
 
         def means(index: int) -> NDArray[np.float64]:
             means = [out * mean_score(models[index], some) for out, models, some in kept]
-            total: NDArray[np.float64] = np.sum(means, axis=0)
-            return total
+            return np.asarray(np.sum(means, axis=0))
 
         return scores, means
 

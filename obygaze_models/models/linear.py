@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from obygaze_models.dataset import StoredClips
+from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.binary import Floats, rows_for
 from obygaze_models.models.grouped_selection import Grid
 from obygaze_models.models.ridge_logistic import RidgeLogistic
@@ -108,8 +108,7 @@ def _column_sums(
         if power == 2:
             rows *= rows
         work[0] = np.add.reduce(work[: 1 + len(rows)], axis=0)
-    sums: NDArray[np.float64] = work[0]
-    return sums
+    return np.asarray(work[0])
 
 
 def safe_scale(
@@ -183,8 +182,7 @@ def frame_moments(
 def differing(difference: Floats, n: int) -> NDArray[np.float64]:
     """Return the directions [D, n] in which two scatters with this difference [D, D] differ most."""
     sizes, vectors = np.linalg.eigh(difference.astype(np.float64))
-    chosen: NDArray[np.float64] = vectors[:, np.argsort(-np.abs(sizes), kind="stable")[:n]]
-    return chosen
+    return vectors[:, np.argsort(-np.abs(sizes), kind="stable")[:n]]
 
 
 class FrameReader(BaseEstimator):
@@ -241,8 +239,7 @@ class FramePool(TransformerMixin, BaseEstimator):
         """Reduce X [N, F, D] to [N, D]."""
         frames = check_frames(X)
         reduce = np.nanmean if self.pool == "mean" else np.nanmax
-        pooled: Floats = reduce(frames, axis=1)
-        return pooled
+        return np.asarray(reduce(frames, axis=1))
 
 
 # --- probes

@@ -227,12 +227,7 @@ class MLPProbe(NetworkClassifier):
     }
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, *, X_val: ArrayLike | None = None, y_val: ArrayLike | None = None
     ) -> Self:
         """Train on features X [N, D] and labels y [N].
 

@@ -54,10 +54,7 @@ def default_models(kind: Kind) -> list[ModelSpec]:
 
 
 def models_for(
-    kind: Kind,
-    wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None,
-    *,
-    imbalance: Imbalance = "none",
+    kind: Kind, wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None, *, imbalance: Imbalance = "none"
 ) -> list[ModelSpec]:
     """List the requested models, the ones that stand beside them, and their baselines.
 

@@ -125,8 +125,7 @@ class RidgeLogistic(LogitClassifier):
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of clips X [N, D]."""
         check_is_fitted(self)
-        logits: Floats = rows_for(self, X, np.float64) @ self.coef_[0] + self.intercept_[0]
-        return logits
+        return np.asarray(rows_for(self, X, np.float64) @ self.coef_[0] + self.intercept_[0])
 
 
 def soft_logits(X: Floats, y: Floats, other: Floats, strengths: Sequence[float]) -> Floats:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from obygaze_features.errors import ObygazeError
-from obygaze_models.dataset import Reads
+from obygaze_models.dataset.dataset import Reads
 from obygaze_models.errors import ModelError
 from obygaze_models.models.grouped_selection import (
     SOME,
@@ -237,8 +237,7 @@ class OrdinalModel:
 
     def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
         """Compute each clip's expected level [N], 0 to the number of steps."""
-        scores: NDArray[np.float64] = np.sum([expit(step.scores(X, movies)) for step in self.steps], axis=0)
-        return scores
+        return np.asarray(np.sum([expit(step.scores(X, movies)) for step in self.steps], axis=0))
 
 
 def fit_ordinal(

@@ -32,35 +32,27 @@ class TrainableNetwork(Protocol):
     @property
     def n_parameters(self) -> int:
         """Count the parameters, P."""
-        ...
 
     def moments(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute the mean and scale [D] of the features trained on."""
-        ...
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
         """Make of clips' features what the other methods take for X."""
-        ...
 
     def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
         """Draw initial parameters [K, P] of K starts, given the prepared clips trained on and labels."""
-        ...
 
     def views(self, parameters: Floats) -> Any:
         """Cut a vector [P] into layers, without copying."""
-        ...
 
     def logits(self, layer: Any, X: Floats) -> Floats:
         """Compute the logit of each clip [B]."""
-        ...
 
     def backward(self, layer: Any, X: Floats, y: Floats, slope: Any, weights: Floats) -> Floats:
         """Compute logits [B], and write the gradient of their mean weighted loss into `slope`."""
-        ...
 
     def loss(self, scores: Floats, y: Floats) -> float:
         """Compute the mean loss of logits [B] and labels 0 or 1 [B]."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -78,10 +78,6 @@ Calibrated = Annotated[
 ]
 
 
-def _is_calibrated(calibration: Mapping[str, float]) -> bool:
-    return not calibration or ({*CALIBRATED} <= calibration.keys() and calibration["slope"] >= 0)
-
-
 class ArrayRecord(TypedDict):
     """Data type and shape of an array of the file."""
 
@@ -339,10 +335,12 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
             raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
     if several and sum(each["n_features"] for each in several) != card.n_features:
         raise ModelError(f"{name}: the card's modalities have not its {card.n_features} features")
+    fitted = document["calibration"]
+    is_calibrated = not fitted or ({*CALIBRATED} <= fitted.keys() and fitted["slope"] >= 0)
     for label, kind, right in (
         ("parameters", Parameters, all(fits(value, _Scalar) for value in card.parameters.values())),
         ("concepts", Names, len(set(card.concepts)) == len(card.concepts)),
-        ("calibration", Calibrated, _is_calibrated(document["calibration"])),
+        ("calibration", Calibrated, is_calibrated),
         ("reach", Number, fits(reach, Number | None)),
     ):
         if not right:

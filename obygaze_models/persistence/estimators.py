@@ -1,4 +1,4 @@
-"""Convert linear probes and networks to parameters and arrays, and back; check arrays against a card."""
+"""Convert the zoo's estimators to parameters and arrays, and back; check arrays against a card."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
+from obygaze_models.concepts.bank import ConceptBank, LinearCAV
+from obygaze_models.concepts.bottleneck import ConceptBottleneck
+from obygaze_models.concepts.cav_fitting import Hyperplanes
+from obygaze_models.concepts.heads import node_counts, walk
+from obygaze_models.concepts.in_time import ConceptsInTime, ConceptsUnlabelled, TimeBank
+from obygaze_models.concepts.units import Dictionary, UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.attentive import AttentiveProbe
@@ -19,7 +26,7 @@ from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.training import LossCurve, NeuralClassifier
 from obygaze_models.persistence.archive import expect
-from obygaze_models.persistence.card import Card
+from obygaze_models.persistence.card import UNLABELLED, Card
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -159,9 +166,202 @@ def _label(pattern: tuple[int, ...]) -> str:
     return "_".join(map(str, pattern))
 
 
-STATES: Mapping[str, StateFunctions] = {
-    "linear": (_linear_to_state, _linear_from_state),
-    "fused": (_fusion_to_state, _fusion_from_state),
-    **dict.fromkeys(NETWORKS, (_network_to_state, _network_from_state)),
+# --- concepts
+# ---------------------------------------------------------------------------
+SCALER = ("feature_mean", "feature_scale")
+
+
+def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
+    values = {"value_mean": bank.mean_, "value_scale": bank.scale_}
+    if isinstance(bank, UnitBank):
+        made = bank.dictionary_
+        tokens = {"centre_of_tokens": made.centre, "token_scale": np.array([made.scale])}
+        return {"n_active": made.n_active}, {"encoder": made.encoder, "bias": made.bias} | tokens | values
+    if isinstance(bank, TimeBank):
+        frames = dict(zip(SCALER, (bank.frame_mean_, bank.frame_scale_), strict=True))
+        return {"clip": bank.clip}, {"weights": bank.weights_} | frames | values
+    planes, scaler = bank.hyperplanes_, _scaler_to_state(bank.scaler_)
+    learnt = {"weights": planes.weights, "intercepts": planes.intercepts}
+    return {"directions": bank.kind, "clip": bank.clip}, learnt | scaler | values
+
+
+def _bank_from_state(card: Card, arrays: Arrays, **beside: tuple[int, ...]) -> Any:
+    """Make a bank again, of arrays among which are those `beside` it; units are not learnt further."""
+    d, k, asked = card.n_features, len(card.concepts), card.parameters
+    bank: Any
+    if card.kind != "pcbm_time":
+        bank = ConceptBank(asked["directions"], concepts=list(card.concepts), clip=asked.get("clip"))
+        shapes = {"weights": (k, d), "intercepts": (k,)} | _scaler_shapes(card)
+    elif "n_active" in asked:
+        bank = UnitBank(k, asked["n_active"])
+        shapes = {"encoder": (k, d), "bias": (k,), "centre_of_tokens": (d,), "token_scale": (1,)}
+    else:
+        bank = TimeBank(concepts=list(card.concepts), clip=asked["clip"])
+        shapes = {"weights": (k, d), "feature_mean": (d,), "feature_scale": (d,)}
+    bank._validate_params()
+    n_values = 2 * k if isinstance(bank, TimeBank) else k
+    expect(arrays, **shapes, value_mean=(n_values,), value_scale=(n_values,), **beside)
+    bank.concepts_, bank.n_features_in_ = np.array(card.concepts), d
+    bank.mean_, bank.scale_ = arrays["value_mean"], arrays["value_scale"]
+    if isinstance(bank, UnitBank):
+        if bank.n_active > k:
+            raise ModelError(f"{bank.n_active} of {k} units can't be active")
+        encoder, bias, centre, scale = (arrays[name] for name in shapes)
+        none = np.empty((0, d), np.float32)
+        bank.dictionary_ = Dictionary(bank.n_active, centre, float(scale[0]), encoder, none, bias)
+    elif isinstance(bank, TimeBank):
+        bank.weights_, bank.frame_mean_, bank.frame_scale_ = (arrays[name] for name in shapes)
+    else:
+        bank.hyperplanes_ = Hyperplanes(arrays["weights"], arrays["intercepts"])
+        bank.scaler_ = _scaler_from_state(card, arrays)
+    return bank
+
+
+def _scaler_to_state(scaler: ClippedScaler | None) -> Arrays:
+    return {} if scaler is None else dict(zip(SCALER, (scaler.mean_, scaler.scale_), strict=True))
+
+
+def _scaler_shapes(card: Card) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the scaler's arrays, which are there where features are standardised first."""
+    return {} if card.parameters.get("clip") is None else dict.fromkeys(SCALER, (card.n_features,))
+
+
+def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
+    clip = card.parameters.get("clip")
+    if clip is None:
+        return None
+    scaler = ClippedScaler(clip)
+    scaler._validate_params()
+    scaler.mean_, scaler.scale_ = (arrays[name] for name in SCALER)
+    scaler.n_features_in_ = card.n_features
+    return scaler
+
+
+def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
+    if estimator.bank_ is None or estimator.residual_ is not None:
+        what = "with a residual" if estimator.bank_ is not None else "fed with concept values"
+        raise ModelError(f"a bottleneck {what} can't be kept in a file")
+    parameters, arrays = _bank_to_state(estimator.bank_)
+    if isinstance(estimator, ConceptsUnlabelled):
+        parameters[UNLABELLED] = True
+    values = estimator.train_values_
+    if len(values) != N_LEVELS or (np.diff(values, axis=0) < 0).any():  # else they are their own quantiles
+        values = np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0)
+    arrays |= {"values": values, "centre": estimator.centre_}
+    head = estimator.head_
+    if hasattr(head, "tree_"):
+        return parameters | {"head": "tree"}, arrays | {"tree": _table(head)}
+    return parameters | {"head": "linear"}, arrays | {
+        "head": np.concatenate([head.coef_[0], head.intercept_]).astype(np.float64)
+    }
+
+
+def _table(head: Any) -> NDArray[np.float64]:
+    """Write a tree's nodes as `StoredNodes` reads them."""
+    if isinstance(head, StoredTree):
+        return head.table
+    tree = head.tree_
+    leaf = tree.children_left < 0
+    concept, threshold = np.where(leaf, -1, tree.feature), np.where(leaf, 0.0, tree.threshold)
+    columns = (concept, threshold, tree.children_left, tree.children_right)
+    return np.column_stack([*columns, np.round(node_counts(head), 9)]).astype(np.float64)
+
+
+def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
+    in_time, is_tree = card.kind == "pcbm_time", card.parameters["head"] == "tree"
+    k = len(card.concepts) * (2 if in_time and "n_active" not in card.parameters else 1)
+    table = arrays.get("tree", np.empty(0))
+    head = {"tree": (len(table), 6)} if is_tree else {"head": (k + 1,)}
+    bank = _bank_from_state(card, arrays, values=(N_LEVELS, k), centre=(k,), **head)
+    of_frames = ConceptsUnlabelled if card.parameters.get(UNLABELLED) else ConceptsInTime
+    made = of_frames if in_time else ConceptBottleneck
+    model = made("tree" if is_tree else "logistic", bank=clone(bank))
+    if is_tree:
+        _check_tree(table, k)
+        model.head_ = StoredTree(table)
+    else:
+        model.head_ = LogisticRegression()
+        fill_linear(model.head_, arrays["head"][:-1], arrays["head"][-1:])
+    model.classes_, model.n_features_in_ = np.array(CLASSES), card.n_features
+    model.bank_, model.concepts_, model.residual_ = bank, card.concepts, None
+    model.train_values_, model.centre_ = arrays["values"], arrays["centre"]
+    model.threshold_, model.candidates_ = float(card.threshold), ()
+    return model
+
+
+def _check_tree(table: NDArray[np.float64], k: int) -> None:
+    """Refuse a table of nodes that is no tree: a walk in it would not end, or leave it."""
+    concept, below, above, counts = table[:, 0], table[:, 2], table[:, 3], table[:, 4:]
+    here = np.arange(len(table))
+    leaf = (concept == -1) & (below == -1) & (above == -1)
+    # Children come after their parent, as scikit-learn numbers them: no walk comes back.
+    inner = (concept >= 0) & (concept < k) & (below > here) & (above > here)
+    inner &= (below < len(table)) & (above < len(table))
+    numbers = table[:, [0, 2, 3]]
+    if not ((leaf | inner).all() and (numbers == np.floor(numbers)).all()):
+        raise ModelError("the array tree is not a table of a tree's nodes")
+    if (counts < 0).any() or (counts.sum(axis=1) <= 0).any() or (counts > 1e15).any():
+        raise ModelError("the array tree has a node without clips")
+
+
+def _cav_to_state(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
+    plane = np.array([estimator.offset_, estimator.norm_])
+    arrays = {"direction": estimator.direction_, "plane": plane} | _scaler_to_state(estimator.scaler_)
+    return estimator.get_params(), arrays
+
+
+def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
+    expect(arrays, direction=(card.n_features,), plane=(2,), **_scaler_shapes(card))
+    cav = LinearCAV(**card.parameters)
+    cav._validate_params()
+    cav.scaler_ = _scaler_from_state(card, arrays)
+    cav.classes_, cav.n_features_in_ = np.array(CLASSES), card.n_features
+    cav.direction_, (cav.offset_, cav.norm_) = arrays["direction"], arrays["plane"].tolist()
+    cav.threshold_, cav.candidates_ = float(card.threshold), ()
+    return cav
+
+
+class StoredNodes:
+    """The nodes of a tree, under the names that scikit-learn gives them.
+
+    Parameters
+    ----------
+    table : ndarray, shape [M, 6]
+        For each node: concept and threshold asked for, node below and above it (-1 in a leaf, as is the
+        concept), and the training clips of each class in it.
+    """
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        whole = table[:, [0, 2, 3]].astype(np.intp)
+        self.feature, self.children_left, self.children_right = whole.T
+        self.threshold = table[:, 1]
+        self.weighted_n_node_samples = table[:, 4] + table[:, 5]
+        self.n_node_samples = self.weighted_n_node_samples.astype(np.int64)
+        self.value = (table[:, 4:] / self.weighted_n_node_samples[:, None])[:, None, :]
+
+
+class StoredTree:
+    """A decision tree that was read from a file: what heads ask of scikit-learn's."""
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        self.table, self.tree_ = table, StoredNodes(table)
+
+    def apply(self, P: NDArray[Any]) -> NDArray[np.intp]:
+        """Find the leaf of each row of concept values P [N, K]."""
+        nodes = np.zeros(len(P), dtype=np.intp)
+        for rows, _, below in walk(self.tree_, P):
+            nodes[rows] = below
+        return nodes
+
+
+_NETWORK, _PCBM = (_network_to_state, _network_from_state), (_pcbm_to_state, _pcbm_from_state)
+CONVERSIONS: Mapping[str, tuple[type, StateFunctions]] = {
+    **{kind: (network, _NETWORK) for kind, network in NETWORKS.items()},
+    "pcbm_time": (ConceptsInTime, _PCBM),
+    "pcbm": (ConceptBottleneck, _PCBM),
+    "cav": (LinearCAV, (_cav_to_state, _cav_from_state)),
+    "bank": (ConceptBank, (_bank_to_state, _bank_from_state)),
+    "fused": (LinearFusion, (_fusion_to_state, _fusion_from_state)),
+    "linear": (Pipeline, (_linear_to_state, _linear_from_state)),
 }
-"""How the estimators of each kind are converted to parameters and arrays, and back."""
+"""The estimators of each kind, and how they are converted to parameters and arrays, and back."""

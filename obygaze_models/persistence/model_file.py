@@ -17,31 +17,13 @@ from obygaze_features.errors import first_line, install_command
 from obygaze_features.io import local_path, make_folder, write_whole
 from obygaze_features.plugins import points
 from obygaze_features.store.files_remote import as_url
-from obygaze_models.concepts.bank import ConceptBank, LinearCAV
-from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.errors import ModelError
-from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.models.names import ENTRY_POINTS
 from obygaze_models.models.registry import as_spec
-from obygaze_models.persistence import concept_estimators, estimators
 from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, UNLABELLED, Card, parse_card
-from obygaze_models.persistence.estimators import N_LEVELS, Arrays, EstimatorState, is_linear
+from obygaze_models.persistence.estimators import CONVERSIONS, N_LEVELS, Arrays, EstimatorState, is_linear
 from obygaze_models.persistence.zoo_list import is_name, read_limited, read_named
-
-OWN_CLASSES: Mapping[str, type] = {
-    **estimators.NETWORKS,
-    "pcbm_time": ConceptsInTime,
-    "pcbm": ConceptBottleneck,
-    "cav": LinearCAV,
-    "bank": ConceptBank,
-    "fused": LinearFusion,
-}
-"""The zoo's estimators that are no pipelines, by kind."""
-
-STATES = {**estimators.STATES, **concept_estimators.STATES}
-"""How the estimators of each kind are converted to parameters and arrays, and back."""
 
 ABOUT = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
 """Arrays that say how the model's scores are read, whatever its estimator is."""
@@ -83,12 +65,10 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     ModelError
         It can't be kept.
     """
-    own = (kind for kind, owner in OWN_CLASSES.items() if isinstance(estimator, owner))
-    kind = "linear" if is_linear(estimator) else next(own, None)
-    if kind is None:
-        return foreign_to_state(estimator, name)
-    parameters, arrays = STATES[kind][0](estimator)
-    return EstimatorState(kind, parameters, arrays)
+    for kind, (owner, (convert, _)) in CONVERSIONS.items():
+        if isinstance(estimator, owner) and (kind != "linear" or is_linear(estimator)):
+            return EstimatorState(kind, *convert(estimator))
+    return foreign_to_state(estimator, name)
 
 
 def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:
@@ -181,7 +161,7 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
     try:
         if card.kind in ("arrays", "skops"):
             return foreign_from_state(card, arrays, offered or {})
-        return STATES[card.kind][1](card, arrays)
+        return CONVERSIONS[card.kind][1][1](card, arrays)
     except KeyError as error:
         raise ModelError(f"{file.where}: the card's parameter {error} is missing") from error
     except (TypeError, ValueError, OverflowError) as error:
@@ -209,10 +189,7 @@ def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
 OWN = "own_"
 """Begins the name of every array that an estimator gave itself."""
 
-TRUSTED = (
-    "obygaze_models.models.linear.ClippedScaler",
-    "obygaze_models.models.ridge_logistic.RidgeLogistic",
-)
+TRUSTED = ("obygaze_models.models.linear.ClippedScaler", "obygaze_models.models.ridge_logistic.RidgeLogistic")
 """Types, beside those of NumPy, SciPy and scikit-learn that skops trusts, that it may make. Trees it does not
 trust: scikit-learn follows the node numbers in them without a look at their range."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -229,16 +228,10 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What was found of a listed model; no problem is ""."""
-
-    entry: Entry
-    problem: str
-
-
-def verify_models(zoo: Path | str | None = None) -> list[Verified]:
+def verify_models(zoo: Path | str | None = None) -> list[tuple[Entry, str]]:
     """Read every model of a list: its digest, its file, and whether the list says what its card says.
+
+    Returns each model and what is wrong with it; "" for nothing.
 
     Raises
     ------
@@ -249,7 +242,7 @@ def verify_models(zoo: Path | str | None = None) -> list[Verified]:
     --------
     >>> import obygaze_models as om
     >>> _ = om.push_model("kept/linear.model", "lists/own", "lab-linear")
-    >>> [(each.entry.label, each.problem) for each in om.verify_models("lists/own")]
+    >>> [(entry.label, problem) for entry, problem in om.verify_models("lists/own")]
     [('lab-linear@1.0.0', '')]
     """
     place = zoo or default_zoo()
@@ -266,5 +259,5 @@ def verify_models(zoo: Path | str | None = None) -> list[Verified]:
                 problem = f"{place}/{entry.page}: is listed, but not there"
         except ModelError as error:
             problem = str(error)
-        found.append(Verified(entry, problem))
+        found.append((entry, problem))
     return found

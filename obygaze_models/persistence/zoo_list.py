@@ -32,10 +32,7 @@ WHERE = "OBYGAZE_ZOO"
 
 Version = Annotated[
     str,
-    Meta(
-        pattern=rf"^(0|[1-9]\d{{0,8}})(\.(0|[1-9]\d{{0,8}})){{2}}{END}",
-        description="a version X.Y.Z",
-    ),
+    Meta(pattern=rf"^(0|[1-9]\d{{0,8}})(\.(0|[1-9]\d{{0,8}})){{2}}{END}", description="a version X.Y.Z"),
 ]
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?:@([0-9.]+))?")
 SHOWN = ("within_movie_auc", "average_precision", "qwk")

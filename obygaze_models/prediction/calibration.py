@@ -93,8 +93,7 @@ class Calibration:
 
     def probability(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Compute the probability [N] of each score [N]."""
-        p: NDArray[np.float64] = expit(self.slope * np.asarray(scores, dtype=np.float64) + self.intercept)
-        return p
+        return expit(self.slope * np.asarray(scores, dtype=np.float64) + self.intercept)
 
     def band(self, scores: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Compute the ends [N] of the 80 % band around each score's probability.

@@ -131,10 +131,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
     far, share = bool(model.is_out_of_distribution(X)[0]), float(model.out_of_distribution_share(X)[0])
     explained = Explained(
-        clip_id=clip_id,
-        movie=clip.movie,
-        start_s=clip.start_s,
-        end_s=clip.end_s,
+        *(clip_id, clip.movie, clip.start_s, clip.end_s),
         unlike=None if np.isnan(share) else share,
         is_unlike=far,
         trained_on=clip.movie in card.movies,
@@ -208,18 +205,14 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
 def lines(explained: Explained, model: Model) -> list[str]:
     """Describe the decision in words and a table."""
     card, decision = model.card, explained.decision
-    span = (
-        ""
-        if explained.start_s is None or explained.end_s is None
-        else f", {explained.start_s:g} to {explained.end_s:g} s"
-    )
+    untimed = None in (explained.start_s, explained.end_s)
+    span = "" if untimed else f", {explained.start_s:g} to {explained.end_s:g} s"
     text = [f"clip {explained.clip_id} of film {explained.movie}{span}"]
     if explained.trained_on:
         text.append("The model was trained on clips of this film: what it says here is no prediction.")
     if explained.is_unlike:
-        nearer = (
-            "" if explained.unlike is None else f" ({explained.unlike:.1%} of the training clips lie nearer)"
-        )
+        share = explained.unlike
+        nearer = "" if share is None else f" ({share:.1%} of the training clips lie nearer)"
         text.append(
             f"The clip is unlike any that the model was trained on{nearer}: no probability and no "
             f"contributions are given{', and --set is not answered' if explained.set_to else ''}. "
@@ -244,14 +237,11 @@ def lines(explained: Explained, model: Model) -> list[str]:
         f"({step.n_train} training clips here, {step.share_positive:.0%} positive)"
         for step in explained.parts.path
     ]
-    text += ["", _concepts_table(explained, explained.parts), ""]
-    text.append(
-        f"The contributions and the base ({explained.parts.base:+.3f}) add up to the logit. "
-        "The last columns: "
-        "the probability if that concept alone were at the 5th, or the 95th percentile of the training clips."
-        if decision.p is not None
-        else f"The contributions and the base ({explained.parts.base:+.3f}) add up to the logit."
-    )
+    added = f"The contributions and the base ({explained.parts.base:+.3f}) add up to the logit."
+    if decision.p is not None:
+        added += " The last columns: the probability if that concept alone were at the 5th, or the 95th "
+        added += "percentile of the training clips."
+    text += ["", _concepts_table(explained, explained.parts), "", added]
     if explained.frames:
         text += ["", _frames_table(explained)]
     if explained.changed is not None:  # last: it is what was asked, and stands by the prompt

@@ -15,7 +15,7 @@ from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.dataset import Dataset, Modality
+from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import ConceptError, ModelError, ObygazeError
 from obygaze_models.evaluation.evaluate import seed_of, varying
 from obygaze_models.evaluation.intervals import t_interval
@@ -106,10 +106,9 @@ def save_models(
     refuse_existing(*paths.values(), force=force)
     specs = {name: None if name == BANK else _find(name, run, models) for name in wanted}
     check_can_be_saved(filter(None, specs.values()), data, _target(run.record["train"]), licence)
+    terms = {"licence": licence, "citation": citation}
     made = {
-        name: train_bank(data, run, licence=licence, citation=citation)
-        if spec is None
-        else train_final(data, spec, run, licence=licence, citation=citation)
+        name: train_bank(data, run, **terms) if spec is None else train_final(data, spec, run, **terms)
         for name, spec in specs.items()
     }
     for name, model in made.items():
@@ -169,9 +168,7 @@ def _inner(fitted: Fitted) -> Any:
     return estimator.estimator_ if isinstance(estimator, GroupedSelection) else estimator
 
 
-def train_final(
-    data: Dataset, spec: ModelSpec, run: Run, *, licence: str = NO_LICENCE, citation: str = ""
-) -> Model:
+def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model:
     """Train a model on the clips of all films, in the same way as every fold of the run.
 
     Its scores are calibrated on out-of-fold scores: where a test of the run is wider than the task, on the
@@ -184,7 +181,8 @@ def train_final(
         What was evaluated.
     spec : ModelSpec
     run : Run
-    licence, citation : str
+    **terms
+        Licence and citation, as `save_models` takes them.
 
     Raises
     ------
@@ -215,8 +213,6 @@ def train_final(
         data,
         run,
         estimator,
-        licence=licence,
-        citation=citation,
         model=spec.name,
         title=spec.title,
         threshold=fitted.threshold,
@@ -232,6 +228,7 @@ def train_final(
         calibration={} if calibration is None else calibration.to_json(),
         population=population,
         metrics=tuple(row for row in records(run.metrics) if row["model"] == spec.name),
+        **terms,
     )
     sigmoids = np.empty((0, 2))
     if concepts and isinstance(estimator, ConceptBottleneck):
@@ -243,7 +240,7 @@ def train_final(
     return Model(card, estimator, calibration, OutOfDistribution.fit(vectors(X), movies), sigmoids)
 
 
-def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: str = "") -> Model:
+def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
     """Learn the directions of all concepts on all annotated clips, without a classifier.
 
     Raises
@@ -262,8 +259,6 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
         data,
         run,
         bank,
-        licence=licence,
-        citation=citation,
         model=BANK,
         title="Concepts",
         threshold=0.0,
@@ -277,12 +272,13 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
         n_positives=0,
         calibration={},
         metrics=(),
+        **terms,
     )
     sigmoids = fit_sigmoids(bank.cross_values_, present, data.movies)
     return Model(card, bank, None, OutOfDistribution.fit(data.X, data.movies), sigmoids)
 
 
-def _card(data: Dataset, run: Run, estimator: Any, *, model: str, licence: str, **own: Any) -> Card:
+def _card(data: Dataset, run: Run, estimator: Any, *, licence: str = NO_LICENCE, **own: Any) -> Card:
     """Make a card of a model's own fields and those shared by all models of a run."""
     several = tuple(map(_input, data.modalities))
     if len({(each["backbone"], each["provenance_sha256"]) for each in several}) < len(several):
@@ -290,9 +286,8 @@ def _card(data: Dataset, run: Run, estimator: Any, *, model: str, licence: str, 
     if data.group is None and not several:
         raise ModelError("these features are of no store, so that nobody could make others like them")
     provenance = several[0]["provenance"] if data.group is None else data.group.provenance
-    record, kept = run.record, to_state(estimator, model)
+    record, kept = run.record, to_state(estimator, own["model"])
     return Card(
-        model=model,
         kind=kept.kind,
         estimator=type(estimator).__name__,
         parameters=dict(kept.parameters),
@@ -309,7 +304,7 @@ def _card(data: Dataset, run: Run, estimator: Any, *, model: str, licence: str, 
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
         clip_s=data.clip_s,
-        **own,
+        **{"citation": "", **own},
     )
 
 
@@ -320,9 +315,8 @@ def _input(each: Modality) -> Input:
 
 
 def _find(name: str, run: Run, models: Any) -> ModelSpec:
-    known = list(run.record["models"])
-    if name not in known:
-        raise ModelError(f"model {name!r} was not evaluated{suggestion(name, [*known, BANK])}")
+    if name not in run.record["models"]:
+        raise ModelError(f"model {name!r} was not evaluated{suggestion(name, [*run.record['models'], BANK])}")
     if models is not None and not isinstance(models, Mapping):
         models = {spec.name: spec for spec in models}
     wanted = [name] if models is None else {name: models[name]}
@@ -434,9 +428,9 @@ def concept_metrics(
         have the concept, its chance level, and the 95 % t interval of their difference, moved to the chance
         level: `movie_low` above `movie_chance` says that the concept is found better than by chance.
     """
-    rows, members = [], rows_by_movie(movies)
+    rows = []
     for concept, column, value in zip(concepts, present.astype(np.int64).T, values.T, strict=True):
-        sides = [(column[own], value[own]) for own in members if np.ptp(column[own])]
+        sides = [(column[own], value[own]) for own in rows_by_movie(movies) if np.ptp(column[own])]
         gain = t_interval([average_precision(*side) - random_ranking(side[:1]) for side in sides])
         chance = random_ranking([y for y, _ in sides])
         mean, low, high = chance + np.array([gain.mean, gain.low, gain.high])

@@ -56,8 +56,7 @@ class OutOfDistribution:
 
         A clip farther than 99 % of them has a share above `LIMIT`, however small the difference.
         """
-        shares: NDArray[np.float64] = np.interp(_distances(X, self.mean, self.scale), self.distances, LEVELS)
-        return shares
+        return np.interp(_distances(X, self.mean, self.scale), self.distances, LEVELS)
 
 
 def _robust_moments(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -72,5 +71,4 @@ def _robust_moments(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 def _distances(X: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]) -> NDArray[np.float64]:
     standard = standardise(X.astype(np.float64), mean, scale, CLIP)
-    distances: NDArray[np.float64] = np.sqrt(np.nanmean(standard * standard, axis=1))
-    return distances
+    return np.asarray(np.sqrt(np.nanmean(standard * standard, axis=1)))

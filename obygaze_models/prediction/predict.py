@@ -319,8 +319,7 @@ def reads_frames(model: Model, store: Store) -> bool:
 def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time."""
     n_vectors = group.shape("frames")[1]
-    times: NDArray[np.float64] = group.time_s[rows].reshape(len(rows), n_vectors, -1).mean(axis=2)
-    return times
+    return np.asarray(group.time_s[rows].reshape(len(rows), n_vectors, -1).mean(axis=2))
 
 
 def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFrame:

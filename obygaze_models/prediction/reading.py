@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_features.store.records import StoredClip
-from obygaze_models.dataset import Features, Pool, StoredClips, read_array, read_features, unusable
+from obygaze_models.dataset.features import Features, Pool, StoredClips, read_array, read_features, unusable
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card, Input
 from obygaze_models.reduction import TokenRule, reduce_tokens

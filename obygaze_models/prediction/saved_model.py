@@ -14,7 +14,7 @@ from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.heads import Explanation
 from obygaze_models.concepts.in_time import ConceptsInTime
-from obygaze_models.dataset import StoredClips
+from obygaze_models.dataset.features import StoredClips
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.grouped_selection import scores_of
 from obygaze_models.models.linear import standardise
@@ -108,8 +108,7 @@ class Model:
         if isinstance(self.estimator, ConceptBottleneck):
             return self.estimator.concept_values(features)
         if isinstance(self.estimator, ConceptBank):
-            values: NDArray[np.float64] = self.estimator.transform(features)
-            return values
+            return self.estimator.transform(features)
         return np.empty((len(features), 0))
 
     def concept_probabilities(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -123,10 +122,7 @@ class Model:
         """
         if not len(self.concept_sigmoids):
             return np.full(values.shape, np.nan)
-        probabilities: NDArray[np.float64] = expit(
-            self.concept_sigmoids[:, 0] * values + self.concept_sigmoids[:, 1]
-        )
-        return probabilities
+        return expit(self.concept_sigmoids[:, 0] * values + self.concept_sigmoids[:, 1])
 
     @property
     def concept_thresholds(self) -> NDArray[np.float64]:
@@ -164,16 +160,14 @@ class Model:
     def is_out_of_distribution(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Mark the clips [N] that are out of distribution; they get no probability."""
         if self.out_of_distribution is not None:
-            beyond: NDArray[np.bool_] = self.out_of_distribution_share(X) > LIMIT
-            return beyond
+            return self.out_of_distribution_share(X) > LIMIT
         features = vectors(X)
         if self.card.reach is None:
             return np.zeros(len(features), dtype=np.bool_)
         # Format 2 kept the distance of the farthest training clip, in unclipped standard deviations.
         probe = self.estimator
         standard = standardise(features.astype(np.float64), probe.mean_, probe.scale_, None)
-        far: NDArray[np.bool_] = np.sqrt(np.mean(standard * standard, axis=1)) > self.card.reach
-        return far
+        return np.asarray(np.sqrt(np.mean(standard * standard, axis=1)) > self.card.reach)
 
     def explain(self, X: ArrayLike) -> Explanation:
         """Decompose the score of one clip, X [D] or [1, D], by concept.
@@ -217,8 +211,7 @@ def vectors(X: ArrayLike | StoredClips) -> NDArray[Any]:
     features = np.asarray(X)
     if features.ndim == 2:
         return features
-    pooled: NDArray[Any] = (np.nanmean if np.isnan(features).any() else np.mean)(features, axis=1)
-    return pooled
+    return np.asarray((np.nanmean if np.isnan(features).any() else np.mean)(features, axis=1))
 
 
 def load_model(

@@ -18,4 +18,3 @@ from .targets import concept_target as concept_target
 from .targets import find_target as find_target
 from .targets import labels_of as labels_of
 from .targets import level_target as level_target
-from .targets import task_target as task_target

@@ -107,8 +107,7 @@ class Labels:
         """Mark the clips [N] that have a concept, visual or not."""
         if concept in self.not_visual:
             return self.not_visual[concept]
-        marked: NDArray[np.bool_] = self.present[:, self.concepts.index(concept)]
-        return marked
+        return self.present[:, self.concepts.index(concept)]
 
 
 def labels_of(manifest: Manifest) -> Labels:

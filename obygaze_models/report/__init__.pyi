@@ -23,7 +23,6 @@ from .write import markdown as markdown
 from .write import new_folder as new_folder
 from .write import plain as plain
 from .write import records as records
-from .write import texts as texts
 from .write import to_csv as to_csv
 from .write import to_json as to_json
 from .write import write_beside as write_beside

@@ -15,16 +15,7 @@ from obygaze_models.models.fusion import ALONE
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.training import N_TRIAL_EPOCHS
-from obygaze_models.report.blocks import (
-    NOTHING,
-    Block,
-    Column,
-    Report,
-    block,
-    interval,
-    number,
-    p_value,
-)
+from obygaze_models.report.blocks import NOTHING, Block, Column, Report, block, interval, number, p_value
 
 NEAR = 0.9
 """A by-movie AP above which an interval covers less than its nominal level (docs/evaluation.md)."""
@@ -37,6 +28,9 @@ OF_FEATURES = ("attention", "linear")
 
 OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
 """Models that decide by concepts: what they find beyond the concepts' labels leaked."""
+
+YARDSTICKS = {*HOMES[BASELINES], LENGTH, STAGING}
+"""Baselines, which know no feature."""
 
 MEANING = "of two clips of one movie, one positive and one negative, "
 """Of what an AUC means, which a whole report says and a short one does not."""
@@ -112,15 +106,17 @@ def short_report(run: Run) -> Report:
 
 def _tasks(run: Run) -> Iterator[tuple[str, dict[str, dict[Any, Any]]]]:
     """Yield the beginning of each task's titles, and its models' metrics by model and metric."""
-    several = run.metrics["task"].nunique() > 1
     for task, own in run.metrics.groupby("task", sort=False):
+        models = own.groupby("model", sort=False)
         yield (
-            f"{task}: " if several else "",
-            {
-                str(model): part.set_index("metric").to_dict(orient="index")
-                for model, part in own.groupby("model", sort=False)
-            },
+            _before(run, task),
+            {str(model): part.set_index("metric").to_dict(orient="index") for model, part in models},
         )
+
+
+def _before(run: Run, task: object) -> str:
+    """Begin a title or sentence with its task, where a run has several."""
+    return f"{task}: " if run.metrics["task"].nunique() > 1 else ""
 
 
 def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
@@ -148,13 +144,10 @@ def _rankings(models: Mapping[str, Mapping[Any, Any]], metric: Metric) -> Mappin
     return {name: values for name, values in models.items() if name != OTHER}
 
 
-def _is_control(name: str) -> bool:
-    return name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
-
-
 def _beside(name: str) -> bool:
     """Whether a row is a yardstick and no model of features: a baseline, a control or chance."""
-    return name in {*HOMES[BASELINES], LENGTH, STAGING, "(chance)"} or _is_control(name)
+    control = name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
+    return control or name == "(chance)" or name in YARDSTICKS
 
 
 def _answers(run: Run) -> list[str]:
@@ -167,10 +160,9 @@ def _answers(run: Run) -> list[str]:
     metric = next(metric for metric in metrics_of(run.predictions.n_classes).values() if metric.answers)
     answers, by_task = [], list(_values(run, metric))
     for before, values in by_task:
-        beside = {*HOMES[BASELINES], LENGTH, STAGING, OTHER}
-        models = [name for name in values if name not in beside and not _is_control(name)]
+        models = [name for name in values if name != OTHER and not _beside(name)]
         # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
-        baselines = [name for name in values if name in beside - {OTHER} and not name.startswith("random_")]
+        baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
         found: dict[str, tuple[Interval, str, int]] = {}
         for name in models:
             for other in baselines:
@@ -214,12 +206,12 @@ def _answers(run: Run) -> list[str]:
 
 def _values(run: Run, metric: Metric) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the beginning of each task's sentences, and its models' values of a metric by movie."""
-    n_classes, several = run.predictions.n_classes, run.metrics["task"].nunique() > 1
+    n_classes = run.predictions.n_classes
     for task, own in run.predictions.table.groupby("task", sort=False):
         models = own.groupby("model", sort=False)
         tables = {str(name): by_movie(Predictions(rows, n_classes), {"": metric}) for name, rows in models}
         values = {name: table.set_index("movie")["value"] for name, table in tables.items()}
-        yield f"{task}: " if several else "", values
+        yield _before(run, task), values
 
 
 def _completeness(before: str, values: Mapping[str, Any]) -> str:
@@ -247,13 +239,13 @@ def _refits(run: Run) -> Iterator[str]:
     """Say p by refits with whole films' labels exchanged."""
     about = run.record.get("refits", {"models": []})
     for each in about["models"]:
-        before = f"{each['task']}: " if run.metrics["task"].nunique() > 1 else ""
+        model = f"{_before(run, each['task'])}{each['model']}"
         left_out = f"; {about['left_out']} could not be trained" if about["left_out"] else ""
         title = metrics_of(run.predictions.n_classes)[about["metric"]].title
         yield (
-            f"{before}{each['model']}: p {p_value(each['p'])} by {about['n']} refits with films' sequences "
-            f"of labels exchanged ({title} by movie {number(each['observed'])}, of refits "
-            f"{number(each['refits'])} on average{left_out})"
+            f"{model}: p {p_value(each['p'])} by {about['n']} refits with films' sequences of labels "
+            f"exchanged ({title} by movie {number(each['observed'])}, of refits {number(each['refits'])} on "
+            f"average{left_out})"
         )
 
 
@@ -302,7 +294,7 @@ def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
     drawn = run.metrics[run.metrics["n_seeds"] > 1]
     rows = tuple(
         (
-            f"{model}" if run.metrics["task"].nunique() == 1 else f"{task}: {model}",
+            f"{_before(run, task)}{model}",
             *_numbers(part.set_index("metric").to_dict(orient="index"), names, "seed_sd"),
         )
         for (task, model), part in drawn.groupby(["task", "model"], sort=False)

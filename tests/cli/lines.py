@@ -13,7 +13,6 @@ ALLOWED = f"--allow-missing --declared in/declared.json {LAB}"
 TINY = "--weights in/clip --device cpu --n 2 --workers 1 --licence CC0-1.0"
 WORDY = "--captions in/shoes.csv --items in/items.csv --min-total 1 --ratio O NO"
 LISTED = "--captions in/captions.csv --objects-list in/objects.txt --published BLIP"
-POOLED = "--features frames --pool mean"
 PUBLISHED = "in/published.csv in/marked --protocol paper"
 SCORED = "--captions in/shoes.csv --objects in/objects.csv --lm in/lm.csv"
 MAPS = "--maps in/maps.zarr --roi in/roi.csv"
@@ -238,8 +237,8 @@ evaluate in/films.csv url/films-1.0.0 --negative calm --positive violent --seen 
     0 out/seen/run.json
 evaluate in/films.csv in/films --task concept:Gun --model linear
     0 | Gun, present or not | run not kept
-evaluate in/marked.csv in/frames --task levels --model linear --backbone xclip --policy paper {POOLED} --json
-    0 | "pool": "mean" | clips changed level
+evaluate in/marked.csv in/frames:xclip --task levels --model linear --policy paper --json
+    0 | "pool": "as stored" | clips changed level
 evaluate in/marked.csv in/frames --task concept:Body --model attention --save attention --out out/attention
     0 | attention of all 4 movies kept in out/attention/attention.model | would make EN of
 evaluate in/marked.csv in/marked --task concept:Body --model linear --texts in/texts --out out/zero
@@ -262,13 +261,13 @@ compare out/run out/run --model linear --against movie_prior --json
     0 | "n_movies": 6
 predict out/attention/attention.model in/frames --out out/clips.csv --frames out/frames.csv
     0 out/frames.csv | 256 frames in
-localise out/frames.csv in/segments.csv --positive S --out out/localised.csv
-    0 out/localised.csv | clips without a boundary left out
+localise out/frames.csv in/segments.csv --positive S
+    0 | annotator measure | clips without a boundary left out
 localise out/frames.csv in/segments.csv --concept Body --json
     0 | "measures"
 =model units in/frames --labels in/marked.csv --texts in/texts --units 8 --active 2 --out out/units
     0 out/units/units.npz out/units/units.csv -out/units.partial.npz | units go with a concept
-model units in/frames:xclip --units 4 --active 1 --epochs 2 --out out/few --json
+model units in/frames:xclip --units 4 --active 1 --out out/few --json
     0 | "unexplained"
 """,
     "models": """

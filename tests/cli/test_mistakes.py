@@ -224,8 +224,6 @@ MISTAKES = f"""
     --task names a task and --negative and --positive make one
 2 evaluate {RELEASED} --task hn_s --imbalance smote
     'none', 'weights', 'subsample'
-2 evaluate {RELEASED} --task hn_s --model linear --pool mean
-    --pool is for frames and tokens
 2 evaluate in/marked.csv in/backbones:vivit in/backbones:xclip --task hn_s
     several stores: say how, as in --fuse late
 2 evaluate in/marked.csv in/backbones:vivit --task hn_s --fuse late
@@ -243,7 +241,7 @@ MISTAKES = f"""
 1 evaluate in/marked.csv in/marked --task concept:Body --experts each
     annotators are compared where two or more labelled
 1 evaluate in/marked.csv in/backbones --task hn_s --model linear
-    has several backbones (vivit, xclip): name one (--backbone)
+    has several backbones (vivit, xclip): name one, STORE:BACKBONE
 1 evaluate in/ne.csv in/marked --task hn_s
     none of the 4 clips of the manifest to use has features in store marked
 1 evaluate in/two.csv in/marked --negative EN --positive S

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from obygaze_models.concepts import ridge_hyperplanes, ridge_tuning, tuned_ridge
-from obygaze_models.concepts.ridge_tuning import PENALTIES, mean_variance
+from obygaze_models.concepts import ridge_hyperplanes, ridge_tuning
+from obygaze_models.concepts.ridge_tuning import PENALTIES, mean_variance, tuned_ridge
 from obygaze_models.errors import ConceptError
 
 

@@ -276,7 +276,7 @@ def zoo() -> None:
     if "run" in MADE:
         return
     import obygaze_models as om
-    from obygaze_models.evaluation import run_folder  # noqa: F401 - for forks
+    import obygaze_models.evaluation.run  # for forks
 
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from tests.conftest import dataset
@@ -314,7 +314,7 @@ def model(folder: Path) -> None:
 
 def run(folder: Path) -> None:
     """Write a run over an older one."""
-    from obygaze_models.evaluation.run_folder import write_run
+    from obygaze_models.evaluation.run import write_run
 
     write_run(MADE["run"], folder / "run", force=True)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_models.commands.machine_commands import compared
+from obygaze_models.commands.annotation_commands import compared
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.alttest import FORMS, MARGINS, UNKNOWN, alt_test, share_rejected
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from obygaze_models.evaluation.noise import annotators_noise
+from obygaze_models.evaluation.experts import annotators_noise
 from obygaze_models.protocol.targets import NOT_ASKED
 
 SKILLS = np.linspace(0.5, 0.9, 5)
@@ -23,8 +23,8 @@ def test_five_annotators_are_told_apart_and_features_help():
     for seed in range(6):
         y, X, movies, calls = world(seed)
         known = np.stack([[(own[~y] == 0).mean(), (own[y] == 1).mean()] for own in calls])
-        found = {"true": known, "with": annotators_noise(calls, movies, X).right}
-        found["without"] = annotators_noise(calls, movies).right
+        found = {"true": known, "with": annotators_noise(calls, movies, X)[0]}
+        found["without"] = annotators_noise(calls, movies)[0]
         for name, right in found.items():
             errors[name].append(np.abs(right - SKILLS[:, None]).mean())
     true, with_features, without = (np.mean(each) for each in errors.values())
@@ -35,9 +35,9 @@ def test_five_annotators_are_told_apart_and_features_help():
 def test_two_annotators_are_told_apart_by_features_alone():
     skills = np.array([0.6, 0.9])
     y, X, movies, calls = world(0, n=1200, apart=3.0, skills=skills)
-    found = annotators_noise(calls, movies, X)
-    assert found.right == pytest.approx(np.repeat(skills[:, None], 2, axis=1), abs=0.05)
-    assert np.mean((found.positive > 0.5) == y) > 0.93
+    right, positive = annotators_noise(calls, movies, X)
+    assert right == pytest.approx(np.repeat(skills[:, None], 2, axis=1), abs=0.05)
+    assert np.mean((positive > 0.5) == y) > 0.93
 
 
 def test_clips_that_few_judged_and_features_that_are_absent_count_as_far_as_they_go():
@@ -45,15 +45,15 @@ def test_clips_that_few_judged_and_features_that_are_absent_count_as_far_as_they
     calls[:, ::3] = NOT_ASKED
     calls[0, 1::3] = NOT_ASKED
     X[::4] = np.nan
-    found = annotators_noise(calls, movies, X)
-    assert np.isfinite(found.positive).all()
-    assert np.abs(found.right - SKILLS[:, None]).mean() < 0.06
-    assert np.mean((found.positive > 0.5) == y) > 0.85
+    right, positive = annotators_noise(calls, movies, X)
+    assert np.isfinite(positive).all()
+    assert np.abs(right - SKILLS[:, None]).mean() < 0.06
+    assert np.mean((positive > 0.5) == y) > 0.85
 
 
 def test_many_features_that_know_nothing_add_nothing():
     y, X, movies, calls = world(2, apart=0.0, size=400)
-    with_features, without = annotators_noise(calls, movies, X), annotators_noise(calls, movies)
-    assert with_features.right == pytest.approx(without.right, abs=0.04)
-    one_film = annotators_noise(calls, np.full(len(y), "f"), X)
-    assert one_film.right == pytest.approx(without.right, abs=0.05)
+    (with_features, _), (without, _) = annotators_noise(calls, movies, X), annotators_noise(calls, movies)
+    assert with_features == pytest.approx(without, abs=0.04)
+    one_film, _ = annotators_noise(calls, np.full(len(y), "f"), X)
+    assert one_film == pytest.approx(without, abs=0.05)

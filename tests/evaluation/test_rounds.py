@@ -19,8 +19,7 @@ from obygaze_features.manifest import (
     write_manifest,
 )
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.drift import drifts
-from obygaze_models.evaluation.rounds import round_progress
+from obygaze_models.evaluation.rounds import drifts, round_progress
 from tests.command import obygaze
 
 

@@ -8,8 +8,9 @@ from sklearn.metrics import average_precision_score
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.commands.evaluate_commands import _check_data
-from obygaze_models.dataset import StoredClips, load_dataset
+from obygaze_models.commands.evaluate_commands import _announce_hours
+from obygaze_models.dataset import load_dataset
+from obygaze_models.dataset.features import StoredClips
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.attentive import DECAY, AttentiveProbe, _Probes, most_cpu_hours
 from obygaze_models.models.grouped_selection import log_loss
@@ -229,13 +230,13 @@ def test_hours_of_a_probe_on_tokens_are_those_that_were_measured():
 
 def test_what_takes_hours_is_said_before_it_begins(capsys):
     class Tokens:
-        reduction, features, movies = None, "tokens", np.arange(20)
+        reduction, movies = None, np.arange(20)
 
         def read(self, what, *, stream):
             assert (what, stream) == ("tokens", True)
             return np.broadcast_to(np.float16(0), (1914, 3137, 768))
 
-    _check_data(Tokens(), {"pooled", "tokens"}, None)
+    _announce_hours(Tokens(), {"pooled", "tokens"})
     assert "--reduce" in capsys.readouterr().err
-    _check_data(Tokens(), {"pooled"}, None)
+    _announce_hours(Tokens(), {"pooled"})
     assert capsys.readouterr().err == ""

@@ -18,8 +18,8 @@ from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.linear import ClippedScaler
-from obygaze_models.persistence.concept_estimators import StoredTree, _check_tree
-from obygaze_models.persistence.model_file import OWN_CLASSES, construct, pack, read_model, to_state
+from obygaze_models.persistence.estimators import CONVERSIONS, StoredTree, _check_tree
+from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.planted_models import corpus
@@ -80,7 +80,7 @@ def own(tmp_path_factory):
 
 def test_every_kind_of_the_zoo_has_a_frozen_file():
     kinds = {read_model(path).card.kind for path in FROZEN.glob("protocol_3_*.model")}
-    assert kinds == {"linear", *OWN_CLASSES}
+    assert kinds == {*CONVERSIONS}
 
 
 # A lab's own.

@@ -60,7 +60,7 @@ def test_a_model_that_is_pushed_is_listed_pulled_and_applied_as_it_was(kept, zoo
         pulled = pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
         assert pulled.read_bytes() == paths["linear"].read_bytes()
         assert pull_model("lab-mlp", tmp_path / "theirs", zoo=site.url).name == "lab-mlp-0.10.0.model"
-        assert [each.problem for each in verify_models(site.url)] == [""] * 3
+        assert [problem for _, problem in verify_models(site.url)] == [""] * 3
         monkeypatch.setenv("OBYGAZE_ZOO", site.url)
         by_name = om.predict(om.load_model("lab-linear@1.0.0"), store).to_csv()
     assert by_name == om.predict(om.load_model(paths["linear"]), store).to_csv()
@@ -104,7 +104,7 @@ def test_a_byte_that_was_flipped_is_refused(zoo, tmp_path):
         ):
             with pytest.raises(ModelError):
                 read()
-        assert all(each.problem for each in verify_models(site.url))
+        assert all(problem for _, problem in verify_models(site.url))
     assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
 
 
@@ -165,14 +165,14 @@ def test_a_listed_model_that_cannot_be_made_is_found(zoo):
     (zoo / entry.file).write_bytes(data)
     (zoo / entry.page).write_bytes(b"")
     (zoo / LIST).write_bytes(write_list([entry]))
-    (found,) = verify_models(zoo)
-    assert "n_epochs" in found.problem
+    ((_, found),) = verify_models(zoo)
+    assert "n_epochs" in found
 
 
 def test_a_list_that_lies_about_a_card_is_found(zoo):
     text = (zoo / LIST).read_text("utf-8")
     (zoo / LIST).write_text(text.replace('licence = "CC-BY-4.0"', 'licence = "MIT"', 1), "utf-8")
-    assert [bool(each.problem) for each in verify_models(zoo)] == [True, False, False]
+    assert [bool(problem) for _, problem in verify_models(zoo)] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -284,13 +284,13 @@ def test_what_is_listed_and_is_no_model_gets_no_name(zoo, tmp_path):
 def test_a_page_is_the_one_that_was_listed(zoo, kept):
     page = zoo / "lab-linear-1.0.0.md"
     page.write_text(page.read_text("utf-8").replace("cc-by-4.0", "cc0-1.0"), "utf-8")
-    assert [each.entry.label for each in verify_models(zoo) if each.problem] == ["lab-linear@1.0.0"]
+    assert [entry.label for entry, problem in verify_models(zoo) if problem] == ["lab-linear@1.0.0"]
     with pytest.raises(ModelError, match=page.name):
         describe_model("lab-linear", zoo)
     with pytest.raises(ModelError):  # nor is it replaced by a push
         push_model(kept[0]["linear"], zoo, "lab-linear", notes="**Length alone does as well.**")
     page.unlink()
-    assert [each.entry.label for each in verify_models(zoo) if each.problem] == ["lab-linear@1.0.0"]
+    assert [entry.label for entry, problem in verify_models(zoo) if problem] == ["lab-linear@1.0.0"]
     push_model(kept[0]["linear"], zoo, "lab-linear", notes="**Length alone does as well.**")
     assert page.is_file()
     with pytest.raises(ModelError):
@@ -312,7 +312,7 @@ def test_a_model_is_pulled_over_http_with_a_laptops_install(kept, zoo, tmp_path,
     with serving(zoo) as site:
         pulled = pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
         assert pulled.read_bytes() == kept[0]["linear"].read_bytes()
-        assert [each.problem for each in verify_models(site.url)] == [""] * 3
+        assert [problem for _, problem in verify_models(site.url)] == [""] * 3
         (zoo / LIST).write_bytes((zoo / LIST).read_bytes() + b"#" * (1 << 22))
         with pytest.raises(ModelError, match="more than"):
             read_zoo(site.url)
@@ -327,7 +327,7 @@ def test_a_list_on_s3(kept, tmp_path):
         push_model(kept[0][name], place, name)
     assert [entry.label for entry in read_zoo(place)] == ["linear@1.0.0", "mlp@1.0.0"]
     assert pull_model("mlp", tmp_path, zoo=place).read_bytes() == kept[0]["mlp"].read_bytes()
-    assert [each.problem for each in verify_models(place)] == ["", ""]
+    assert [problem for _, problem in verify_models(place)] == ["", ""]
 
 
 @pytest.mark.usefixtures("bucket")
@@ -349,7 +349,7 @@ def test_a_push_to_s3_that_lost_a_race_repeats_or_refuses(kept, monkeypatch):
     waiting.append(("linear", "d", "1.0.0"))
     with pytest.raises(ModelError):
         push_model(paths["mlp"], place, "d")
-    assert [each.problem for each in verify_models(place)] == [""] * 4
+    assert [problem for _, problem in verify_models(place)] == [""] * 4
     assert om.load_model("d", zoo=place).card.model == "linear"
 
 

@@ -59,7 +59,7 @@ def test_the_example_makes_them_and_the_other_one_applies_them(tmp_path, shared_
     own.to_csv(tmp_path / "films" / "mobygaze_dataframe.csv", sep=";", index=False)
     script = (sys.executable, "-W", "error", ROOT / "examples" / "models_of_words.py")
     execute(*script, tmp_path / "films", *weights, "--zoo", tmp_path / "zoo")
-    assert [(each.entry.name, each.problem) for each in om.verify_models(tmp_path / "zoo")] == [
+    assert [(entry.name, problem) for entry, problem in om.verify_models(tmp_path / "zoo")] == [
         (name, "") for name in NAMES
     ]
     film = own[

@@ -1,7 +1,10 @@
-"""`obygaze manifest rank`: rank clips by pairwise judgements of workers."""
+"""`obygaze manifest progress` and `rank`: how does a round of annotation go, and what do pairs say."""
 
+import math
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -9,11 +12,76 @@ import numpy as np
 from obygaze_features import manifest as manifests
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
-from obygaze_features.options import FILE, PATH, Output, output
+from obygaze_features.options import FILE, PATH, Output, json_option, output, show
 from obygaze_features.screen import table
 from obygaze_models.errors import ProtocolError
 
+if TYPE_CHECKING:
+    from obygaze_models.evaluation.rounds import Drift
+
 COLUMNS = ("worker", "left", "right", "chosen")
+
+
+@click.command()
+@click.argument("round_", type=PATH, metavar="ROUND")
+@click.argument("annotated", type=PATH)
+@click.option(
+    "--task",
+    metavar="TASK",
+    help="Task of levels, or concept:NAME, whose share may drift.  [default: mean level]",
+)
+@json_option
+def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> None:
+    """Show how far a round of annotation is, and whether annotators drift.
+
+    ROUND is what 'manifest assign' wrote; ANNOTATED is a manifest of what was annotated so far, of its clips
+    or of free segments, which are projected onto these. Drift is the change of an annotator's mean level, or
+    share of positives, from their first film to their last: alone, and against the others who annotated the
+    same clips, in which what the films show cancels out. It is found where the interval against the others
+    is without 0; one of twenty annotators who do not drift is found.
+
+    \b
+    Examples:
+      obygaze manifest assign clips.csv --annotator AB --annotator CD --each 2 \\
+          --out round.csv
+      obygaze manifest import spans done/*.eaf --out done.csv
+      obygaze manifest progress round.csv done.csv --task en_s
+    """
+    from obygaze_models.evaluation.rounds import round_progress
+
+    rows = manifests.read_manifest(annotated)
+    found = round_progress(manifests.read_manifest(round_), rows, task)
+    films = {film for each in found.values() for film in each.films}
+    outside = {
+        "annotators": Counter(
+            clip.annotator or "nobody named" for clip in rows if clip.annotator not in found
+        ),
+        "films": Counter(clip.movie for clip in rows if clip.movie not in films),
+    }
+    for what, others in outside.items():
+        if others:
+            names = ", ".join(f"{name} ({n:,})" for name, n in others.items())
+            click.echo(f"{annotated}: left out clips of {what} that are not in the round: {names}", err=True)
+    document = {name: asdict(each) for name, each in found.items()}
+    for drifts in (each[what] for each in document.values() for what in ("alone", "against")):
+        drifts.update({key: None for key, value in drifts.items() if math.isnan(value)})
+
+    def shown() -> str:
+        rows = []
+        for name, each in found.items():
+            done = f"{len(each.done)} of {len(each.films)}", f"{each.clips_done:,} of {each.clips:,}"
+            changes = _interval(each.alone), _interval(each.against)
+            rows.append([name, *done, *changes, "drifts" * each.against.is_found])
+        heads = ["annotator", "films", "clips", "change over films", "against the others", ""]
+        left = [f"{name}: to do {', '.join(each.to_do)}" for name, each in found.items() if each.to_do]
+        return "\n".join([table(rows, heads), "", *left]).rstrip()
+
+    show(document, shown, as_json=as_json)
+
+
+def _interval(each: "Drift") -> str:
+    text = f"{each.value:+.2f} [{each.low:+.2f}, {each.high:+.2f}], {each.films} films"
+    return f"{each.films} films: too few" if math.isnan(each.value) else text
 
 
 @click.command()
@@ -21,7 +89,7 @@ COLUMNS = ("worker", "left", "right", "chosen")
 @click.argument("comparisons", type=PATH, nargs=-1)
 @click.option("--scale", required=True, metavar="NAME", help="Scale of the codebook, which has cuts.")
 @click.option(
-    "--master", "masters", multiple=True, metavar="WORKER", help="Worker who tosses no coins; repeatable."
+    "--master", "masters", multiple=True, metavar="WORKER", help="Worker of reliability 1; repeatable."
 )
 @click.option("--ask", is_flag=True, help="Write the pairs to judge next, by quicksort, and no ranking.")
 @output("Manifest to write: its clips with their place on the scale.", kind=FILE, required=True, json=True)
@@ -36,10 +104,10 @@ def rank(
     """Rank clips by COMPARISONS of two, which workers chose between (Bradley-Terry).
 
     COMPARISONS are tables with the columns worker, left, right (clips), and chosen: the one of these two with
-    more of it. Of each worker the share of judgements that are no coin's is estimated with the ranking; who
-    answers at random is named and hardly counts, and a --master is taken at their word. The column NAME gets
-    each clip's place from -1 to 1, the strongest at an end, NAME_low and NAME_high its 95 % interval: the
-    codebook's cuts make levels of it, for --task scale:NAME.
+    more of it. Of each worker the reliability, the share of judgements that are not random, is estimated with
+    the ranking; who answers at random is named and hardly counts. The column NAME gets each clip's place from
+    -1 to 1, the strongest at an end, NAME_low and NAME_high its 95 % interval: the codebook's cuts make
+    levels of it, for --task scale:NAME.
 
     With --ask --out is a table of pairs to judge, in which worker and chosen are to be filled in. The first
     pairs need no COMPARISONS, the next ones all tables of rounds that were judged.
@@ -78,11 +146,12 @@ def rank(
     unit = max(abs(found.strength).max(), 1e-9)
     columns = (scale, f"{scale}_low", f"{scale}_high")
     rows = (np.stack([found.strength, found.low, found.high], axis=1) / unit).tolist()
-    places = dict.fromkeys((clip.clip_id for clip in read), dict.fromkeys(columns, "")) | {
+    places = {
         item: {name: f"{value:.4f}" for name, value in zip(columns, row, strict=True)}
         for item, row in zip(found.items, rows, strict=True)
     }
-    clips = (replace(clip, extras={**clip.extras, **places[clip.clip_id]}) for clip in read)
+    nowhere = dict.fromkeys(columns, "")
+    clips = (replace(clip, extras={**clip.extras, **places.get(clip.clip_id, nowhere)}) for clip in read)
     manifests.write_manifest(read.with_clips(clips), output.path)
     document = {
         "manifest": str(output.path),
