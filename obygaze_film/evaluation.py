@@ -40,6 +40,9 @@ N_SHIFTS = 200
 
 N_DRAWS = 2000
 
+SEED = 0
+"""Of the shifts and of the bootstrap."""
+
 TOP = 10
 
 ALL, NONE, PRIOR, SHIFTED = "all", "none", "movie_prior", "shifted"
@@ -181,7 +184,6 @@ def evaluate_films(
     key: str | None = None,
     collars: Sequence[float] = COLLARS_S,
     n_shifts: int = N_SHIFTS,
-    seed: int = 0,
 ) -> FilmEvaluation:
     """Measure a model's timelines against annotations.
 
@@ -199,8 +201,6 @@ def evaluate_films(
         Seconds.
     n_shifts : int
         Circular shifts of each film's timeline.
-    seed : int
-        Of the shifts and of the bootstrap.
 
     Raises
     ------
@@ -239,11 +239,9 @@ def evaluate_films(
         "without_rate": [movie for movie, marks in machine.items() if np.isnan(marks.rate)],
         "collars": list(collars),
         "n_shifts": n_shifts,
-        "seed": seed,
+        "seed": SEED,
     }
-    return compare_marks(
-        machine, humans, name=model.key, collars=collars, n_shifts=n_shifts, seed=seed, record=record
-    )
+    return compare_marks(machine, humans, name=model.key, collars=collars, n_shifts=n_shifts, record=record)
 
 
 def compare_marks(
@@ -253,7 +251,6 @@ def compare_marks(
     name: str,
     collars: Sequence[float] = COLLARS_S,
     n_shifts: int = N_SHIFTS,
-    seed: int = 0,
     record: Mapping[str, object] | None = None,
 ) -> FilmEvaluation:
     """Measure marks against annotators, by film; parameters as in `evaluate_films`."""
@@ -278,12 +275,12 @@ def compare_marks(
                     metrics = {"rate": metrics["rate"], "rate_error": metrics["rate_error"]}
                 rows += [(truth, who, movie, metric, value) for metric, value in metrics.items()]
             rows.append((truth, f"human: {truth}", movie, "rate", reference.rate))
-            rng = np.random.default_rng([seed, index])
+            rng = np.random.default_rng([SEED, index])
             for metric, values in _shifts(reference, machine[movie], collars, n_shifts, rng).items():
                 nulls.setdefault((truth, metric), []).append(values)
                 rows.append((truth, SHIFTED, movie, metric, float(np.mean(values))))
     by_film = pd.DataFrame(rows, columns=["truth", "who", "movie", "metric", "value"])
-    return FilmEvaluation(by_film, _summary(by_film, nulls, name, seed), record or {})
+    return FilmEvaluation(by_film, _summary(by_film, nulls, name), record or {})
 
 
 def film_metrics(
@@ -342,7 +339,7 @@ def _moved(spans: Spans, by: float, size: float) -> Spans:
 
 
 def _summary(
-    by_film: pd.DataFrame, nulls: Mapping[tuple[str, str], list[NDArray[np.float64]]], name: str, seed: int
+    by_film: pd.DataFrame, nulls: Mapping[tuple[str, str], list[NDArray[np.float64]]], name: str
 ) -> pd.DataFrame:
     """Average over films, with intervals; correlate rates over films; rank the model among its shifts."""
     rows: list[tuple[object, ...]] = []
@@ -354,11 +351,11 @@ def _summary(
             moved = np.nanmean(np.array(nulls[str(truth), str(metric)]), axis=0)
             p = (1 + int((moved >= mean.mean).sum())) / (1 + len(moved))
         rows.append((truth, who, metric, mean.mean, mean.low, mean.high, mean.n_movies, p))
-    rows += _ranks(by_film, seed)
+    rows += _ranks(by_film)
     return pd.DataFrame(rows, columns=["truth", "who", "metric", "value", "low", "high", "n_films", "p"])
 
 
-def _ranks(by_film: pd.DataFrame, seed: int) -> Iterator[tuple[object, ...]]:
+def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     """Correlate rates with the truth's over films, with the percentiles of a bootstrap of films."""
     rates = by_film[(by_film["metric"] == "rate") & ~by_film["who"].isin([ALL, NONE, PRIOR])]
     for truth, part in rates.groupby("truth", sort=False):
@@ -367,7 +364,7 @@ def _ranks(by_film: pd.DataFrame, seed: int) -> Iterator[tuple[object, ...]]:
         for who, column in table.items():
             both = np.column_stack([column, true])
             both = both[~np.isnan(both).any(axis=1)]
-            rng = np.random.default_rng(seed)
+            rng = np.random.default_rng(SEED)
             drawn = [spearman(*both[rng.integers(len(both), size=len(both))].T) for _ in range(N_DRAWS)]
             known = np.array(drawn)[~np.isnan(drawn)]
             low, high = np.quantile(known, (0.025, 0.975)) if known.size else (np.nan, np.nan)

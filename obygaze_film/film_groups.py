@@ -400,33 +400,25 @@ def comparison_report(compared: FilmComparison) -> Report:
          **_values(film.rate or Estimate())}
         for film in compared.films
     )  # fmt: skip
-    tables: dict[str, tuple[pd.DataFrame, list[Column]]] = {
-        "Groups": (
-            compared.groups,
-            [group, *counts, windows, rate, ("worth", "worth", lambda n: number(n, 0)), model,
-             ("no rate", "reason", str)],
-        ),
-        "Changes": (
-            compared.changes,
-            [("change", "change", str), *counts, change, ("note", "note", str), ("none", "reason", str)],
-        ),
-        "Films": (
-            films,
-            [("year", "year", str), ("film", "title", str), group, windows, rate, model],
-        ),
+    worth: Column = ("worth", "worth", lambda n: number(n, 0))
+    columns: dict[str, list[Column]] = {
+        "Groups": [group, *counts, windows, rate, worth, model, ("no rate", "reason", str)],
+        "Changes": [
+            ("change", "change", str), *counts, change, ("note", "note", str), ("none", "reason", str),
+        ],
+        "Films": [("year", "year", str), ("film", "title", str), group, windows, rate, model],
     }  # fmt: skip
+    tables = dict(zip(columns, (compared.groups, compared.changes, films), strict=True))
     return Report(
         name="film-compare",
         title=counted(len(compared.films), "film") + f" by {compared.by}" * (compared.by != ALL),
         notes=(*NOTES, *compared.notes),
         blocks=tuple(
-            block(title, columns, table.to_dict("records"))
-            for title, (table, columns) in tables.items()
+            block(title, columns[title], table.to_dict("records"))
+            for title, table in tables.items()
             if len(table)
         ),
-        data=pd.concat(
-            [table.assign(table=title) for title, (table, _) in tables.items()], ignore_index=True
-        ),
+        data=pd.concat([table.assign(table=title) for title, table in tables.items()], ignore_index=True),
         record={"by": compared.by, "positive": compared.positive, "model": compared.model},
         answers=(compared.sentence,),
     )

@@ -140,7 +140,6 @@ def learn_from_judgements(
     store: Store,
     *,
     key: str | None = None,
-    seed: int = 0,
     policy: str = "raw",
     progress: Progress | bool | None = None,
 ) -> Learnt:
@@ -161,7 +160,6 @@ def learn_from_judgements(
         The corpus.
     key : str, optional
         Model, as the films' tables name it; by default the first that decides.
-    seed : int
     policy : str
         Label policy of `manifest`, for the record.
     progress : callable or bool, optional
@@ -230,8 +228,8 @@ def learn_from_judgements(
 
     def evaluated(each: Dataset, clips: Manifest) -> Run:
         origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
-        how: dict[str, Any] = {"seed": seed, "origin": origin, "progress": progress}
-        return om.evaluate(each, [spec.name], scored.task, [*filter(None, tests)], **how)
+        named, asked = [spec.name], [*filter(None, tests)]
+        return om.evaluate(each, named, scored.task, asked, origin=origin, progress=progress)
 
     before, after = evaluated(data, manifest), evaluated(both, joined)
     left = counted(len(judgements) - len(judged), "judgement")

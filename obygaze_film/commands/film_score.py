@@ -100,8 +100,9 @@ def score(
     store = of.open_store(store_path)
     movies = list(windows_of(store))
     if (title or year) and len(movies) > 1:
-        name = "--title" if title else "--year"
-        raise click.UsageError(f"{name} is for one film, the store has {len(movies)}: use --films FILE.csv")
+        raise click.UsageError(
+            f"--title and --year are for one film, the store has {len(movies)}: use --films FILE.csv"
+        )
     out = output.path
     folder_of = folders_of(movies, out)
     refuse_existing(*(folder / RECORD for folder in folder_of.values()), force=output.force)
@@ -154,19 +155,14 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
 
     record = timeline.record
     lines = [timeline.heading, *([f"  {said}"] if (said := timeline.sentence()) else [])]
-    windows = record.windows
-    windows_text = f"{windows.n} windows of {windows.window_s:g} s"
-    if windows.n_missing:
-        windows_text += f" ({windows.n_missing} without features)"
-    rows_text = f"{record.rows.n} rows ({record.rows.kind})"
+    windows, rows_text = record.windows, f"{record.rows.n} rows ({record.rows.kind})"
     if record.rows.kind == "shots" and record.shots is not None:
         rows_text = f"{record.shots.n} shots in {record.rows.n} rows"
-    lines.append(f"  {windows_text}, {rows_text}")
+    missing = f" ({windows.n_missing} without features)" if windows.n_missing else ""
+    lines.append(f"  {windows.n} windows of {windows.window_s:g} s{missing}, {rows_text}")
     for model in record.models:
-        rate = model.rate
-        if rate.value is None:
-            expected = f"no rate: {rate.reason}"
-        else:
+        rate, expected = model.rate, f"no rate: {model.rate.reason}"
+        if rate.value is not None:
             expected = f"expects {rate.value:.0%} of the time"
             if rate.bracket_low is not None:
                 expected += f", 80% bracket of new films [{rate.bracket_low:.0%}, {rate.bracket_high:.0%}]"

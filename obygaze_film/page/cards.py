@@ -52,7 +52,7 @@ def why_no_rate(model: ModelRecord, words: Words) -> str:
 def _expected(model: ModelRecord, positive: str, words: Words) -> dict[str, Any]:
     what, rate, calibration = words.say("expected", positive=positive), model.rate, model.calibration
     if rate.value is None or calibration is None:
-        return _nothing(what, why_no_rate(model, words))
+        return _shown(what, why_no_rate(model, words))
     interval, drawn, notes = "", None, [words["no_bracket"]]
     low, high = rate.bracket_low, rate.bracket_high
     if low is not None and high is not None:
@@ -66,7 +66,7 @@ def _expected(model: ModelRecord, positive: str, words: Words) -> dict[str, Any]
     if calibration.clips:
         clips = words.listed([f"{n} {level}" for level, n in calibration.clips.items()])
         notes.append(words.say("calibrated_on", clips=clips))
-    return _shown(words.share(rate.value), interval, drawn, what, " ".join(notes))
+    return _shown(what, " ".join(notes), words.share(rate.value), interval, drawn)
 
 
 def _corrected(corrected: CorrectedRate, positive: str, words: Words) -> dict[str, Any]:
@@ -74,25 +74,21 @@ def _corrected(corrected: CorrectedRate, positive: str, words: Words) -> dict[st
     note = words.say("corrected_note", annotators=", ".join(corrected.annotators), expected=expected)
     if corrected.worth is not None and corrected.worth > corrected.n:
         note += " " + words.say("worth", worth=round(corrected.worth))
-    return _shown(
-        words.share(corrected.value),
-        f"{words.share(corrected.low)}–{words.share(corrected.high)}",
-        bar(corrected.value, corrected.low, corrected.high),
-        words.say("corrected", positive=positive, n=corrected.n),
-        note,
-    )
+    what, drawn = words.say("corrected", positive=positive, n=corrected.n), (corrected.low, corrected.high)
+    interval = "–".join(map(words.share, drawn))
+    return _shown(what, note, words.share(corrected.value), interval, bar(corrected.value, *drawn))
 
 
 def _segments(model: ModelRecord, segments: pd.DataFrame, words: Words) -> dict[str, Any]:
     """Count segments that reach the threshold; for the interval, with the edges of the band."""
     what, threshold = words["segments_number"], model.threshold_p
     if threshold is None or model.calibration is None:
-        return _nothing(what, words["uncalibrated"])
+        return _shown(what, words["uncalibrated"])
     n = int(segments["reaches"].sum())
     low = min(n, int((segments["p_low"] >= threshold).sum()))
     high = max(n, int((segments["p_high"] >= threshold).sum()))
     note = words.say("segments_note", low=low, high=high, n=len(segments))
-    return _shown(str(n), f"{low}–{high}", bar(n, low, high, max(len(segments), 1)), what, note)
+    return _shown(what, note, str(n), f"{low}–{high}", bar(n, low, high, max(len(segments), 1)))
 
 
 def _auc(model: ModelRecord, words: Words) -> dict[str, Any]:
@@ -100,20 +96,18 @@ def _auc(model: ModelRecord, words: Words) -> dict[str, Any]:
     row = next((metric for metric in model.metrics if metric.get("metric") == "auc"), {})
     value, low, high = (row.get(f"movie_{name}") for name in ("mean", "low", "high"))
     if value is None:
-        return _nothing(what, words["no_figure"])
+        return _shown(what, words["no_figure"])
     interval, drawn, note = "", None, "auc_plain"
     if low is not None and high is not None:
         interval = f"{words.number(low)}–{words.number(high)}"
         drawn, note = bar(value, low, high), "auc_note"
-    return _shown(words.number(value), interval, drawn, what, words.say(note, n=int(row["n_movies"])))
+    return _shown(what, words.say(note, n=int(row["n_movies"])), words.number(value), interval, drawn)
 
 
-def _shown(value: str, interval: str, drawn: object, what: str, note: str) -> dict[str, Any]:
+def _shown(
+    what: str, note: str, value: str = NONE, interval: str = "", drawn: object = None
+) -> dict[str, Any]:
     return {"value": value, "interval": interval, "bar": drawn, "what": what, "note": note}
-
-
-def _nothing(what: str, note: str) -> dict[str, Any]:
-    return _shown(NONE, "", None, what, note)
 
 
 def cards(view: "FilmView") -> list[dict[str, Any]]:

@@ -426,7 +426,7 @@ def test_the_page_says_the_share_of_every_group_that_is_estimated(films, judged)
     groups = found.groups.dropna(subset="value")
     shares = groups[["value", "low", "high"]].map(words.share).to_numpy().tolist()
     assert len(shares) > 0
-    assert re.findall('class="keep">([^–<]+) \\[([^<]+)–([^<]+)\\]<', page) == [tuple(row) for row in shares]
+    assert re.findall('class="n">([^–<]+) \\[([^<]+)–([^<]+)\\]<', page) == [tuple(row) for row in shares]
     assert found.positive == "S"
 
 

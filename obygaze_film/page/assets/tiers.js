@@ -37,13 +37,14 @@ export class Tiers extends View {
    if (end > 0) return [object.start, Math.max(to, object.start)];
    return [clamp(object.start + by, 0, this.whole), clamp(object.end + by, 0, this.whole)];
   };
+  const ghost = this.one(".d-ghost");
   track.onpointermove = (now) => {
    moving ||= Math.abs(now.clientX - e.clientX) > 4;
-   if (moving) this.ghost(...spanAt(this.time(now, track)));
+   if (moving) this.put(ghost, ...spanAt(this.time(now, track)));
   };
   track.onpointerup = track.onpointercancel = (up) => {
    track.onpointermove = track.onpointerup = track.onpointercancel = null;
-   this.ghost();
+   this.put(ghost);
    if (up.type === "pointercancel") return;
    const t = this.time(up, track);
    if (!moving) return object ? this.act.jump(object) : this.act.go(t);
@@ -51,12 +52,9 @@ export class Tiers extends View {
    overview ? this.view(a, b) : movable ? this.act.move(object, a, b) : this.act.mark(a, b);
   };
  }
- ghost(a, b) {
-  const node = this.one(".d-ghost");
-  node.hidden = a === undefined;
-  if (!node.hidden) this.put(node, a, b);
- }
+ // A part of all tiers; nothing without its ends.
  put(node, a, b) {
+  node.hidden = a === undefined;
   node.style.setProperty("--a", clamp(this.share(a), 0, 1));
   node.style.setProperty("--b", clamp(this.share(b), 0, 1));
  }
@@ -88,9 +86,8 @@ export class Tiers extends View {
   }));
   const shown = this.one(".d-shown").style, lit = this.one(".d-lit");
   [shown.left, shown.width] = place(from, to);
-  lit.hidden = !it;
+  this.put(lit, it?.start, it?.end);
   lit.classList.toggle("d-loops", store.loops);
-  if (it) this.put(lit, it.start, it.end);
   this.moveTo(this.player.at);
  }
  moveTo(t) {
