@@ -5,7 +5,6 @@
 records the source.
 """
 
-import hashlib
 import json
 import re
 import socket
@@ -24,7 +23,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from obygaze_features.door import MOST_BYTES, open_regular, read_text
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import where_damaged
-from obygaze_features.io import NO_LICENCE
+from obygaze_features.io import NO_LICENCE, file_sha256, sha256_of
 
 Json = TypeVar("Json", dict[str, Any], list[Any])
 CONFIG = "config.json"
@@ -356,14 +355,11 @@ def _countable(fields: dict[str, Any]) -> dict[str, Any]:
 
 def digest(files: Sequence[Path]) -> str:
     """Compute the SHA-256 of one file; of several, that of the lines `digest  name`, sorted by name."""
-    digests = {}
-    for path in files:
-        with open_regular(path) as file:
-            digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    digests = {path.name: file_sha256(path) for path in files}
     if len(digests) == 1:
         return next(iter(digests.values()))
     lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
-    return hashlib.sha256(lines.encode()).hexdigest()
+    return sha256_of(lines.encode())
 
 
 def _is_compressed(path: Path) -> bool:
