@@ -1,6 +1,5 @@
 """Write and read lines: of CSV tables, of JSON, and of journals, where a damaged or torn line is found."""
 
-import csv
 import json
 import os
 import re
@@ -25,18 +24,6 @@ __all__ = [
     "sheet_cell",
     "sheet_line",
 ]
-
-
-def why_no_table(error: csv.Error) -> str:
-    """Say in our words where Python's reader of CSV stops."""
-    told = str(error)
-    if "end of data" in told:
-        return "a quote is never closed"
-    if "field limit" in told:
-        return "a cell has more than 131,072 characters (a quote that is never closed?)"
-    return (
-        "a quote inside a cell is not doubled" if "expected after" in told else "cells cannot be told apart"
-    )
 
 
 def csv_line(cells: Sequence[str]) -> str:

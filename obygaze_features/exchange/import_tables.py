@@ -28,7 +28,7 @@ from obygaze_features.exchange.row_ids import (
     row_items,
 )
 from obygaze_features.file_kinds import what, why_not
-from obygaze_features.workbook import read_sheet
+from obygaze_features.workbook import Records, read_sheet
 
 NO_FEATURES = frozenset(
     {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason", "", "index"}
@@ -108,17 +108,17 @@ def _csv(path: Path, asked: Asked) -> Iterator[FileContent]:
 @contextmanager
 def _xlsx(path: Path, asked: Asked) -> Iterator[FileContent]:
     records, others = read_sheet(path, read_bytes(path), StoreError)
-    items, about = _cells(path, [cells for _, cells in records], "", asked)
+    items, about = _cells(path, records, "", asked)
     said = [*filter(None, [about.get("left_out")]), *others]
     yield items, {"left_out": "; ".join(said)} if said else {}
 
 
-def _cells(path: Path, lines: Sequence[Sequence[str]], delimiter: str, asked: Asked) -> FileContent:
+def _cells(path: Path, records: Records, delimiter: str, asked: Asked) -> FileContent:
     """Take ids and features of rows of texts, the header first."""
-    if not lines:
+    if not records:
         raise StoreError(f"{path}: empty; expected a header and a row per clip")
-    header, *rows = lines
-    if short := next((n for n, row in enumerate(rows, 2) if len(row) != len(header)), None):
+    (_, header), *rows = records
+    if short := next((line for line, row in rows if len(row) != len(header)), None):
         raise StoreError(f"{path}: line {short}: another number of cells than the header's {len(header)}")
 
     def number(cell: str) -> float:
@@ -136,7 +136,7 @@ def _cells(path: Path, lines: Sequence[Sequence[str]], delimiter: str, asked: As
                     values[n] = number(cell)
             except ValueError:
                 raise StoreError(
-                    f"{path}: line {n + 2}, column {name!r}: {cell[:40]!r} is no number; mend it, or "
+                    f"{path}: line {rows[n][0]}, column {name!r}: {cell[:40]!r} is no number; mend it, or "
                     f"leave the column out (--columns '!{name}')"
                 ) from None
         return values
@@ -149,7 +149,7 @@ def _cells(path: Path, lines: Sequence[Sequence[str]], delimiter: str, asked: As
         return "number" if given else "other"
 
     signs = set[str]()
-    columns = {name: [row[n] for row in rows] for n, name in enumerate(header)}
+    columns = {name: [row[n] for _, row in rows] for n, name in enumerate(header)}
     return _columns(path, header, columns, asked, kind_of=kind_of, numbers=numbers)
 
 

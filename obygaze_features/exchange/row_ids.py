@@ -1,11 +1,7 @@
 """Tell which clip each row of another tool's table is about."""
 
-import csv
-import io
 import json
 import math
-import re
-from codecs import BOM_UTF32_BE, BOM_UTF32_LE
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -29,8 +25,9 @@ from obygaze_features.exchange.import_items import (
     read_apart,
     refuse_giants,
 )
-from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UTF16, what, why_not
-from obygaze_features.lines import why_no_table
+from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
+from obygaze_features.text_records import decoded_text, split_records
+from obygaze_features.workbook import Records
 
 ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
@@ -50,45 +47,20 @@ def read_ids(path: Path) -> list[str]:
         with read_apart("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
     rows, delimiter = csv_rows(path)
-    if rows and "clip_id" in rows[0]:
-        column = rows[0].index("clip_id")
-        return [row[column] for row in rows[1:] if len(row) > column]
-    lines = (delimiter.join(row).strip() for row in rows)
+    if rows and "clip_id" in rows[0][1]:
+        column = rows[0][1].index("clip_id")
+        return [row[column] for _, row in rows[1:] if len(row) > column]
+    lines = (delimiter.join(row).strip() for _, row in rows)
     return [line for line in lines if line]
 
 
-def _encoding(path: Path) -> str:
-    """Tell UTF-8 from UTF-16, as Excel's Unicode text is, and UTF-32; refuse what is no text."""
-    with open_regular(path) as file:
-        head = file.read(4)
-    kind = what(path)
-    if head in (BOM_UTF32_LE, BOM_UTF32_BE):
-        return "utf-32"
-    if kind.remedy and kind.name != UTF16:
-        raise StoreError(f"{path}: {why_not(path, TEXT)}")
-    return "utf-16" if kind.name == UTF16 else "utf-8-sig"
-
-
-def csv_rows(path: Path) -> tuple[list[list[str]], str]:
+def csv_rows(path: Path) -> tuple[Records, str]:
     """Read the rows that are not empty, the header first, and what stands between their cells."""
-    encoding = _encoding(path)
-    opened = io.BufferedReader(open_regular(path, MOST_TEXT))
-    with io.TextIOWrapper(opened, encoding=encoding, newline="") as file:
-        try:
-            first = file.readline()
-            if not (said := re.match(r'"?sep=(.)', first)):  # Excel's own first line
-                file.seek(0)
-            delimiter = said[1] if said else _delimiter(first)
-            return [row for row in csv.reader(file, delimiter=delimiter, strict=True) if row], delimiter
-        except csv.Error as error:
-            raise StoreError(f"{path}: not a well-formed table: {why_no_table(error)}") from error
-        except UnicodeDecodeError as error:
-            raise StoreError(f"{path}: not UTF-8; save the table as UTF-8 text") from error
-
-
-def _delimiter(header: str) -> str:
-    """Find the delimiter: Excel writes semicolons in locales with a decimal comma."""
-    return "," if "," in header else next((sign for sign in ";\t" if sign in header), ",")
+    with open_regular(path, MOST_TEXT) as file:
+        content = file.readall()
+    if what(content) == UNKNOWN:
+        raise StoreError(f"{path}: {why_not(content, TEXT)}")
+    return split_records(path, decoded_text(path, content, StoreError), StoreError, lambda _: True)
 
 
 def need_pyarrow(path: Path) -> None:

@@ -1,26 +1,22 @@
 """Read tables and lists of texts from text files; errors name the line and column."""
 
-import csv
 import hashlib
-import io
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
-from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
 from obygaze_features.io import local_path
-from obygaze_features.lines import csv_line, why_no_table
-from obygaze_features.manifest.spans.encodings import marked_encoding
+from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import as_written, unsuitable
+from obygaze_features.text_records import decoded_text, header_row, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
 
 FIELDS: tuple[str, ...] = ("clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator")
@@ -46,14 +42,7 @@ T = TypeVar("T")
 TIMES = ("start_s", "end_s")
 """Columns of times, in every table of ours."""
 
-DELIMITERS = ",;\t"
-HEADER_ROWS = 40
-"""Rows among which the header is looked for: tools and people write titles above it."""
-
 _COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
-
-SAMPLE = 1 << 16
-"""Characters in which the delimiter is looked for."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +193,8 @@ def read_table(path: Path, needed: Sequence[str], *, named: bool = True, advice:
     path = local_path(path)
     content = content_of(path)
     if not is_workbook(content):
-        return table_of(path, *split_records(path, text_of(path), needed), needed, named=named, advice=advice)
+        records, delimiter = split_records(path, text_of(path), ManifestError, naming(needed))
+        return table_of(path, records, delimiter, needed, named=named, advice=advice)
     records, notes = read_sheet(path, content, ManifestError)
     made = table_of(path, records, "", needed, named=named, advice=advice)
     return replace(made, notes=(*notes, *made.notes))
@@ -222,7 +212,7 @@ def table_of(
     """Make a table of records; see `read_table`."""
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
-    first = _header_row(records, needed)
+    first = header_row(records, naming(needed))
     (first_line, header), *body = records[first:]
     known = {plain(name): name for name in (*needed, *(FIELDS if set(TIMES) <= set(needed) else ()))}
     header = [known.get(plain(cell), cell) for cell in header]
@@ -251,54 +241,15 @@ def table_of(
     return Table(path, tuple(header), tuple(rows), delimiter, notes)
 
 
+def naming(needed: Iterable[str]) -> Callable[[Sequence[str]], bool]:
+    """Return what tells a header: whether cells have all these names."""
+    wanted = set(map(plain, needed))
+    return lambda cells: wanted <= set(map(plain, cells))
+
+
 def counted(number: int, singular: str, many: str = "") -> str:
     """Write a number with its noun."""
     return f"{number:,} {singular if number == 1 else many or singular + 's'}"
-
-
-def _header_row(records: Records, needed: Sequence[str]) -> int:
-    """Find the row that names all columns that must be there; the first one if none does."""
-    for place, (_, record) in enumerate(records[:HEADER_ROWS]):
-        if set(map(plain, needed)) <= set(map(plain, record)):
-            return place
-    return 0
-
-
-def split_records(path: Path, text: str, needed: Sequence[str]) -> tuple[Records, str]:
-    """Split a text into records, by a delimiter that it names, or that is found."""
-    line, delimiter = 1, ""
-    if said := re.match(r'"?sep=(.)"?\r?\n', text, re.IGNORECASE):  # Excel's own first line
-        delimiter, line, text = said[1], 2, text[said.end() :]
-    if not delimiter:
-        delimiter = _delimiter(text[:SAMPLE], needed)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    records: Records = []
-    offset = line - 1
-    try:
-        for record in reader:
-            if len(record) > 1 or "".join(record).strip():
-                records.append((line, record))
-            line = reader.line_num + 1 + offset
-    except csv.Error as error:
-        raise ManifestError(f"{path}: line {line}: not a well-formed table: {why_no_table(error)}") from None
-    return records, delimiter
-
-
-def _delimiter(head: str, needed: Sequence[str]) -> str:
-    """Find what stands between cells: what gives the columns needed, else most cells in the first line."""
-    best, most = ",", 0
-    for sign in DELIMITERS:
-        rows = csv.reader(io.StringIO(head, newline=""), delimiter=sign)
-        try:
-            first = [(0, row) for row in islice(rows, HEADER_ROWS) if row]
-        except csv.Error:
-            continue
-        place = _header_row(first, needed)
-        cells = first[place][1] if first else []
-        have = (set(map(plain, needed)) <= set(map(plain, cells))) * 1000 + len(cells)
-        if have > most:
-            best, most = sign, have
-    return best
 
 
 def content_of(path: Path) -> bytes:
@@ -313,17 +264,7 @@ def content_of(path: Path) -> bytes:
 
 def text_of(path: Path) -> str:
     """Read a text file: UTF-8, or UTF-16 or 32 with their marks; a ManifestError names what is wrong."""
-    content = content_of(path)
-    if what(content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
-        raise ManifestError(f"{path}: {why_not(content, TEXT)}")
-    try:
-        # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
-        return content.decode(marked_encoding(content) or "utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise ManifestError(
-            f"{path}: line {line}: not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
-        ) from None
+    return decoded_text(path, content_of(path), ManifestError)
 
 
 @dataclass(frozen=True)

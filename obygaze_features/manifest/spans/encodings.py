@@ -3,18 +3,10 @@
 import re
 
 from obygaze_features.errors import ManifestError
-
-MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-"""Byte order marks; those of UTF-32 first, which begin as those of UTF-16 do."""
-
+from obygaze_features.text_records import marked_encoding
 
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """A byte that is no UTF-8, as Python's `surrogateescape` writes it."""
-
-
-def marked_encoding(content: bytes) -> str:
-    """Return the encoding that a byte order mark names; "" if there is none."""
-    return next((name for mark, name in MARKS.items() if content.startswith(mark)), "")
 
 
 def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:

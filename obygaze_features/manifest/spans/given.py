@@ -18,9 +18,10 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import where_damaged
-from obygaze_features.manifest.spans.encodings import decoded, marked_encoding
+from obygaze_features.manifest.spans.encodings import decoded
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.manifest.text_tables import DELIMITERS, HEADER_ROWS, content_of, split_records
+from obygaze_features.manifest.text_tables import content_of, naming
+from obygaze_features.text_records import DELIMITERS, HEADER_ROWS, marked_encoding, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
 
 HEAD_BYTES = 1 << 16
@@ -185,7 +186,9 @@ class Given:
 
     def records(self, needed: Sequence[str]) -> tuple[Records, str]:
         """Split it into records, by what its header has between cells; "" for a workbook."""
-        return split_records(self.path, self.text, needed) if self.sheet is None else (self.sheet, "")
+        if self.sheet is not None:
+            return self.sheet, ""
+        return split_records(self.path, self.text, ManifestError, naming(needed))
 
     @cached_property
     def first_rows(self) -> list[set[str]]:

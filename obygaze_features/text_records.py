@@ -1,0 +1,106 @@
+"""Split the text of a table into records: by what stands between its cells, with the line of each."""
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from obygaze_features.errors import ObygazeError
+from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
+from obygaze_features.workbook import Records
+
+DELIMITERS = ",;\t"
+HEADER_ROWS = 40
+"""Rows among which the header is looked for: tools and people write titles above it."""
+
+SAMPLE = 1 << 16
+"""Characters in which the delimiter is looked for."""
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+"""Byte order marks; those of UTF-32 first, which begin as those of UTF-16 do."""
+
+
+def marked_encoding(content: bytes) -> str:
+    """Return the encoding that a byte order mark names; "" if there is none."""
+    return next((name for mark, name in MARKS.items() if content.startswith(mark)), "")
+
+
+def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:
+    """Decode a text: UTF-8, or UTF-16 or 32 with their marks; the error names what is wrong."""
+    if what(content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
+        raise refusal(f"{path}: {why_not(content, TEXT)}")
+    try:
+        # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
+        return content.decode(marked_encoding(content) or "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise refusal(
+            f"{path}: line {line}: not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
+        ) from None
+
+
+def split_records(
+    path: Path, text: str, refusal: type[ObygazeError], is_header: Callable[[Sequence[str]], bool]
+) -> tuple[Records, str]:
+    """Split a text into the records that are not empty, by a delimiter that it names, or that is found.
+
+    Parameters
+    ----------
+    is_header
+        Whether cells are those of the header that is expected.
+    """
+    line, delimiter = 1, ""
+    if said := re.match(r'"?sep=(.)"?\r?\n', text, re.IGNORECASE):  # Excel's own first line
+        delimiter, line, text = said[1], 2, text[said.end() :]
+    delimiter = delimiter or _delimiter(text[:SAMPLE], is_header)
+    reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
+    records: Records = []
+    offset = line - 1
+    try:
+        for record in reader:
+            if len(record) > 1 or "".join(record).strip():
+                records.append((line, record))
+            line = reader.line_num + 1 + offset
+    except csv.Error as error:
+        raise refusal(f"{path}: line {line}: not a well-formed table: {_why_no_table(error)}") from None
+    return records, delimiter
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield lines with their ends, one at a time: tables may be large."""
+    return (found[0] for found in _LINE.finditer(text))
+
+
+def header_row(records: Records, is_header: Callable[[Sequence[str]], bool]) -> int:
+    """Find the row that is the header; the first one if none is."""
+    return next((at for at, (_, cells) in enumerate(records[:HEADER_ROWS]) if is_header(cells)), 0)
+
+
+def _delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> str:
+    """Find what stands between cells: what gives the header expected, else most cells in the first line."""
+    best, most = ",", 0
+    for sign in DELIMITERS:
+        rows = csv.reader(_lines(head), delimiter=sign)
+        try:
+            first = [(0, row) for row in islice(rows, HEADER_ROWS) if row]
+        except csv.Error:
+            continue
+        cells = first[header_row(first, is_header)][1] if first else []
+        if (have := is_header(cells) * 1000 + len(cells)) > most:
+            best, most = sign, have
+    return best
+
+
+def _why_no_table(error: csv.Error) -> str:
+    """Say in our words where Python's reader of CSV stops."""
+    told = str(error)
+    if "end of data" in told:
+        return "a quote is never closed"
+    if "field limit" in told:
+        return "a cell has more than 131,072 characters (a quote that is never closed?)"
+    return (
+        "a quote inside a cell is not doubled" if "expected after" in told else "cells cannot be told apart"
+    )
