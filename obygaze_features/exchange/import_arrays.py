@@ -22,12 +22,7 @@ from obygaze_features.exchange.import_hdf5 import (
     refuse_giant_chunks,
     text_of,
 )
-from obygaze_features.exchange.import_items import (
-    Asked,
-    FileContent,
-    read_apart,
-    refuse_giants,
-)
+from obygaze_features.exchange.import_items import Asked, FileContent, read_apart, refuse_giants
 from obygaze_features.exchange.row_ids import id_texts, ids_file, ids_of, read_ids, row_items
 
 MOST_UNPACKED = 16 << 30

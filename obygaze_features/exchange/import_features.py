@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.import_items import Arrays, ImportItem
 from obygaze_features.screen import Progress
-from obygaze_features.store.format import (
-    ARRAYS,
-    DONE,
-    FEATURE_ARRAYS,
-    IMPORTING_SUFFIX,
-    TIME_ARRAYS,
-    Status,
-)
+from obygaze_features.store.format import ARRAYS, DONE, FEATURE_ARRAYS, IMPORTING_SUFFIX, TIME_ARRAYS, Status
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 from obygaze_features.store.sealing import passing_stage, seal

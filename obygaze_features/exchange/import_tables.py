@@ -12,12 +12,7 @@ from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.import_arrays import hdf5_apart, npy_rows, npz_rows
-from obygaze_features.exchange.import_items import (
-    Asked,
-    FileContent,
-    ImportItem,
-    read_apart,
-)
+from obygaze_features.exchange.import_items import Asked, FileContent, ImportItem, read_apart
 from obygaze_features.exchange.row_ids import (
     ID_NAMES,
     csv_rows,

@@ -8,26 +8,11 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path, sha256_of
 from obygaze_features.screen import Progress, progress_hook
 from obygaze_features.store.arrays import row_view
-from obygaze_features.store.format import (
-    DONE,
-    MERGING_SUFFIX,
-    STATUSES,
-    TABLE,
-    TIME_ARRAYS,
-    Status,
-)
+from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS, Status
 from obygaze_features.store.group import rows_of, spec_of
 from obygaze_features.store.growth import combined
-from obygaze_features.store.provenance import (
-    differences,
-    validate_licence,
-)
-from obygaze_features.store.records import (
-    ClipFeatures,
-    ClipResult,
-    StoredClip,
-    one_line,
-)
+from obygaze_features.store.provenance import differences, validate_licence
+from obygaze_features.store.records import ClipFeatures, ClipResult, StoredClip, one_line
 from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.store import Place, Store, files_of, open_files
 

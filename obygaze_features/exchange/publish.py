@@ -17,15 +17,7 @@ from obygaze_features.store.files_hub import HubFiles, asking_hub
 from obygaze_features.store.files_obstore import asking, connect
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.files_zip import ROOT, ZipFiles
-from obygaze_features.store.format import (
-    CARD,
-    CROISSANT,
-    DIGESTS,
-    PAYLOAD,
-    TABLE,
-    TAG_DIGESTS,
-    ZARR_METADATA,
-)
+from obygaze_features.store.format import CARD, CROISSANT, DIGESTS, PAYLOAD, TABLE, TAG_DIGESTS, ZARR_METADATA
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.metadata import croissant, facts_of, readme
 from obygaze_features.store.objects import begin_push
@@ -113,10 +105,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
         )
     sizes = {name: files.size(name) for name in names}
     done = 0
-    with (
-        new_file(out) as partial,
-        zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
-    ):
+    with new_file(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
         for name in names:
             _add(archive, files, name, sizes[name], digests.get(name))
             done += sizes[name]
