@@ -1,7 +1,7 @@
 """Read features stored as arrays whose first axis is the clip: .npy, .npz, HDF5 and AnnData."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from obygaze_features.exchange.import_hdf5 import (
     refuse_giant_chunks,
     text_of,
 )
-from obygaze_features.exchange.import_items import Asked, FileContent, read_apart, refuse_giants
+from obygaze_features.exchange.import_items import Asked, FileContent, refuse_giants
 from obygaze_features.exchange.row_ids import id_texts, ids_file, ids_of, read_ids, row_items
 
 MOST_UNPACKED = 16 << 30
@@ -66,11 +66,6 @@ def _rows(
     chosen = choice(path, {name: array for name, array in arrays.items() if name != column})
     matrices = _by_row(path, {name: load(name) for name in chosen}, len(labels))
     return row_items(path, labels, matrices), choice.about
-
-
-def hdf5_apart(path: Path, asked: Asked) -> AbstractContextManager[FileContent]:
-    """Read HDF5 or AnnData in a subprocess."""
-    return read_apart("HDF5", hdf5_rows, path, asked)
 
 
 @contextmanager

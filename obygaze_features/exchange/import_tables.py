@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,13 @@ from numpy.typing import NDArray
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
-from obygaze_features.exchange.import_arrays import hdf5_apart, npy_rows, npz_rows
+from obygaze_features.exchange.import_arrays import hdf5_rows, npy_rows, npz_rows
 from obygaze_features.exchange.import_items import Asked, FileContent, ImportItem, read_apart
 from obygaze_features.exchange.row_ids import (
     ID_NAMES,
     csv_rows,
     id_text,
     ids_of,
-    need_pyarrow,
     parquet_table,
     row_items,
 )
@@ -66,12 +66,10 @@ def table_items(
         ".csv": _csv,
         ".tsv": _csv,
         ".xlsx": _xlsx,
-        ".parquet": _parquet,
+        ".parquet": partial(read_apart, "Parquet", parquet_rows),
         ".npy": npy_rows,
         ".npz": npz_rows,
-        ".h5": hdf5_apart,
-        ".hdf5": hdf5_apart,
-        ".h5ad": hdf5_apart,
+        **dict.fromkeys((".h5", ".hdf5", ".h5ad"), partial(read_apart, "HDF5", hdf5_rows)),
     }
     parts = sorted(part for part in path.rglob("*") if part.suffix in TABLES) if path.is_dir() else [path]
     if not parts or parts[0].suffix.lower() not in readers:
@@ -179,17 +177,12 @@ def _columns(
     return row_items(path, labels, {"": matrix}), about
 
 
-def _parquet(path: Path, asked: Asked) -> AbstractContextManager[FileContent]:
-    need_pyarrow(path)
-    return read_apart("Parquet", parquet_rows, path, asked)
-
-
 @contextmanager
 def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
+    table = parquet_table(path)
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
 
-    table = parquet_table(path)
     header = [name for name in table.column_names if name != "__index_level_0__"]
     if "__index_level_0__" in table.column_names and not set(ID_NAMES) & set(header):
         header = table.column_names  # a data frame's index holds the ids

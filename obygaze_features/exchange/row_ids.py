@@ -35,7 +35,6 @@ def read_ids(path: Path) -> list[str]:
     if kind == NPY:
         return id_texts(map_npy(path), str(path))
     if kind == PARQUET:
-        need_pyarrow(path)
         with read_apart("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
     rows, delimiter = csv_rows(path)
@@ -55,12 +54,6 @@ def csv_rows(path: Path) -> tuple[Records, str]:
     return split_records(path, decoded_text(path, content, StoreError), StoreError, lambda _: True)
 
 
-def need_pyarrow(path: Path) -> None:
-    """Refuse Parquet where its reader is not installed."""
-    if find_spec("pyarrow") is None:
-        raise StoreError(f"{path}: Parquet needs pyarrow ({install_command('pyarrow')}); or save a CSV")
-
-
 @contextmanager
 def parquet_ids(path: Path) -> Iterator[FileContent]:
     """Read the ids of a Parquet file in this process: a column of `ID_NAMES`, or the only one of texts."""
@@ -76,7 +69,9 @@ def parquet_ids(path: Path) -> Iterator[FileContent]:
 
 
 def parquet_table(path: Path) -> Any:
-    """Read a Parquet file in this process."""
+    """Read a Parquet file in this process, if its reader is installed."""
+    if find_spec("pyarrow") is None:
+        raise StoreError(f"{path}: Parquet needs pyarrow ({install_command('pyarrow')}); or save a CSV")
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 

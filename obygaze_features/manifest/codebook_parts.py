@@ -161,10 +161,6 @@ class Task:
         sides = [" or ".join(side) for side in (self.negatives, self.positives)]
         return " vs ".join(f"({side})" if " or " in side else side for side in sides)
 
-    def holds(self, levels: NDArray[np.str_]) -> NDArray[np.bool_]:
-        """Mark each level of ``levels`` [N] that is in the task."""
-        return np.isin(levels, np.array(self.levels, dtype=str))
-
     def labels(self, levels: NDArray[np.str_]) -> NDArray[np.int64]:
         """Return 1 for each positive level of ``levels`` [N] and 0 for every other."""
         return np.isin(levels, np.array(self.positives, dtype=str)).astype(np.int64)

@@ -91,10 +91,10 @@ class Table:
     delimiter: str = ","
     notes: tuple[str, ...] = ()
 
-    def timed(
-        self, problems: "Problems", *, rate: Fraction | None = None, usual: str | None = None
-    ) -> Iterator[Row]:
+    def timed(self, problems: "Problems", *, rate: Fraction | None = None) -> Iterator[Row]:
         """Yield the rows that are not empty, times written as seconds; note those with a wrong one.
+
+        Where semicolons or tabs are between cells, the decimal sign may be a comma.
 
         Parameters
         ----------
@@ -102,14 +102,10 @@ class Table:
             Collects what is wrong.
         rate
             Frames per second of times that end in frames.
-        usual
-            Decimal sign of such tables; by default either may be one, where semicolons or tabs are between
-            cells.
         """
         columns = [name for name in TIMES if name in self.columns]
         rows = [row.as_written() for row in self.rows if not row.is_empty]
-        if usual is None:
-            usual = "" if self.delimiter in {";", "\t"} else "."
+        usual = "" if self.delimiter in {";", "\t"} else "."
         try:
             values = instants([row.cells[name] for name in columns for row in rows], usual, rate)
         except ManifestError as error:
@@ -239,6 +235,11 @@ def table_of(
     problems.refuse()
     notes = (f"{counted(first, 'row')} above the header left out",) if first else ()
     return Table(path, tuple(header), tuple(rows), delimiter, notes)
+
+
+def first_few(texts: Sequence[str], most: int) -> str:
+    """Join the first of some texts, with dots for the rest."""
+    return ", ".join(texts[:most]) + ", ..." * (len(texts) > most)
 
 
 def naming(needed: Iterable[str]) -> Callable[[Sequence[str]], bool]:

@@ -84,17 +84,15 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
         "h264": lambda packet: _h264(packet, size) if packet.is_keyframe else NO_HEADER,
         "hevc": lambda packet: _hevc(packet, size),
         "vp8": _vp8,
-        "vp9": lambda packet: _keyed(packet, is_vp9_key) if packet.is_keyframe else NO_HEADER,
-        "av1": lambda packet: _keyed(packet, is_av1_random_access) if packet.is_keyframe else NO_HEADER,
+        # The container's flag counts only where the packet's header confirms it.
+        "vp9": lambda packet: picture_header(start=packet.is_keyframe and is_vp9_key(bytes(packet))),
+        "av1": lambda packet: picture_header(
+            start=packet.is_keyframe and is_av1_random_access(bytes(packet))
+        ),
     }
     readers |= dict.fromkeys(MPEG12, _mpeg12)
     readers |= dict.fromkeys(INTRA_ONLY, lambda packet: picture_header(start=packet.is_keyframe))
     return readers.get(codec, lambda _: NO_HEADER)
-
-
-def _keyed(packet: Packet, is_random_access: Callable[[bytes], bool]) -> PictureHeader:
-    """Accept the container's key-frame flag only if the packet's header confirms it."""
-    return picture_header(start=is_random_access(bytes(packet)))
 
 
 def _h264(packet: Packet, length_size: int) -> PictureHeader:

@@ -99,11 +99,11 @@ class Probe:
     bytes
         Size of the file.
     start_s
-        Time of the first frame (of the span); NaN where the file does not state it.
+        Time of the first frame; NaN where the file does not state it.
     duration_s
-        Seconds from the first frame (of the span) to the end of the last; NaN if the file does not state it.
+        Seconds from the first frame to the end of the last; NaN if the file does not state it.
     frames
-        Frames of the video, or of the span.
+        Frames of the video.
     damage
         Description of what the file lacks of what its container declares; empty for a complete file.
     besides

@@ -142,13 +142,13 @@ def read_windows(
     return _windows(Path(path), [TimeSpan(*window) for window in windows], wishes, strict=strict, known=known)
 
 
-def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None = None) -> Probe:
-    """Count the frames of a video or of a span without decoding, in tens of milliseconds per clip.
+def probe(path: str | Path) -> Probe:
+    """Count the frames of a video without decoding, in tens of milliseconds per clip.
 
     Raises
     ------
     VideoError
-        The file can't be opened, or the span isn't in it.
+        The file can't be opened.
 
     Examples
     --------
@@ -161,12 +161,12 @@ def probe(path: str | Path, *, start_s: float | None = None, end_s: float | None
         check_file(path)
         return Probe(file_state(path)[0], 0.0, math.nan, 1, "")
     table = index_packets(path)
-    with naming_file(path):
-        frames = table.frame_times.within(start_s, end_s)
-    first_s, last_s = float(frames.time_s[0]), float(frames.time_s[-1])
+    first_s, last_s = float(table.time_s[0]), float(table.time_s[-1])
     duration_s = last_s - first_s + table.frame_times.step_s
     damage = "; ".join(filter(None, (table.truncated, table.lost)))
-    return Probe(file_state(path)[0], first_s, duration_s, len(frames), damage, table.besides, table.stream)
+    return Probe(
+        file_state(path)[0], first_s, duration_s, len(table.shown), damage, table.besides, table.stream
+    )
 
 
 def frame_times(path: str | Path) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Differences, OwnDetector
-from obygaze_features.video.decode import decode_sequential
+from obygaze_features.video.decode import decode_sequential, runs
 from obygaze_features.video.file_facts import Packed
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
@@ -319,9 +319,8 @@ def _runs(
     marked: NDArray[np.bool_], starts: NDArray[np.float64], ends: NDArray[np.float64], least_s: float
 ) -> list[tuple[int, int]]:
     """List the runs of marked frames that last long enough: first frame, and the frame after the last."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], marked, [False]))))
-    runs = edges.reshape(-1, 2).tolist()
-    return [(first, after) for first, after in runs if ends[after - 1] - starts[first] >= least_s - 1e-9]
+    every = ((first, last + 1) for first, last in runs(marked))
+    return [(first, after) for first, after in every if ends[after - 1] - starts[first] >= least_s - 1e-9]
 
 
 def _has_bars(bars: NDArray[np.int64]) -> bool:

@@ -17,7 +17,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.file_kinds import HEAD_BYTES, PICTURE_SUFFIXES, UNKNOWN, what, why_not
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
-from obygaze_features.video.source import check_file, naming_file
+from obygaze_features.video.source import MOST_PIXELS, check_file, naming_file
 from obygaze_features.video.stream import PACKETS, PICTURES
 
 T = TypeVar("T")
@@ -26,7 +26,6 @@ Pixels = NDArray[np.uint8]
 # Pillow reads many more formats, some by running other programs.
 FORMATS = ("AVIF", "BMP", "JPEG", "PNG", "TIFF", "WEBP")
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
-MOST_PIXELS = 89_478_485  # above it, Pillow warns of decompression bombs
 TIME_S = 0.0
 ROUNDED = "more than 8 bits a sample: the upper 8 were kept"
 # What a file states of its pixels and Pillow does not tell (ISO/IEC 14496-12 and 23008-12; PNG).

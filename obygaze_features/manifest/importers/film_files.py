@@ -11,7 +11,7 @@ from obygaze_features.manifest.clip import stored_path
 from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, list_files
 from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain
 from obygaze_features.manifest.spans.tables import media_name
-from obygaze_features.manifest.text_tables import counted
+from obygaze_features.manifest.text_tables import counted, first_few
 from obygaze_features.text import composed
 
 
@@ -77,9 +77,9 @@ class FilmFiles:
 
     def missing(self) -> list[str]:
         """Say which videos that were named are not there."""
-        n = len(self._missing)
-        shown = ", ".join([*self._missing.values()][:3]) + ", ..." * (n > 3)
-        return [f"{n:,} named {'video is' if n == 1 else 'videos are'} missing on disk: {shown}"] if n else []
+        what = counted(len(self._missing), "named video is", "named videos are")
+        shown = first_few([*self._missing.values()], 3)
+        return [f"{what} missing on disk: {shown}"] if self._missing else []
 
     def unnamed(self) -> list[str]:
         """Say how many videos no span names."""

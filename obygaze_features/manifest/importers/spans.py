@@ -47,6 +47,7 @@ from obygaze_features.manifest.text_tables import (
     Problems,
     Row,
     counted,
+    first_few,
 )
 from obygaze_features.text import composed
 
@@ -331,9 +332,7 @@ class _Made:
         if given.movie and len(films) > 1 and not is_eaf:
             raise given.error(f"is of {len(films)} films: --movie names one")
         if not is_eaf and account.kind not in SAID and (rest := +unknown):
-            names = ", ".join(f"{text!r} ({n})" for text, n in rest.most_common(3)) + ", ..." * (
-                len(rest) > 3
-            )
+            names = first_few([f"{text!r} ({n})" for text, n in rest.most_common()], 3)
             what = f"{counted(rest.total(), 'label')} not of codebook {book.name!r}"
             account.notes.append(f"{what}: kept as text ({names})")
         for number, level in enumerate(levels, start=1):

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.names import find_film, path_of, plain
+from obygaze_features.manifest.text_tables import counted, first_few
 from obygaze_features.text import composed
 
 LEVEL_TIER, CONCEPT_TIER = "human: level", "human: concepts"
@@ -99,10 +100,8 @@ def _chosen(given: Given, wanted: Mapping[str, str], ids: Sequence[str]) -> dict
             raise given.error(f"no tier {name!r}: there are {', '.join(map(repr, ids))}")
         given.account.notes += [f"tier {others[key]!r} is not read: did you mean {name!r}?" for key in near]
     if left := [name for name in ids if name not in chosen]:
-        names = ", ".join(left[:4]) + ", ..." * (len(left) > 4)
-        given.account.notes.append(
-            f"left out {len(left)} tier{'s' * (len(left) > 1)} that --tier does not name ({names})"
-        )
+        what = f"left out {counted(len(left), 'tier')} that --tier does not name"
+        given.account.notes.append(f"{what} ({first_few(left, 4)})")
     return chosen
 
 

@@ -16,17 +16,9 @@ from obygaze_features.manifest.spans.eaf import read_eaf
 from obygaze_features.manifest.spans.elan_text import read_elan_text
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.moviegraphs import KEY, read_moviegraphs
-from obygaze_features.manifest.spans.subtitles import (
-    Subtitle,
-    in_order,
-    read_ass,
-    read_srt,
-    read_vtt,
-    write_srt,
-    write_vtt,
-)
+from obygaze_features.manifest.spans.subtitles import Subtitle, in_order, read_ass, read_srt, read_vtt
 from obygaze_features.manifest.spans.tables import VIAN_PROJECT, VIAN_SEGMENTS, read_vian
-from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid, write_rttm, write_textgrid
+from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid
 from obygaze_features.manifest.spans.via import VIA_HEADER, read_via
 from obygaze_features.manifest.text_tables import SEEN_SCORE, TIMES
 from obygaze_features.plugins import offered
@@ -42,22 +34,17 @@ class SpanSource:
         Yields its records, of those that are left out why.
     is_of
         Whether a file is of this kind, by its first characters, or by the cells of its first rows.
-    write
-        Writes spans of a film for its tool, where its tool reads such files: (spans, movie, length in
-        seconds).
     is_signed
         Whether each span needs an annotator.
     """
 
     read: Callable[[Given], Iterable[RawSpan]]
     is_of: Callable[[Given], bool]
-    write: Callable[[Sequence[Subtitle], str, float], str] | None = None
     is_signed: bool = False
 
 
 def _starts(pattern: str) -> Callable[[Given], bool]:
-    found = re.compile(pattern, re.IGNORECASE)
-    return lambda given: found.match(given.head.lstrip("\ufeff \t\r\n")) is not None
+    return _holds(rf"\A[\ufeff \t\r\n]*(?:{pattern})")
 
 
 def _holds(pattern: str) -> Callable[[Given], bool]:
@@ -70,10 +57,14 @@ def _columns(*forms: Sequence[str]) -> Callable[[Given], bool]:
 
 
 def _is_activitynet(given: Given) -> bool:
-    return (
-        _starts(r"\{")(given)
-        and re.search(rb'"database"\s*:\s*\{', given.content.replace(b"\0", b"")) is not None
-    )
+    """Return whether it is an object with a database, which may stand behind much else."""
+    database = re.search(rb'"database"\s*:\s*\{', given.content.replace(b"\0", b""))
+    return database is not None and _starts(r"\{")(given)
+
+
+def _is_elan_text(given: Given) -> bool:
+    named = any(cell.startswith("begin time - ") for row in given.first_rows for cell in row)
+    return named or _holds(r"^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")(given)
 
 
 def _no_reader(given: Given) -> Iterable[RawSpan]:
@@ -89,35 +80,19 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     "answers": SpanSource(read_answers, _holds(r'^\s*\{.*"answers"\s*:\s*\{')),
     "moviegraphs": SpanSource(read_moviegraphs, _starts(rf'\{{\s*"{KEY}"\s*:')),
     "activitynet": SpanSource(read_activitynet, _is_activitynet),
-    "vtt": SpanSource(read_vtt, _starts(r"WEBVTT"), lambda spans, *_: write_vtt(spans)),
+    "vtt": SpanSource(read_vtt, _starts(r"WEBVTT")),
     "ass": SpanSource(read_ass, _holds(r"^\s*\[(?:Script Info|Events|V4\+? Styles)\]")),
-    "textgrid": SpanSource(
-        read_textgrid,
-        _holds(r'"ooTextFile|\AooBinaryFile'),
-        lambda spans, movie, end_s: write_textgrid({movie: spans}, end_s),
-    ),
+    "textgrid": SpanSource(read_textgrid, _holds(r'"ooTextFile|\AooBinaryFile')),
     "via": SpanSource(read_via, _holds(f"^{re.escape(VIA_HEADER)}")),
-    "rttm": SpanSource(
-        read_rttm,
-        _holds(r"^SPEAKER[ \t]+\S+[ \t]+\S.*[ \t]<NA>"),
-        lambda spans, movie, _: write_rttm([(span.text, span) for span in spans], movie),
-    ),
-    "srt": SpanSource(
-        read_srt, _holds(r"^[-\d:.,; ]*\d[^\S\n]*-->|^\s*\{\d+\}\{\d+\}"), lambda spans, *_: write_srt(spans)
-    ),
+    "rttm": SpanSource(read_rttm, _holds(r"^SPEAKER[ \t]+\S+[ \t]+\S.*[ \t]<NA>")),
+    "srt": SpanSource(read_srt, _holds(r"^[-\d:.,; ]*\d[^\S\n]*-->|^\s*\{\d+\}\{\d+\}")),
     "boris": SpanSource(
         read_boris, _columns(BORIS_BOUT, (*BORIS_EVENT, "Behavior type"), (*BORIS_EVENT, "Status"))
     ),
     "vian": SpanSource(read_vian, _columns(VIAN_SEGMENTS, VIAN_PROJECT)),
     "judgements": SpanSource(_no_reader, _columns((*TIMES, SEEN_SCORE)), is_signed=True),
     "table": SpanSource(_no_reader, _columns(TIMES)),
-    "elan-text": SpanSource(
-        read_elan_text,
-        lambda given: (
-            any(cell.startswith("begin time - ") for row in given.first_rows for cell in row)
-            or _holds(r"^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")(given)
-        ),
-    ),
+    "elan-text": SpanSource(read_elan_text, _is_elan_text),
     **offered("obygaze.importers", SpanSource),
 }
 """Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order, last

@@ -16,7 +16,16 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import nearest, path_of, plain
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
+from obygaze_features.manifest.text_tables import (
+    FIELDS,
+    SEEN_SCORE,
+    TIMES,
+    Row,
+    Table,
+    counted,
+    first_few,
+    table_of,
+)
 from obygaze_features.workbook import Records
 
 VIAN_SEGMENTS = ("segmentation_name",)
@@ -38,7 +47,7 @@ def note_unread(given: Given, made: Table, read: re.Pattern[str]) -> None:
     """Say which columns that hold something are not read."""
     rest = [name for name in made.columns if name and not read.fullmatch(name)]
     if names := [name for name in rest if any(row.cells[name].strip() for row in made.rows)]:
-        shown = ", ".join(names[:SHOWN_COLUMNS]) + ", ..." * (len(names) > SHOWN_COLUMNS)
+        shown = first_few(names, SHOWN_COLUMNS)
         given.account.notes.append(f"{counted(len(names), 'column')} not read ({shown})")
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import SOURCES, Subtitle, import_spans, write_textgrid
+from obygaze_features.manifest import Subtitle, import_spans, write_rttm, write_srt, write_textgrid, write_vtt
 from tests.manifest.spans.files import (
     CVAT,
     EXAMPLES,
@@ -30,7 +30,12 @@ WORDS = (
 SPANS = st.lists(st.tuples(st.integers(0, 10**7), st.integers(9, 10**5), WORDS), min_size=1, max_size=6).map(
     lambda rows: [Subtitle(a / 1000, (a + n) / 1000, text) for a, n, text in rows]
 )
-WRITERS = [kind for kind, source in SOURCES.items() if source.write]
+WRITERS = {
+    "srt": write_srt,
+    "vtt": write_vtt,
+    "textgrid": lambda spans: write_textgrid({"tt1": spans}, 20_000.0),
+    "rttm": lambda spans: write_rttm([(span.text, span) for span in spans], "tt1"),
+}
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -38,7 +43,7 @@ WRITERS = [kind for kind, source in SOURCES.items() if source.write]
 @given(spans=SPANS)
 def test_what_is_written_is_read_back_to_the_millisecond(tmp_path, kind, spans):
     path = tmp_path / "tt1.x"
-    path.write_text(SOURCES[kind].write(spans, "tt1", 20_000.0), encoding="utf-8", newline="")
+    path.write_text(WRITERS[kind](spans), encoding="utf-8", newline="")
     imported = import_spans([path], tmp_path, kind)
     found = sorted((round(1000 * c.start_s), round(1000 * c.end_s)) for c in imported.manifest)
     assert found == sorted((round(1000 * s.start_s), round(1000 * s.end_s)) for s in spans)
@@ -67,7 +72,7 @@ def test_pysubs2_reads_the_subtitles_that_are_written(spans):
     pysubs2 = pytest.importorskip("pysubs2")
     texts = [Subtitle(span.start_s, span.end_s, span.text) for span in spans]
     for kind in ("srt", "vtt"):
-        read = pysubs2.SSAFile.from_string(SOURCES[kind].write(texts, "tt1", 20_000.0), kind)
+        read = pysubs2.SSAFile.from_string(WRITERS[kind](texts), kind)
         times = sorted((event.start, event.end) for event in read)
         assert times == sorted((round(1000 * a), round(1000 * b)) for a, b, _ in spans)
 
@@ -79,7 +84,7 @@ def test_pyannote_reads_the_turns_that_are_written(spans):
     made = core.Annotation(uri="tt1")
     for n, (start, end, text) in enumerate(spans):
         made[core.Segment(start, end), n] = "_".join(text.split())
-    ours = SOURCES["rttm"].write(spans, "tt1", 20_000.0)
+    ours = WRITERS["rttm"](spans)
     assert sorted(made.to_rttm().split("\n")) == sorted(ours.split("\n"))
 
 
