@@ -9,6 +9,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import manifest_output
 from obygaze_features.options import PATH, Output
 from obygaze_features.screen import table
+from obygaze_features.text import composed
 
 
 @click.command()
@@ -40,9 +41,8 @@ def assign(
     read = manifests.read_manifest(manifest)
     made = manifests.assign(read, annotators, each, calibration=calibration, seed=seed)
     written = manifests.write_manifest(made, output.path)
-    films = {
-        name: list(dict.fromkeys(c.movie for c in written if c.annotator == name)) for name in annotators
-    }
+    names = map(composed, annotators)
+    films = {name: list(dict.fromkeys(c.movie for c in written if c.annotator == name)) for name in names}
     clips = Counter(clip.annotator for clip in written)
     rows = [[name, str(len(own)), f"{clips[name]:,}", ", ".join(own)] for name, own in films.items()]
     shown = table(rows, ["annotator", "films", "clips", "in this order"], right=range(1, 3))

@@ -9,6 +9,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import plain
+from obygaze_features.text import composed
 
 CALIBRATION, ORDER = "calibration", "order"
 """Columns of a round: 1 for a film that all annotate; an annotator's films by number, from 1."""
@@ -42,9 +43,11 @@ def assign(
     ManifestError
         Names are there twice, there are fewer annotators than `each`, or more films to calibrate than films.
     """
-    names, films = list(annotators), list(clips.movies)
+    names, films = [composed(name) for name in annotators], list(clips.movies)
     if not films:
         raise ManifestError("there is no clip to annotate")
+    if not all(map(str.strip, names)):
+        raise ManifestError("an annotator has no name")
     if len({plain(name) for name in names}) < len(names) or not 1 <= each <= len(names):
         raise ManifestError(
             f"{each} of {len(names)} annotators ({', '.join(names)}): name each once, and at least as many "

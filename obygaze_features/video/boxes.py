@@ -89,6 +89,12 @@ def stated_bytes(path: Path) -> float:
     return 0.0
 
 
+def states_rate(path: Path) -> bool:
+    """Return whether the header of Y4M states frames a second, in place of which FFmpeg takes 25."""
+    with open_regular(path) as file:
+        return re.match(rb"YUV4MPEG2[^\n]* F0*[1-9]\d*:0*[1-9]", file.read(STATED_WITHIN)) is not None
+
+
 def scrambled(path: Path) -> bool:
     """Return whether packets of an MPEG transport or program stream are encrypted.
 

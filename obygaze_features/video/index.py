@@ -25,7 +25,7 @@ from obygaze_features.video.bitstream import (
     header_reader,
     vop_type,
 )
-from obygaze_features.video.boxes import BLOCK_HEAD, heads, odd_edits, second_file, stated_bytes
+from obygaze_features.video.boxes import BLOCK_HEAD, heads, odd_edits, second_file, stated_bytes, states_rate
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
@@ -206,6 +206,8 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     program = by_kind and source.format in PROGRAM_FORMATS
     estimated = program and None not in packets.dts and packets.pts != packets.dts
     line, note = _line(source, packets, program=program, estimated=estimated)
+    if source.format == "yuv4mpegpipe" and not states_rate(source.path):
+        note = _by_rate(source)[1]
     cut, wrong = _seams(source, packets, line)
     discard[cut] = True
     if estimated and line is not None:

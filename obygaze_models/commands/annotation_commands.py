@@ -10,6 +10,7 @@ import numpy as np
 
 import obygaze_models as om
 from obygaze_features import manifest as manifests
+from obygaze_features.manifest.spans.names import refuse_twins
 from obygaze_features.options import PATH, Output, json_option, output, show
 from obygaze_features.screen import table
 from obygaze_models.errors import ProtocolError
@@ -65,7 +66,7 @@ def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
     from obygaze_features.manifest.agreement import mean_defined
     from obygaze_models.evaluation.unitising import unitised_agreement
 
-    labels = manifests.read_manifest(manifest)
+    labels = read_annotated(manifest)
     pairs: Sequence[PairAgreement[Gamma | UnitGamma]]
     if alpha > 0:
         pairs = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
@@ -113,6 +114,13 @@ def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
         click.echo(told, err=True)
 
 
+def read_annotated(path: Path) -> manifests.Manifest:
+    """Read a manifest whose annotators are compared; refuse one who is spelled in two ways."""
+    read = manifests.read_manifest(path)
+    refuse_twins("annotator", {c.annotator: (path, f"clip {c.clip_id!r}") for c in reversed(read.clips)})
+    return read
+
+
 def projected(labels: manifests.Manifest) -> tuple[manifests.Manifest, dict[str, Any]]:
     """Project free segments of several annotators onto windows, and say how."""
     from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, one_id_a_span
@@ -145,7 +153,7 @@ def disagreements(manifest: Path, output: Output) -> None:
       obygaze manifest disagreements segments.csv --out to-decide
       obygaze manifest import spans to-decide/*.eaf --decisions --out decided.csv
     """
-    given = manifests.read_manifest(manifest)
+    given = read_annotated(manifest)
     if output.out is not None:
         annotators = {(clip.movie, clip.annotator) for clip in given if clip.annotator}
         shared = [film for film in given.movies if sum(movie == film for movie, _ in annotators) > 1]
@@ -219,7 +227,7 @@ def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json
       obygaze manifest alttest judged.csv
       obygaze manifest alttest judged.csv --machine qwen-vl --task concept:Body
     """
-    found = compared(manifests.read_manifest(manifest), machines, task)
+    found = compared(read_annotated(manifest), machines, task)
     document = {name: record(each) for name, each in found.items()}
     if not found:
         raise ProtocolError(

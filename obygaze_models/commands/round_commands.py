@@ -12,8 +12,10 @@ import numpy as np
 from obygaze_features import manifest as manifests
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
+from obygaze_features.manifest.spans.names import refuse_twins
 from obygaze_features.options import FILE, PATH, Output, json_option, output, show
 from obygaze_features.screen import table
+from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -49,8 +51,11 @@ def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> 
     """
     from obygaze_models.evaluation.rounds import round_progress
 
-    rows = manifests.read_manifest(annotated)
-    found = round_progress(manifests.read_manifest(round_), rows, task)
+    rows, planned = manifests.read_manifest(annotated), manifests.read_manifest(round_)
+    for what in ("annotator", "movie"):
+        named = ((path, clip) for path, of in ((annotated, rows), (round_, planned)) for clip in of)
+        refuse_twins(what, {getattr(c, what): (path, f"clip {c.clip_id!r}") for path, c in named})
+    found = round_progress(planned, rows, task)
     films = {film for each in found.values() for film in each.films}
     outside = {
         "annotators": Counter(
@@ -131,10 +136,15 @@ def rank(
         raise ProtocolError(
             f"scale {scale!r} of codebook {read.codebook.name!r} has no cuts, which make levels"
         )
-    known = {clip.clip_id for clip in read}
-    judged = [each for path in comparisons for each in _comparisons(path, known)]
+    known = {composed(clip.clip_id): clip.clip_id for clip in read}
+    given = [(path, line, each) for path in comparisons for line, each in _comparisons(path, known)]
+    refuse_twins("worker", {who: (path, f"line {line}") for path, line, (who, *_) in reversed(given)})
+    judged = [each for _, _, each in given]
+    if again := len(judged) - len({(who, frozenset(pair)) for who, *pair in judged}):
+        what = manifests.counted(again, "row repeats", "rows repeat")
+        click.echo(f"{what} a worker's judgement of two clips, and each counts", err=True)
     if ask:
-        pairs = next_pairs(sorted(known), judged)
+        pairs = next_pairs(sorted(known.values()), judged)
         rows = [COLUMNS, *(("", *pair, "") for pair in pairs)]
         write_whole(output.path, "".join(map(csv_line, rows)))
         document = {"pairs": str(output.path), "asked": len(pairs)}
@@ -142,7 +152,7 @@ def rank(
         return
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
-    found = rank_items(judged, masters=masters)
+    found = rank_items(judged, masters=[composed(name.strip()) for name in masters])
     unit = max(abs(found.strength).max(), 1e-9)
     columns = (scale, f"{scale}_low", f"{scale}_high")
     rows = (np.stack([found.strength, found.low, found.high], axis=1) / unit).tolist()
@@ -166,27 +176,28 @@ def rank(
             worth = f"{each.reliability:.2f} [{each.low:.2f}, {each.high:.2f}]"
             rows.append([each.worker, f"{each.comparisons:,}", worth, "at random" * each.random])
         shown = table(rows, ["worker", "comparisons", "reliability", ""], right=[1])
-        return f"{shown}\n\n{output.path}: {len(found.items):,} of {len(read):,} clips ranked"
+        return f"{shown}\n\n{output.path}: {len(found.items):,} of {len(known):,} clips ranked"
 
     output.show(document, shown)
 
 
-def _comparisons(path: Path, known: set[str]) -> list[tuple[str, str, str]]:
-    """Read (worker, chosen, other) of each row."""
+def _comparisons(path: Path, known: dict[str, str]) -> list[tuple[int, tuple[str, str, str]]]:
+    """Read (worker, chosen, other) of each row, with its line."""
     found, problems = [], manifests.Problems(path)
     for row in manifests.read_table(path, COLUMNS).rows:
         if row.is_empty:
             continue
-        worker, left, right, chosen = (row.cells[name].strip() for name in COLUMNS)
+        worker, *said = (composed(row.cells[name].strip()) for name in COLUMNS)
+        left, right, chosen = (known.get(name, name) for name in said)
         if not worker:
             problems.add(row.line, "no worker is named", "worker")
         for column, name in (("left", left), ("right", right)):
-            if name not in known:
+            if composed(name) not in known:
                 problems.add(row.line, f"{name!r:.60} is no clip of the manifest", column)
         if chosen not in {left, right}:
             problems.add(row.line, f"{chosen!r:.60} is neither left nor right", "chosen")
         elif left == right:
             problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
-        found.append((worker, chosen, left if chosen == right else right))
+        found.append((row.line, (worker, chosen, left if chosen == right else right)))
     problems.refuse()
     return found

@@ -9,6 +9,7 @@ large, with Student's t. That is the test of a trend against annotators by films
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -149,7 +150,8 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     Raises
     ------
     ProtocolError
-        A clip of the first manifest has no number in the column `order`.
+        A clip of the first manifest has no number in the column `order`, or an annotator's films and numbers
+        do not go together.
     """
     for clip in planned.clips:
         if not re.fullmatch(r"\d{1,9}", place := clip.extras.get(ORDER, ""), re.ASCII):
@@ -157,6 +159,11 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
                 f"clip {clip.clip_id!r} of {clip.annotator!r}: {ORDER} {place!r:.20} is no number of a film: "
                 "make the round with 'obygaze manifest assign'"
             )
+    numbers = {(clip.annotator, clip.movie, int(clip.extras[ORDER])) for clip in planned}
+    for part, what in ((1, "has two numbers"), (2, "is of two films")):
+        (who, name), n = Counter((each[0], each[part]) for each in numbers).most_common(1)[0]
+        if n > 1:
+            raise ProtocolError(f"{ORDER}: {name!r} of {who!r} {what}: they are of two rounds, or edited")
     bare = planned.with_clips(replace(clip, extras={}) for clip in planned)
     clips = merge_annotators(bare)
     labelled = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_models.commands.annotation_commands import compared
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.alttest import FORMS, MARGINS, UNKNOWN, alt_test, share_rejected
+from tests.command import obygaze
 
 # Counts of what four annotators (-: did not judge) and a model answered to 2,552 questions about news:
 # nitaytech/AltTest, data/framing; its notebook prints winning rate and advantage probability at .15.
@@ -123,3 +124,11 @@ def test_benjamini_and_yekutieli():
     assert share_rejected(np.array([0.001, 0.02, 0.9]), 0.05) == 1 / 3
     assert share_rejected(np.array([0.9, 0.018, 0.018]), 0.05) == 2 / 3
     assert share_rejected(np.array([0.5]), 0.05) == 0
+
+
+@pytest.mark.parametrize("command", ["alttest", "agreement", "disagreements"])
+def test_a_person_in_two_spellings_is_not_compared_with_themself(tmp_path, capsys, command):
+    clips = [Clip(f"c{k}", "m", "", 4 * k, 4 * k + 4, "S", (), who) for k in range(3) for who in ("AB", "ab")]
+    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "a.csv")
+    assert obygaze("manifest", command, tmp_path / "a.csv") == 1
+    assert "annotator 'AB' and 'ab' (clip 'c0') are one name: spell both alike" in capsys.readouterr().err

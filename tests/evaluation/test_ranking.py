@@ -1,11 +1,15 @@
 """Rankings by pairs: planted strengths are found, and workers who toss coins are named."""
 
+from unicodedata import normalize
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from obygaze_features.manifest import Clip, Codebook, Level, Manifest, Scale, write_manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.ranking import _polya_gamma, next_pairs, rank_items
+from tests.command import obygaze
 
 
 def comparisons(seed, n=40, per_item=20, workers=9, tosses=3):
@@ -59,6 +63,28 @@ def test_polya_gamma_variables_have_their_moments():
 def test_what_cannot_be_ranked_is_refused():
     with pytest.raises(ProtocolError, match="a and c are in parts"):
         rank_items([("w", "a", "b"), ("w", "c", "d")])
+
+
+def test_workers_and_clips_are_compared_by_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    scale = Scale("joy", (Level("low"), Level("high")), (0.0,))
+    book = Codebook("moods", "1", (Level("none"), Level("some")), scales=(scale,))
+    clips = tuple(Clip(name, "m", extras={"joy": ""}) for name in ("é", "b", "c"))
+    write_manifest(Manifest(clips, tmp_path, book), tmp_path / "clips.csv")
+    head, rows = "worker,left,right,chosen\n", "W,é,b,b\nW,b,c,c\n"
+
+    def ranked(text):
+        (tmp_path / "said.csv").write_text(head + text, "utf-8")
+        code = obygaze(
+            *["manifest", "rank", "clips.csv", "said.csv", "--scale", "joy", "--out", "out.csv", "--force"]
+        )
+        return code, "".join(capsys.readouterr())
+
+    assert ranked(normalize("NFD", rows))[0] == 0
+    code, told = ranked(rows + "w,b,c,c\n")
+    assert (code, "worker 'W' and 'w' (line 4) are one name" in told) == (1, True)
+    code, told = ranked(rows + rows)
+    assert (code, "2 rows repeat a worker's judgement of two clips" in told) == (0, True)
 
 
 def test_quicksort_sorts_in_rounds_and_then_asks_for_what_was_never_compared():

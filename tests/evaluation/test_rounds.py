@@ -48,6 +48,33 @@ def test_of_a_film_judged_in_part_the_clips_are_counted(tmp_path):
     assert (len(found["AB"].done), found["AB"].clips_done, found["CD"].clips_done) == (2, 90, 0)
 
 
+@pytest.mark.parametrize(
+    ("other", "message"), [("3", "'f00' of 'AB' has two numbers"), ("", "is of two films")]
+)
+def test_numbers_that_are_no_order_are_refused(tmp_path, other, message):
+    made = planned(tmp_path, films=4)
+    films = [clip.movie for clip in made if clip.annotator == "AB" and clip.extras["order"] == "1"]
+
+    def renumbered(clip):
+        is_first, is_film = clip.clip_id == "f00-00", clip.movie == films[0]
+        order = "9" if other and is_first else clip.extras["order"] if other or not is_film else "2"
+        return replace(clip, extras={**clip.extras, "order": order}) if clip.annotator == "AB" else clip
+
+    with pytest.raises(ProtocolError, match=message):
+        round_progress(made.with_clips(map(renumbered, made)), made)
+
+
+def test_an_annotator_or_film_in_two_spellings_is_refused(tmp_path, capsys):
+    made = planned(tmp_path, films=2, per_film=2)
+    write_manifest(made, tmp_path / "round.csv")
+    for change in ({"annotator": "ab"}, {"movie": "F00"}):
+        old = {"annotator": "AB", "movie": "f00"}
+        hit = [clip for clip in made if all(getattr(clip, name) == old[name] for name in change)]
+        write_manifest(made.with_clips(replace(c, level="S", **change) for c in hit), tmp_path / "done.csv")
+        assert obygaze("manifest", "progress", tmp_path / "round.csv", tmp_path / "done.csv") == 1
+        assert "are one name: spell both alike" in capsys.readouterr().err
+
+
 def test_the_slope_is_that_of_least_squares_and_t_where_films_differ():
     rng = np.random.default_rng(0)
     films = [rng.normal(0.1 * k + 3 * rng.normal(), 1, 40) for k in range(8)]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import combinations
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -80,6 +81,16 @@ def test_half_of_sixty_annotate_each_film(tmp_path):
 
 def test_rounds_that_cannot_be_are_refused(tmp_path):
     given = clips(tmp_path, films=3)
-    for names, each, calibration in ((("AB", "ab "), 1, 0), (("AB",), 2, 0), (NAMES, 2, 4)):
+    for names, each, calibration in (
+        (("AB", "ab "), 1, 0),
+        (("AB",), 2, 0),
+        (NAMES, 2, 4),
+        (("AB", ""), 1, 0),
+    ):
         with pytest.raises(ManifestError):
             assign(given, names, each, calibration=calibration)
+
+
+def test_names_have_one_form_of_unicode(tmp_path):
+    made = assign(clips(tmp_path, films=3), [normalize("NFD", "Léa"), "AB"], 2)
+    assert {clip.annotator for clip in made} == {"Léa", "AB"}

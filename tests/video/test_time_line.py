@@ -308,6 +308,18 @@ def test_a_bare_stream_has_times_by_its_rate_from_zero_and_says_so(tmp_path, nam
     assert any("states no times" in note for note in frames.notes)
 
 
+@pytest.mark.parametrize(
+    ("rate", "says"), [(b"", True), (b" F0:0", True), (b" F-25:1", True), (b" F30:1", False)]
+)
+def test_y4m_without_a_rate_says_so(tmp_path, rate, says):
+    picture = b"FRAME\n" + bytes(range(256)) + b"\x80" * 128
+    path = tmp_path / "a.y4m"
+    path.write_bytes(b"YUV4MPEG2 W16 H16" + rate + b" C420jpeg\n" + picture * 4)
+    frames = read_frames(path, at(range(4)))
+    assert ("the file states no times: 25 frames a second are taken" in frames.notes) is says
+    np.testing.assert_allclose(frames.time_s, np.arange(4) / (25 if says else 30))
+
+
 OPEN = X264 | {"g": "12", "bf": "3", "sc_threshold": "0", "x264-params": "open-gop=1:b-adapt=0:bframes=3"}
 
 

@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES
 from obygaze_features.manifest.spans.eaf import MODEL, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
 from obygaze_features.manifest.spans.names import is_foreign, path_of, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
+from obygaze_features.manifest.text_tables import counted, first_few
 
 APART = ("subject", "observation")
 """What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""
@@ -98,6 +101,18 @@ def role_of(
     if is_said or not parts or len(said) > 1 or not all(plain(part) in concepts for part in others):
         return "text", [raw.text]
     return "levels" if said else "concepts", [*said, *others]
+
+
+def doubtful_questions(questions: Sequence[str], book: Codebook) -> list[str]:
+    """Say which questions are not the codebook's, and of which concepts nothing was asked."""
+    known = {"level": spellings_of(book.levels), "concept": spellings_of(book.concepts)}
+    asked = [each.partition(":")[::2] for each in questions]
+    strange = [f"{kind}:{name}" for kind, name in asked if plain(name) not in known[kind]]
+    named = {known[kind].get(plain(name)) for kind, name in asked if kind == "concept"}
+    rest = [name for name in book.concept_names if named and name not in named]
+    notes = [f"{counted(len(strange), 'question')} not of codebook {book.name!r} ({first_few(strange, 3)})"]
+    gaps = [f"nothing asked of {counted(len(rest), 'concept')} ({first_few(rest, 3)}), marked on no clip"]
+    return notes * bool(strange) + gaps * bool(rest)
 
 
 def is_label(account: Account, raw: RawSpan) -> bool:

@@ -19,6 +19,7 @@ from obygaze_features.manifest.importers.imported import Imported, slug, unique_
 from obygaze_features.manifest.importers.marks import (
     SAID,
     Marked,
+    doubtful_questions,
     facts_of,
     film_by_name,
     is_label,
@@ -327,6 +328,7 @@ class _Made:
             else:
                 levels.append(Marked(raw, self._movie(given, raw), role == "levels", parts))
                 unknown[raw.text] += role == "text" and bool(raw.text)
+        account.notes += doubtful_questions(given.questions, book)
         self._join(given, levels, marks)
         films = {media_name(place) for place in {raw.cells.get("media") for raw in raws} if place}
         if given.movie and len(films) > 1 and not is_eaf:
@@ -413,7 +415,8 @@ class _Made:
         extras |= {SEEN_SCORE: "1"} if seen else {}
         stem = f"{slug(level.movie)}-{slug(who)}" if who else slug(level.movie)
         if not who and SOURCES[given.account.kind].is_signed:
-            raise given.error(f"{raw.where}: nobody's: set the tier's annotator in ELAN, or give --annotator")
+            where = "set the tier's annotator in ELAN" if given.account.kind == "eaf" else "name its model"
+            raise given.error(f"{raw.where}: nobody's: {where}, or give --annotator")
         start, end = (None, None) if raw.whole else (raw.start_s, raw.end_s)
         try:
             name = cells.get("clip_id") or unique_id(stem, number, self._ids)

@@ -8,12 +8,14 @@ probability of each. What is neither is a refusal; nothing is guessed.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from obygaze_features.manifest.spans.given import Given, RawSpan, json_of, number
+from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
 
 YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
@@ -50,6 +52,22 @@ class Answered:
     why: str = ""
     whole: bool = False
 
+    @cached_property
+    def answers(self) -> Mapping[str, float]:
+        """Question, as `level:NAME` or `concept:NAME`, -> probability."""
+        named = (("level", self.levels), ("concept", self.concepts))
+        return {f"{kind}:{name}": p for kind, own in named for name, p in own.items()}
+
+    @property
+    def model(self) -> str:
+        """The machine; "" where the line does not say."""
+        return self.cells.get("model", "")
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The clip, and who answers: a file may be of several machines."""
+        return self.cells.get("clip_id", ""), self.model
+
     @property
     def level(self) -> str:
         """The level of highest probability; "" where several have it."""
@@ -69,19 +87,17 @@ def answered(given: Given) -> list[Answered]:
     found = [_line(where, _object(line)) for where, line in lines]
     if all(each.why == NONE for each in found):
         raise given.error("no line has answers: JSON objects as of `codebook questions` were expected")
-    good = [each for each in found if not each.why]
-    given_to = Counter((what, name) for each in good for what, own in _named(each) for name in own)
-    asked = sorted(question for question, n in given_to.items() if 2 * n > len(good))
-    made, seen = [], set[str]()
+    given_to = Counter((each.model, question) for each in found if not each.why for question in each.answers)
+    lines_of = Counter(each.model for each in found if not each.why)
+    asked = sorted(question for question, n in given_to.items() if 2 * n > lines_of[question[0]])
+    made, seen = [], dict[tuple[str, str], Mapping[str, float]]()
     for each in found:
-        own = dict(_named(each))
-        gaps = [f"{what}:{name}" for what, name in asked if name not in own[what]]
+        gaps = [name for model, name in asked if model == each.model and name not in each.answers]
         why = each.why or (f"no answer to {gaps[0]}" if gaps else "")
         if not why and each.levels and not each.level:
             why = "several levels are the likeliest"
-        if not why and each.cells["clip_id"] in seen:
-            why = "of a clip that was answered above"
-        seen |= {each.cells["clip_id"]} if not why else set()
+        if not why and (first := seen.setdefault(each.key, each.answers)) is not each.answers:
+            why = "of a clip that was answered above" + ", otherwise" * (first != each.answers)
         made.append(replace(each, why=why))
     return made
 
@@ -94,9 +110,9 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
         said = Counter(each.cells.get(name, "") for each in kept)
         told = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in said.most_common(3))
         given.account.notes += [f"{name}: {told}"] if said else []
+    given.questions = sorted({question for each in kept for question in each.answers})
     for each in clips:
-        (start, end), whole = each.times, each.whole
-        name = each.cells.get("clip_id", "")
+        (start, end), whole, name = each.times, each.whole, " of ".join(each.key)
         if each.why:
             yield RawSpan(each.where, start, end, why=each.why)
             continue
@@ -111,10 +127,6 @@ def read_answered(path: Path) -> list[Answered]:
     return answered(Given(path))
 
 
-def _named(each: Answered) -> Sequence[tuple[str, Mapping[str, float]]]:
-    return (("level", each.levels), ("concept", each.concepts))
-
-
 def _object(line: str) -> Any:
     try:
         return json_of(line)
@@ -127,7 +139,8 @@ def _line(where: str, said: Any) -> Answered:
     if not isinstance(said, dict) or not isinstance(said.get("answers"), dict) or not said["answers"]:
         return Answered(where, why=NONE)
     names = dict.fromkeys(("clip_id", "movie", "model", "prompt"), "") | {"date": "answered_on"}
-    cells = {new or old: one_line(said[old]) for old, new in names.items() if isinstance(said.get(old), str)}
+    told = {name: text for name, text in said.items() if name in names and type(text) in {str, int}}
+    cells = {names[name] or name: one_line(str(text)) for name, text in told.items()}
     times = number(said.get("start_s")), number(said.get("end_s"))
     levels: dict[str, float] = {}
     concepts: dict[str, float] = {}
@@ -144,9 +157,10 @@ def _line(where: str, said: Any) -> Answered:
             why = why or f"question {question!r:.40}: expected level, level:NAME or concept:NAME"
         elif any(map(math.isnan, given.values())):
             why = why or f"{question} refused or unclear"
-        elif not given.keys().isdisjoint(target := concepts if kind == "concept" else levels):
-            why = why or f"{question} is answered twice"
         else:
+            target = concepts if kind == "concept" else levels
+            each = [*target, *given]
+            why = why or f"{question} is answered twice" * (len({*map(plain, each)}) < len(each))
             target.update(given)
     whole = all(said.get(name) in (None, "") for name in ("start_s", "end_s"))
     return Answered(where, cells, times, levels, concepts, why, whole)

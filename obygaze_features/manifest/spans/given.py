@@ -19,6 +19,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.manifest.spans.encodings import decoded
+from obygaze_features.manifest.spans.instant import western
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import content_of, naming
 from obygaze_features.text_records import DELIMITERS, HEADER_ROWS, marked_encoding, split_records
@@ -147,6 +148,8 @@ class Given:
     tiers: Mapping[str, str] = field(default_factory=dict)
     usual: str = "."
     """Decimal sign of its times; "" where it may be either."""
+    questions: Sequence[str] = ()
+    """What its records answer, `level:NAME` or `concept:NAME`, where they are answers."""
 
     @cached_property
     def account(self) -> Account:
@@ -265,6 +268,6 @@ def json_of(text: str) -> Any:
 def number(value: object) -> float:
     """Read a JSON number, or text of one, that can be a time; NaN if it is none."""
     is_one = isinstance(value, int | float | str) and not isinstance(value, bool)
-    text = str(value).strip() if is_one else ""
+    text = western(str(value).strip()) if is_one else ""
     form = r"-?\d{1,12}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?"
     return float(text) if re.fullmatch(form, text, re.ASCII) else math.nan

@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ FRAME_CODE = re.compile(r"(\d{1,9}):(\d\d):(\d\d)([:;])(\d{2,3})", re.ASCII)
 DROPPING = {Fraction(30_000, 1001): 2, Fraction(60_000, 1001): 4}
 """Rates with drop-frame time code, and the labels that are dropped in a minute. Source: SMPTE ST 12-1."""
 
+_SIGNS = str.maketrans("：；．，－＋−٫٬", ":;.,-+-.,")
 _BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
 _PLAIN = {
     sign: re.compile(rf"[+-]?(?:\d+(?:[{sign}]\d*)?|[{sign}]\d+)(?:[eE][+-]?\d{{1,3}})?", re.ASCII)
@@ -26,6 +28,20 @@ _GROUPED = {
 }
 _FINE = re.compile(r"0?[.,]\d{7,}")
 """More digits than people or tools write of seconds: a share of a day has them."""
+
+
+def western(text: str) -> str:
+    """Write digits of any script, and signs of full width beside them, as those of ASCII.
+
+    Examples
+    --------
+    >>> western("００：０１：３０"), western("١٫٥"), western("1²")
+    ('00:01:30', '1.5', '1²')
+    """
+    if text.isascii():
+        return text
+    digits = (str(unicodedata.decimal(sign, sign)) for sign in text)
+    return "".join(digits).translate(_SIGNS)
 
 
 def seconds(text: str) -> float | None:
@@ -63,6 +79,7 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     >>> time_code("00:01:30.5"), time_code("00:01:30:12", Fraction(24))
     (90.5, 90.5)
     """
+    text = western(text)
     if ":" not in text:
         return seconds(text)
     if clock := CLOCK.fullmatch(text):
@@ -125,17 +142,25 @@ def whole_rate(rate: Fraction) -> int:
 def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
     """Write a number of frames as time code, hh:mm:ss:ff, or hh:mm:ss;ff that drops numbers.
 
+    Raises
+    ------
+    ManifestError
+        It is before 00:00:00:00, or at midnight or later.
+
     Examples
     --------
     >>> frame_label(17982, Fraction(30000, 1001), drop=True), frame_label(1800, Fraction(30000, 1001))
     ('00:10:00;00', '00:01:00:00')
     """
-    labels = whole_rate(rate)
+    labels, first = whole_rate(rate), frames
     if drop:
         each = DROPPING[rate]
         minute = 60 * labels - each
         tens, rest = divmod(frames, 10 * minute + each)
         frames += each * (9 * tens + max(rest - each, 0) // minute)
+    if not 0 <= frames < 86_400 * labels:
+        at = float(first / rate)
+        raise ManifestError(f"no time code is {at:.0f} s after midnight: they end at 23:59:59")
     whole, rest = divmod(frames, labels)
     sign = ";" if drop else ":"
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{sign}{rest:02d}"
@@ -191,7 +216,7 @@ def instants(
     ManifestError
         Both signs are decimal in the column, a cell could be thousands as well, or all are shares of a day.
     """
-    texts = [_BLANKS.sub("", cell.strip()) for cell in cells]
+    texts = [_BLANKS.sub("", western(cell.strip())) for cell in cells]
     numbers = [text for text in texts if text and ":" not in text]
     sign = _decimal_sign(numbers, usual)
     thousands = "," if sign == "." else "."

@@ -14,6 +14,7 @@ _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
+_ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^?#]*")
 
 
@@ -21,7 +22,7 @@ def plain(text: str) -> str:
     """Write a name as names are compared: form NFC, one blank for several, no case, its article in front.
 
     Signs that programs write for each other are one: apostrophes, dashes, `_` for a blank, signs without
-    width.
+    width, and those of full width.
     """
     folded = composed(" ".join(text.translate(_ALIKE).split()).casefold())
     return _ARTICLE.sub(r"\2 \1\3", folded) if ", " in folded else folded

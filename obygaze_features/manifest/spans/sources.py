@@ -77,7 +77,7 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     ),
     "cvat": SpanSource(read_cvat, _starts(r"<(?:\?xml[^>]*>\s*<)?annotations\b")),
     "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
-    "answers": SpanSource(read_answers, _holds(r'^\s*\{.*"answers"\s*:\s*\{')),
+    "answers": SpanSource(read_answers, _holds(r'^\s*\{.*"answers"\s*:\s*\{'), is_signed=True),
     "moviegraphs": SpanSource(read_moviegraphs, _starts(rf'\{{\s*"{KEY}"\s*:')),
     "activitynet": SpanSource(read_activitynet, _is_activitynet),
     "vtt": SpanSource(read_vtt, _starts(r"WEBVTT")),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
-from obygaze_features.manifest.spans.instant import clock, time_code
+from obygaze_features.manifest.spans.instant import clock, time_code, western
 from obygaze_features.text import unsuitable
 
 _CLOCK = r"(-?)\s*(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:])\s*(\d{1,9}))?"
@@ -165,7 +165,7 @@ def _strays(
 
 def _times(line: str, rate: Fraction | None) -> tuple[float, float, str, str]:
     """Read a line of times, NaN where it is none; the text behind them, and what is wrong with its frames."""
-    match = _TIMES.fullmatch(line)
+    match = _TIMES.fullmatch(line) or _TIMES.fullmatch(western(line))
     try:
         parts = (math.nan, math.nan) if match is None else (_seconds(match, n, rate) for n in (0, 6))
         start, end = parts

@@ -133,3 +133,39 @@ def test_a_clip_that_is_answered_twice_counts_once(tmp_path):
     found = import_spans([lines(tmp_path / "a.jsonl", said, said)], tmp_path)
     assert len(found.manifest) == 1
     assert "line 2: of a clip that was answered above" in found.notices[0]
+
+
+def test_each_machine_of_a_file_is_an_annotator_of_its_own(tmp_path):
+    said = [{"answers": ALL_NO, "clip_id": "c", "start_s": 0, "end_s": 4, "model": name} for name in "AB"]
+    said.append({**said[0], "answers": ALL_NO | {"concept:Look": "yes"}})
+    found = import_spans([lines(tmp_path / "a.jsonl", *said)], tmp_path)
+    assert [(clip.clip_id, clip.annotator) for clip in found.manifest] == [("c", "A"), ("c", "B")]
+    assert "line 3: of a clip that was answered above, otherwise" in found.notices[0]
+
+
+def test_names_may_be_numbers_and_a_machine_without_a_name_is_nobody(tmp_path):
+    numbered = {"answers": ALL_NO, "clip_id": 7, "movie": 54215, "model": 4, "date": 20260101}
+    (clip,) = import_spans([lines(tmp_path / "a.jsonl", numbered)], tmp_path).manifest
+    assert (clip.clip_id, clip.movie, clip.annotator) == ("7", "54215", "4")
+    assert clip.extras["answered_on"] == "20260101"
+    path = lines(tmp_path / "a.jsonl", {"answers": ALL_NO, "model": None})
+    with pytest.raises(ManifestError, match="line 1: nobody's: name its model, or give --annotator"):
+        import_spans([path], tmp_path)
+    assert import_spans([path], tmp_path, annotator="vlm").manifest.clips[0].annotator == "vlm"
+
+
+@pytest.mark.parametrize("twin", ["level:en", "concept:body", "level:ＥＮ"])
+def test_a_question_in_two_spellings_is_answered_twice(tmp_path, twin):
+    path = lines(tmp_path / "a.jsonl", {"answers": ALL_NO | {twin: "yes"}}, {"answers": ALL_NO})
+    (notice, *_) = import_spans([path], tmp_path).notices
+    assert f"line 1: {twin} is answered twice" in notice
+
+
+def test_questions_that_the_codebook_lacks_or_nobody_asked_are_said(tmp_path):
+    answers = {"level": "EN", "concept:Body": "no", "concept:Boddy": "no"}
+    (notice, *_) = import_spans([lines(tmp_path / "a.jsonl", {"answers": answers})], tmp_path).notices
+    assert "1 question not of codebook 'obygaze12' (concept:Boddy)" in notice
+    assert f"nothing asked of {len(BOOK.concepts) - 1} concepts" in notice
+    (notice, *_) = import_spans([lines(tmp_path / "a.jsonl", {"answers": ALL_NO})], tmp_path).notices
+    assert "asked" not in notice
+    assert "question" not in notice

@@ -27,6 +27,9 @@ PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
         (["00:01:30,500", "00:01:30.5"], ".", [90.5, 90.5]),
         (["7", "", "8"], "", [7.0, None, 8.0]),
         (["1e3", "5"], ".", [1000.0, 5.0]),
+        (["００：０１：３０", "００：０１：４０．５"], ".", [90.0, 100.5]),
+        (["\u0661\u0662\u066b\u0665", "\uff11\u0969", "\uff0d1"], ".", [12.5, 13.0, -1.0]),
+        (["1\uff0c5"], "", [1.5]),
     ],
 )
 def test_the_whole_column_decides_the_decimal_sign(cells, usual, expected):
@@ -64,7 +67,7 @@ def test_a_cell_of_many_digits_takes_no_longer_than_it_is_long():
 RATES = [*map(Fraction, (24, 25, 30, 50, 60)), *(Fraction(n * 1000, 1001) for n in (24, 30, 60, 120))]
 
 
-@given(st.sampled_from(RATES), st.integers(0, 24 * 3600 * 24), st.booleans())
+@given(st.sampled_from(RATES), st.integers(0, 24 * 3600 * 24 - 1), st.booleans())
 def test_a_label_of_frames_is_the_time_of_its_frame(rate, frames, drop):
     label = frame_label(frames, rate, drop=drop and rate in DROPPING)
     assert time_code(label, rate) == float(frames / rate)
@@ -80,6 +83,18 @@ def test_a_label_of_frames_is_the_time_of_its_frame(rate, frames, drop):
 def test_time_codes_that_cannot_exist_are_refused(text, rate):
     with pytest.raises(ManifestError):
         time_code(text, frame_rate(rate))
+
+
+@pytest.mark.parametrize("frames", [-1, 24 * 3600 * 25])
+def test_no_frame_before_or_after_a_day_has_a_time_code(frames):
+    with pytest.raises(ManifestError, match="after midnight: they end at 23:59:59"):
+        frame_label(frames, Fraction(25))
+
+
+def test_letters_and_digits_of_full_width_are_the_same_names():
+    assert find_film("ＦＩＬＭ０", PSYCHOS) == "film0"
+    with pytest.raises(ManifestError, match="are one name"):
+        refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ＡＢ": ("a.csv", "line 3")})
 
 
 def test_a_tenth_minute_drops_nothing():
