@@ -72,10 +72,12 @@ class Manifest:
         _refuse_two_forms("annotator", {clip.annotator for clip in self.clips})
         for clip in self.clips:
             others = seen.setdefault(clip.clip_id, [])
-            if not all(is_of_another_annotator(clip, other) for other in others):
+            if twin := next((each for each in others if not is_of_another_annotator(clip, each)), None):
+                same = clip.annotator == twin.annotator
+                why = "" if same else f" and {twin.annotator!r}, whose films, videos or times differ"
                 raise ManifestError(
-                    f"clip {clip.clip_id!r} is there twice: clip ids must be unique, or each row of "
-                    f"a clip of another annotator (here {clip.annotator!r} and {others[0].annotator!r})",
+                    f"clip {clip.clip_id!r} is there twice, of {clip.annotator!r}{why}: clip ids must be "
+                    "unique, or those of one span of several annotators",
                     "clip_id",
                 )
             others.append(clip)

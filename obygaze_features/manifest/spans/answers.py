@@ -17,6 +17,7 @@ from typing import Any
 from obygaze_features.manifest.spans.given import Given, RawSpan, json_of, number
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
+from obygaze_features.text import composed
 
 YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 NONE = "no JSON object with answers"
@@ -83,7 +84,7 @@ def answered(given: Given) -> list[Answered]:
     ManifestError
         No line has answers.
     """
-    lines = [(f"line {at}", line) for at, line in enumerate(given.text.splitlines(), start=1) if line.strip()]
+    lines = [(f"line {at}", line) for at, line in enumerate(given.lines, start=1) if line.strip()]
     found = [_line(where, _object(line)) for where, line in lines]
     if all(each.why == NONE for each in found):
         raise given.error("no line has answers: JSON objects as of `codebook questions` were expected")
@@ -113,8 +114,10 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
     given.questions = sorted({question for each in kept for question in each.answers})
     for each in clips:
         (start, end), whole, name = each.times, each.whole, " of ".join(each.key)
-        if each.why:
-            yield RawSpan(each.where, start, end, why=each.why)
+        denied = len(each.levels) == 1 and max(each.levels.values()) < CALLED
+        if each.why or denied:
+            why = each.why or "no level: the only one that was asked of is not there"
+            yield RawSpan(each.where, start, end, why=why, whole=whole)
             continue
         yield RawSpan(each.where, start, end, each.level, "level", each.cells, own=name, whole=whole)
         there = ";".join(concept for concept, p in each.concepts.items() if p >= CALLED)
@@ -140,7 +143,7 @@ def _line(where: str, said: Any) -> Answered:
         return Answered(where, why=NONE)
     names = dict.fromkeys(("clip_id", "movie", "model", "prompt"), "") | {"date": "answered_on"}
     told = {name: text for name, text in said.items() if name in names and type(text) in {str, int}}
-    cells = {names[name] or name: one_line(str(text)) for name, text in told.items()}
+    cells = {names[name] or name: composed(one_line(str(text))) for name, text in told.items()}
     times = number(said.get("start_s")), number(said.get("end_s"))
     levels: dict[str, float] = {}
     concepts: dict[str, float] = {}

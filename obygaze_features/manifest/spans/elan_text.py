@@ -29,7 +29,7 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
     if given.sheet is not None:
         yield from _with_header(given, given.sheet)
         return
-    lines = list(enumerate(re.split(r"\r\n|\r|\n", given.text.removeprefix("\ufeff")), start=1))
+    lines = list(enumerate(given.lines, start=1))
     titles = list(takewhile(lambda each: _TITLE.match(each[1]), lines))
     for _, line in titles:
         if (moved := _OFFSET.match(line.strip('"'))) and int(moved[1]):

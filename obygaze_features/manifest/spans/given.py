@@ -171,6 +171,11 @@ class Given:
         self.account.notes += [notice] if notice else []
         return text
 
+    @property
+    def lines(self) -> list[str]:
+        """Its lines, which line feeds and carriage returns alone end: texts hold other signs that may."""
+        return re.split(r"\r\n|\r|\n", self.text.removeprefix("\ufeff"))
+
     @cached_property
     def head(self) -> str:
         """Its first characters, whatever the encoding."""

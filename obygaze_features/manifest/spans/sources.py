@@ -105,6 +105,7 @@ NOT_READ: Final = {
     r'\A\s*\{[^\0]*"results"\s*:': "results of a model, which are no labels: give ActivityNet's database",
     r"\A\W*Praat chronological": "a chronological TextGrid: save it in Praat as a text file",
     r"\A[^\n]*\bannotation_id\b": "a table of Label Studio: export its annotations as JSON",
+    r"\A\s*TITLE:[^\n]*\n\s*(?:FCM:|\d{3} )": "a list of cuts (EDL): export its markers as a table",
     r"\A\s*\{": "a JSON object: a list of tasks of Label Studio, or a database of ActivityNet was expected",
     r"(?im)<(?:tt|sami)\b|^\[(?:\d+:\d+|\d+\]\[\d+\]|subtitle\])|^\d+:\d+:[\d.]+,\d+:\d+:[\d.]+\s*$": (
         "subtitles of a kind that is not read: convert them to SRT or WebVTT"

@@ -67,7 +67,7 @@ def read_vtt(given: Given) -> Iterator[RawSpan]:
 
 
 def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
-    lines = re.split(r"\r\n|\r|\n", given.text.replace("\0", ""))
+    lines = [line.replace("\0", "") for line in given.lines]
     if "\0" in given.text:
         given.account.notes.append("characters NUL left out")
     if any(_FRAMES.match(line) for line in lines[:3]):
@@ -189,8 +189,8 @@ def _seconds(match: re.Match[str], first: int, rate: Fraction | None) -> float:
 def read_ass(given: Given) -> Iterator[RawSpan]:
     """Yield the dialogue of ASS or SSA, without drawings and comments."""
     columns, section = list(_ASS_COLUMNS), "[events]"
-    for at, line in enumerate(re.split(r"\r\n|\r|\n", given.text.replace("\0", "")), start=1):
-        key, _, value = line.partition(":")
+    for at, line in enumerate(given.lines, start=1):
+        key, _, value = line.replace("\0", "").partition(":")
         key = key.strip().lower()
         if key.startswith("["):
             section = key

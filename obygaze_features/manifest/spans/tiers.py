@@ -154,8 +154,8 @@ def _time(seconds: float) -> str:
 # ---------------------------------------------------------------------------
 def read_rttm(given: Given) -> Iterator[RawSpan]:
     """Yield the turns of speakers."""
-    for at, line in enumerate(given.text.replace("\0", "").splitlines(), start=1):
-        cells = line.split()
+    for at, line in enumerate(given.lines, start=1):
+        cells = line.replace("\0", "").split()
         if not cells or cells[0].startswith(";;"):
             continue
         where = f"line {at}"

@@ -20,7 +20,7 @@ J = TypeVar("J")
 
 def read_via(given: Given) -> Iterator[RawSpan]:
     """Yield the temporal segments of VIA 3, whose attributes and options are named by ids."""
-    lines = given.text.splitlines()
+    lines = given.lines
     about = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "# ATTRIBUTE = {}")
     attributes = _json(about.partition("=")[2], dict)
     if attributes is None:

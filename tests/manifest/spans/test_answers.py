@@ -1,6 +1,7 @@
 """A machine's answers to the questions of a codebook become an annotator's labels; nothing is guessed."""
 
 import json
+from unicodedata import normalize
 
 import pytest
 
@@ -169,3 +170,29 @@ def test_questions_that_the_codebook_lacks_or_nobody_asked_are_said(tmp_path):
     (notice, *_) = import_spans([lines(tmp_path / "a.jsonl", {"answers": ALL_NO})], tmp_path).notices
     assert "asked" not in notice
     assert "question" not in notice
+
+
+def test_a_level_that_alone_was_asked_of_and_denied_is_no_level(tmp_path):
+    said = [{"answers": {"level:S": answer}} for answer in ("yes", "no", 0.2, 0.7)]
+    found = import_spans([lines(tmp_path / "a.jsonl", *said)], tmp_path)
+    assert [clip.clip_id for clip in found.manifest] == ["c0", "c3"]
+    assert (
+        "2 left out: no level: the only one that was asked of is not there (the first: line 2)"
+        in found.notices[0]
+    )
+
+
+def test_a_line_ends_where_its_object_does_and_names_have_one_form_of_unicode(tmp_path):
+    said = {"answers": ALL_NO, "clip_id": normalize("NFD", "é"), "note": "one\u2028two\u0085three"}
+    path = lines(tmp_path / "a.jsonl", said)
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")), ensure_ascii=False) + "\n", "utf-8")
+    (clip,) = import_spans([path], tmp_path).manifest
+    assert clip.clip_id == "é"
+
+
+def test_answers_of_another_span_than_the_tables_say_what_differs(tmp_path):
+    head = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
+    (tmp_path / "t.csv").write_text(head + "c0,m,,1,4,S,,AB\n", "utf-8")
+    path = lines(tmp_path / "a.jsonl", {"answers": ALL_NO})
+    with pytest.raises(ManifestError, match="of 'tiny' and 'AB', whose films, videos or times differ"):
+        import_spans([tmp_path / "t.csv", path], tmp_path)
