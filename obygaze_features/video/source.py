@@ -27,24 +27,9 @@ from obygaze_features.video.file_facts import files_of
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
 # open files other than the named one.
 CONTAINERS = (
-    *(
-        "mov",
-        "matroska",
-        "avi",
-        "mpegts",
-        "mpeg",
-        "flv",
-        "asf",
-        "ogg",
-        "mxf",
-        "nut",
-        "rm",
-        "dv",
-        "wtv",
-        "gif",
-    ),
-    *("ivf", "yuv4mpegpipe", "h264", "hevc", "m4v", "mpegvideo", "obu", "av1", "vc1"),
-)
+    "mov", "matroska", "avi", "mpegts", "mpeg", "flv", "asf", "ogg", "mxf", "nut", "rm", "dv", "wtv", "gif",
+    "ivf", "yuv4mpegpipe", "h264", "hevc", "m4v", "mpegvideo", "obu", "av1", "vc1",
+)  # fmt: skip
 MOST_PIXELS = 89_478_485
 """Pixels of the largest picture that is decoded, as for still images (8K has 33 million)."""
 

@@ -91,7 +91,9 @@ def parts_of(text: str) -> list[str]:
 def role_of(
     raw: RawSpan, roles: Mapping[str, str], levels: Set[str], concepts: Set[str], *, is_said: bool
 ) -> tuple[str, list[str]]:
-    """Tell what the text of a span is, by its tier or the codebook's words; and its parts, a level first."""
+    """Tell what a span's text is, as its file says, by its tier or by the codebook's words; and its parts."""
+    if raw.role:
+        return raw.role, [raw.text]
     if roles:
         name = tier_key(raw.tier)
         return roles.get(name) or roles.get(tier_key(raw.tier.partition("@")[0]), "left"), [raw.text]

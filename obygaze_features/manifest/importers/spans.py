@@ -310,17 +310,12 @@ class _Made:
         found = account.spans(SOURCES[account.kind].read(given))
         raws = [signed(raw) for raw in found if is_label(account, raw)]
         book = self._book(given, (raw.cells.get("codebook", "") for raw in raws))
-        is_eaf = account.kind == "eaf"
         roles = {tier_key(name): role for name, role in given.tiers.items()}
         words = set(spellings_of(book.levels)), set(spellings_of(book.concepts))
         seen = any(why.startswith("of a model") for _, why in account.left_out)
         levels, marks, unknown = [], [], Counter[str]()
         for raw in raws:
-            role, parts = raw.tier, [raw.text]
-            if not is_eaf:
-                role, parts = role_of(raw, roles, *words, is_said=account.kind in SAID)
-            if account.kind == "answers" and raw.tier == "concepts":
-                role = "concepts"  # also of unknown ones, which are refused
+            role, parts = role_of(raw, roles, *words, is_said=account.kind in SAID)
             if role == "left":
                 account.leave(raw.where, f"on tier {raw.tier!r}, which --tier does not name")
             elif role == "concepts":
@@ -331,9 +326,9 @@ class _Made:
         account.notes += doubtful_questions(given.questions, book)
         self._join(given, levels, marks)
         films = {media_name(place) for place in {raw.cells.get("media") for raw in raws} if place}
-        if given.movie and len(films) > 1 and not is_eaf:
+        if given.movie and len(films) > 1:
             raise given.error(f"is of {len(films)} films: --movie names one")
-        if not is_eaf and account.kind not in SAID and (rest := +unknown):
+        if account.kind not in SAID and (rest := +unknown):
             names = first_few([f"{text!r} ({n})" for text, n in rest.most_common()], 3)
             what = f"{counted(rest.total(), 'label')} not of codebook {book.name!r}"
             account.notes.append(f"{what}: kept as text ({names})")
@@ -410,7 +405,7 @@ class _Made:
         who = composed(cells.get("annotator", "").strip()) or self._annotator or cells.get("model", "")
         extras = {"text": "" if level.is_level else level.text}
         extras |= {name: cells[name] for name in KEPT_OF_TOOLS if cells.get(name)}
-        if raw.tier and (extras["text"] or given.tiers) and given.account.kind != "eaf":
+        if raw.tier and (extras["text"] or given.tiers):
             extras["tier"] = raw.tier
         extras |= {SEEN_SCORE: "1"} if seen else {}
         stem = f"{slug(level.movie)}-{slug(who)}" if who else slug(level.movie)

@@ -122,7 +122,10 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
         yield RawSpan(each.where, start, end, each.level, "level", each.cells, own=name, whole=whole)
         there = ";".join(concept for concept, p in each.concepts.items() if p >= CALLED)
         if there:
-            yield RawSpan(each.where, start, end, there, "concepts", each.cells, above=(name,), whole=whole)
+            marked = RawSpan(
+                each.where, start, end, there, "concepts", each.cells, above=(name,), whole=whole
+            )
+            yield replace(marked, role="concepts")  # also of unknown ones, which are refused
 
 
 def read_answered(path: Path) -> list[Answered]:

@@ -70,7 +70,7 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
             why = "" if text else f"without a {chosen[name].removesuffix('s')}"
             yield RawSpan(
                 f"annotation {own} of tier {name!r} (from {start / 1000:g} s)", start / 1000, end / 1000,
-                text, chosen[name], {**cells, "annotator": who}, own, above, why,
+                text, "", {**cells, "annotator": who}, own, above, why, role=chosen[name],
             )  # fmt: skip
 
 

@@ -53,6 +53,9 @@ class RawSpan:
         Why it is left out, beyond what its times say; "" for a span.
     whole
         Whether it is of a whole file, so that it has no times.
+    role
+        `levels` or `concepts`, where the file says which of them the text names; else its tier or its words
+        tell.
     """
 
     where: str
@@ -65,6 +68,7 @@ class RawSpan:
     above: tuple[str, ...] = ()
     why: str = ""
     whole: bool = False
+    role: str = ""
 
     def fault(self) -> str:
         """Say why it can be no span; "" if it is one."""
