@@ -160,7 +160,7 @@ def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
         frames += each * (9 * tens + max(rest - each, 0) // minute)
     if not 0 <= frames < 86_400 * labels:
         at = float(first / rate)
-        raise ManifestError(f"no time code is {at:.0f} s after midnight: they end at 23:59:59")
+        raise ManifestError(f"no time code is {at:.0f} s after midnight: they go from 0 to 23:59:59")
     whole, rest = divmod(frames, labels)
     sign = ";" if drop else ":"
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{sign}{rest:02d}"

@@ -87,7 +87,7 @@ def test_time_codes_that_cannot_exist_are_refused(text, rate):
 
 @pytest.mark.parametrize("frames", [-1, 24 * 3600 * 25])
 def test_no_frame_before_or_after_a_day_has_a_time_code(frames):
-    with pytest.raises(ManifestError, match="after midnight: they end at 23:59:59"):
+    with pytest.raises(ManifestError, match="after midnight: they go from 0 to 23:59:59"):
         frame_label(frames, Fraction(25))
 
 
