@@ -73,10 +73,10 @@ class Manifest:
         for clip in self.clips:
             others = seen.setdefault(clip.clip_id, [])
             if twin := next((each for each in others if not is_of_another_annotator(clip, each)), None):
-                same = clip.annotator == twin.annotator
-                why = "" if same else f" and {twin.annotator!r}, whose films, videos or times differ"
+                who = dict.fromkeys(each.annotator or "nobody" for each in (twin, clip))
+                other = ", whose films, videos or times differ" * (len(who) > 1)
                 raise ManifestError(
-                    f"clip {clip.clip_id!r} is there twice, of {clip.annotator!r}{why}: clip ids must be "
+                    f"clip {clip.clip_id!r} is there twice, of {' and '.join(who)}{other}: clip ids must be "
                     "unique, or those of one span of several annotators",
                     "clip_id",
                 )

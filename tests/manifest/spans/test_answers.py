@@ -194,5 +194,5 @@ def test_answers_of_another_span_than_the_tables_say_what_differs(tmp_path):
     head = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
     (tmp_path / "t.csv").write_text(head + "c0,m,,1,4,S,,AB\n", "utf-8")
     path = lines(tmp_path / "a.jsonl", {"answers": ALL_NO})
-    with pytest.raises(ManifestError, match="of 'tiny' and 'AB', whose films, videos or times differ"):
+    with pytest.raises(ManifestError, match="of AB and tiny, whose films, videos or times differ"):
         import_spans([tmp_path / "t.csv", path], tmp_path)
