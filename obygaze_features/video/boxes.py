@@ -32,6 +32,13 @@ STATED_BYTES = re.compile(
     re.DOTALL,
 )
 
+RATES: Final = {
+    "yuv4mpegpipe": re.compile(rb"YUV4MPEG2[^\n]* F0*[1-9]\d*:0*[1-9]"),
+    "avi": re.compile(rb".*?strh.{4}(?:vids|iavs).{16}(?!\0{4}).{4}(?!\0{4})", re.DOTALL),
+    "obu": re.compile(rb"(?!)"),
+}
+"""How the files of a format begin that state a rate; those of AV1 state none."""
+
 BLOCK_HEAD: Final = 4
 """Bytes of a block of Matroska before its picture: track, time, flags (RFC 9559, 10.1)."""
 
@@ -89,10 +96,15 @@ def stated_bytes(path: Path) -> float:
     return 0.0
 
 
-def states_rate(path: Path) -> bool:
-    """Return whether the header of Y4M states frames a second, in place of which FFmpeg takes 25."""
+def states_rate(path: Path, name: str) -> bool:
+    """Return whether a file states frames a second, where FFmpeg takes 25 unsaid if it does not.
+
+    Sources: YUV4MPEG2; AVI's stream header (scale and rate); AV1's stream of open bitstream units.
+    """
+    if name not in RATES:
+        return True
     with open_regular(path) as file:
-        return re.match(rb"YUV4MPEG2[^\n]* F0*[1-9]\d*:0*[1-9]", file.read(STATED_WITHIN)) is not None
+        return RATES[name].match(file.read(STATED_WITHIN)) is not None
 
 
 def scrambled(path: Path) -> bool:

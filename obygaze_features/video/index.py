@@ -206,7 +206,7 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     program = by_kind and source.format in PROGRAM_FORMATS
     estimated = program and None not in packets.dts and packets.pts != packets.dts
     line, note = _line(source, packets, program=program, estimated=estimated)
-    if source.format == "yuv4mpegpipe" and not states_rate(source.path):
+    if not states_rate(files_of(source.path)[0], source.format):
         note = _by_rate(source)[1]
     cut, wrong = _seams(source, packets, line)
     discard[cut] = True

@@ -1,5 +1,6 @@
 """Times rise over all parts of a joined file, whatever reads them; what no time line can mend is said."""
 
+import struct
 from fractions import Fraction
 from pathlib import Path
 
@@ -318,6 +319,18 @@ def test_y4m_without_a_rate_says_so(tmp_path, rate, says):
     frames = read_frames(path, at(range(4)))
     assert ("the file states no times: 25 frames a second are taken" in frames.notes) is says
     np.testing.assert_allclose(frames.time_s, np.arange(4) / (25 if says else 30))
+
+
+@pytest.mark.parametrize(("scale", "rate"), [(1, 0), (0, 30), (0, 0)])
+def test_avi_without_a_rate_says_so(tmp_path, scale, rate):
+    path = encode(tmp_path / "a.avi", map(draw, range(8)), "mpeg4")
+    assert not any("states no times" in note for note in read_frames(path, at([0])).notes)
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<II", data, data.find(b"strh") + 28, scale, rate)
+    path.write_bytes(data)
+    frames = read_frames(path, at(range(8)))
+    assert "the file states no times: 25 frames a second are taken" in frames.notes
+    assert numbers_of(frames.images) == list(range(8))
 
 
 OPEN = X264 | {"g": "12", "bf": "3", "sc_threshold": "0", "x264-params": "open-gop=1:b-adapt=0:bframes=3"}
