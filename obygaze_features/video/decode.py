@@ -84,7 +84,7 @@ def decode_sparse(
     feed = PacketFeed(source, table, wanted, seeks=seeks and table.seekable, kept=kept)
     for first, last in runs(needed_packets(table, targets)):
         try:
-            yield from _decode_run(feed, PacketRun(source, table, wanted, tally), first, last)
+            yield from _decode_run(feed, wanted, tally, first, last)
         except FFmpegError as error:
             raise NotSafe("the decoder met an error", (first, last)) from error
         except NotSafe as reason:
@@ -93,17 +93,34 @@ def decode_sparse(
 
 
 def _decode_run(
-    feed: "PacketFeed", run: "PacketRun", first: int, last: int
+    feed: "PacketFeed", wanted: dict[int, int], tally: Tally, first: int, last: int
 ) -> Iterator[tuple[int, VideoFrame]]:
+    """Decode packets without a gap; each frame must have an expected label and be in display order."""
     table, context = feed.table, feed.source.context
     skips = table.stream.codec in SKIPS_UNREFERENCED
-    for number, packet in feed.needed(first, last):
-        packet.pts, packet.dts = number, None
-        if skips:
-            context.skip_frame = "DEFAULT" if number in run.targets else "NONREF"
-        yield from run.check(context.decode(packet))
-        run.sent(number)
-    yield from run.end()
+    due, shown = set[int](), -1
+    for number, packet in chain(feed.needed(first, last), ((-1, None),)):  # the decoder is drained at the end
+        if packet is not None:
+            packet.pts, packet.dts = number, None
+            context.skip_frame = "NONREF" if skips and number not in wanted else "DEFAULT"
+        if number in wanted:
+            due.add(number)
+        for frame in context.decode(packet):
+            tally.decoded += 1
+            label = frame.pts
+            if label is None or not 0 <= label < len(table.rank):
+                raise NotSafe("a frame came out without its label")
+            if shown >= 0 and table.rank[label] <= table.rank[shown]:
+                raise NotSafe("frames came out in another order than that of display")
+            shown = label
+            if label in wanted:
+                if frame.is_corrupt:
+                    raise NotSafe("the decoder flags a frame as damaged")
+                due.discard(label)
+                yield wanted[label], frame
+    context.flush_buffers()
+    if due:
+        raise NotSafe("a frame did not come out of the decoder")
 
 
 class PacketFeed:
@@ -186,47 +203,6 @@ class PacketFeed:
                 self._packets, self._next = chain([packet], packets), number
                 return
         raise SeekFailed("a seek leads to packets that are not known")
-
-
-class PacketRun:
-    """Packets decoded without a gap, and the frames expected from them."""
-
-    def __init__(self, source: Source, table: PacketTable, targets: dict[int, int], tally: Tally) -> None:
-        self.context = source.context
-        self.rank = table.rank
-        self.targets = targets
-        self.due: set[int] = set()
-        self.tally = tally
-        self._given: set[int] = set()
-        self._shown = -1
-
-    def sent(self, number: int) -> None:
-        """Record that a packet was sent to the decoder."""
-        if number in self.targets:
-            self.due.add(number)
-
-    def check(self, frames: list[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
-        """Yield the wanted frames; each must have an expected time stamp and be in display order."""
-        for frame in frames:
-            self.tally.decoded += 1
-            label = frame.pts
-            if label is None or not 0 <= label < len(self.rank):
-                raise NotSafe("a frame came out without its label")
-            if self._shown >= 0 and self.rank[label] <= self.rank[self._shown]:
-                raise NotSafe("frames came out in another order than that of display")
-            self._shown = label
-            if label in self.targets:
-                if frame.is_corrupt:
-                    raise NotSafe("the decoder flags a frame as damaged")
-                self._given.add(label)
-                yield self.targets[label], frame
-
-    def end(self) -> Iterator[tuple[int, VideoFrame]]:
-        """Drain and flush the decoder, and check that all expected frames were returned."""
-        yield from self.check(self.context.decode(None))
-        self.context.flush_buffers()
-        if not self.due <= self._given:
-            raise NotSafe("a frame did not come out of the decoder")
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.tables import Times, first_of, note_unread, table, timed
+from obygaze_features.manifest.spans.tables import first_of, note_unread, table, timed
 from obygaze_features.manifest.text_tables import Row
 from obygaze_features.workbook import Records
 
@@ -35,7 +35,7 @@ def read_boris(given: Given) -> Iterator[RawSpan]:
     _refuse_shifted(given, rows, head)
     note_unread(given, events, READ)
     if bouts:
-        for row, at, why in timed(given, rows, Times("Start (s)", "Stop (s)")):
+        for row, at, why in timed(given, rows, "Start (s)", "Stop (s)"):
             yield _behaviour(row, at, POINT if row.cells.get(TYPE, "").strip().upper() == "POINT" else why)
         return
     status = next((name for name in (TYPE, "Status") if name in events.columns), None)
@@ -47,7 +47,7 @@ def read_boris(given: Given) -> Iterator[RawSpan]:
 def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]:
     """Pair each START with the next STOP of the same observation, subject, behaviour and modifiers."""
     begun: dict[tuple[str, ...], RawSpan] = {}
-    for row, at, why in timed(given, rows, Times("Time", "Time")):
+    for row, at, why in timed(given, rows, "Time", "Time"):
         kind = row.cells[status].strip().upper()
         names = (OBSERVATION, "Subject", "Behavior", *(n for n in row.cells if n.startswith("Modifier")))
         key = tuple(row.cells.get(name, "") for name in names)

@@ -14,7 +14,7 @@ from itertools import takewhile
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import CLOCK, instants
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.tables import Times, first_of, table, timed
+from obygaze_features.manifest.spans.tables import first_of, table, timed
 from obygaze_features.manifest.text_tables import Row, counted
 from obygaze_features.workbook import Records
 
@@ -62,15 +62,15 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
         raise given.error("line 1: no begin and end times in one form: export them as hh:mm:ss.ms or ss.msec")
     if "PAL" in form:
         given.rate = Fraction(50 if "50" in form else 25)
-    columns = Times(forms["Begin", form], forms["End", form], 1000.0 if form == "msec" else 1.0)
+    start, end = forms["Begin", form], forms["End", form]
     odd, even = _by_width(rows, len(header))
     yield from odd
-    made = table(given, (columns.start, columns.end), (even, "\t"))
+    made = table(given, (start, end), (even, "\t"))
     about = {"Tier", "Participant", "File Name", "File Path", ""}
     values = [name for name in made.columns if name not in about and " - " not in name]
     if {"Tier", "Annotation"} <= set(made.columns):  # else a column for each tier
         values = ["Annotation"]
-    for row, at, why in timed(given, made.rows, columns):
+    for row, at, why in timed(given, made.rows, start, end, 1000.0 if form == "msec" else 1.0):
         said = {name: row.cells[name] for name in values if row.cells[name].strip()}
         cells = {
             "subject": first_of(row.cells, "Participant"),
@@ -105,7 +105,7 @@ def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     names = [("0", first), ("1", end), ("tier", 0), ("text", text)]
     names += [("subject", 1)] * (first > 1) + [("media", text + 1)] * bool(files)
     made = [Row(at, {name: cells[place] for name, place in names}) for at, cells in rows]
-    for row, at, why in timed(given, made, Times("0", "1", 1000.0 if in_ms else 1.0)):
+    for row, at, why in timed(given, made, "0", "1", 1000.0 if in_ms else 1.0):
         said = one_line(row.cells["text"])
         about = {name: one_line(row.cells.get(name, "")) for name in ("subject", "media")}
         yield RawSpan(*at, said, row.cells["tier"], about, why=why or "no text" * (not said))

@@ -142,25 +142,17 @@ def whole_rate(rate: Fraction) -> int:
 def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
     """Write a number of frames as time code, hh:mm:ss:ff, or hh:mm:ss;ff that drops numbers.
 
-    Raises
-    ------
-    ManifestError
-        It is before 00:00:00:00, or at midnight or later.
-
     Examples
     --------
     >>> frame_label(17982, Fraction(30000, 1001), drop=True), frame_label(1800, Fraction(30000, 1001))
     ('00:10:00;00', '00:01:00:00')
     """
-    labels, first = whole_rate(rate), frames
+    labels = whole_rate(rate)
     if drop:
         each = DROPPING[rate]
         minute = 60 * labels - each
         tens, rest = divmod(frames, 10 * minute + each)
         frames += each * (9 * tens + max(rest - each, 0) // minute)
-    if not 0 <= frames < 86_400 * labels:
-        at = float(first / rate)
-        raise ManifestError(f"no time code is {at:.0f} s after midnight: they go from 0 to 23:59:59")
     whole, rest = divmod(frames, labels)
     sign = ";" if drop else ":"
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{sign}{rest:02d}"

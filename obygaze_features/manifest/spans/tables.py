@@ -6,14 +6,13 @@ Source: VIAN's segmentation and project exporters.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.given import Given, RawSpan
-from obygaze_features.manifest.spans.instant import instants
+from obygaze_features.manifest.spans.instant import instants, western
 from obygaze_features.manifest.spans.names import nearest, path_of, plain
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.text_tables import (
@@ -51,36 +50,32 @@ def note_unread(given: Given, made: Table, read: re.Pattern[str]) -> None:
         given.account.notes.append(f"{counted(len(names), 'column')} not read ({shown})")
 
 
-@dataclass(frozen=True)
-class Times:
-    """Columns of starts and ends, how many of their units a second has, and whether they are frames."""
-
-    start: str
-    end: str
-    per_second: float = 1.0
-    are_frames: bool = False
-
-
 def timed(
-    given: Given, rows: Sequence[Row], times: Times
+    given: Given, rows: Sequence[Row], start: str, end: str, per_second: float | None = 1.0
 ) -> Iterator[tuple[Row, tuple[str, float, float], str]]:
-    """Yield the rows of a tool's table with their place, start and end, and why one is missing."""
-    cells = [row.cells[name] for name in (times.start, times.end) for row in rows]
+    """Yield the rows of a tool's table with their place, start and end, and why one is missing.
+
+    Parameters
+    ----------
+    start, end
+        Columns of times.
+    per_second
+        How many of their units a second has; None for frames, at the rate that the person gives.
+    """
+    cells = [row.cells[name] for name in (start, end) for row in rows]
     try:
         values = instants(cells, given.usual, given.rate)
     except ManifestError as error:
-        raise given.error(f"columns {times.start} and {times.end}: {error}") from None
+        raise given.error(f"columns {start} and {end}: {error}") from None
     for row, *ends in zip(rows, values[: len(rows)], values[len(rows) :], strict=True):
         where, why, found = f"line {row.line}", "", []
-        for name, value in zip(("start", "end"), ends, strict=True):
+        for name, column, value in zip(("start", "end"), (start, end), ends, strict=True):
             if not isinstance(value, float):
                 why = why or (f"no {name}" if value is None else f"no time ({value})")
-            elif ":" in row.cells[times.start if name == "start" else times.end]:
+            elif ":" in western(row.cells[column]):
                 found.append(value)  # a clock, whatever its column is called
-            elif times.are_frames:
-                found.append(given.frames(value, where))
             else:
-                found.append(value / times.per_second)
+                found.append(given.frames(value, where) if per_second is None else value / per_second)
         yield row, (where, *((found[0], found[1]) if not why else (math.nan, math.nan))), why
 
 
@@ -121,14 +116,15 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
         yield from _vian_project(given, table(given, VIAN_PROJECT))
         return
     made = table(given, VIAN_SEGMENTS)
-    forms = (("ms", 1000.0, False), ("ts", 1.0, False), ("frame", 1.0, True))
-    times = (Times(f"start_{unit}", f"end_{unit}", n, frames) for unit, n, frames in forms)
-    columns = next((each for each in times if {each.start, each.end} <= set(made.columns)), None)
+    times = (
+        (f"start_{unit}", f"end_{unit}", n) for unit, n in (("ms", 1000.0), ("ts", 1.0), ("frame", None))
+    )
+    columns = next((each for each in times if {*each[:2]} <= set(made.columns)), None)
     if columns is None:
         raise given.error("no start and end of segments: export both from VIAN, as milliseconds")
     bodies = [name for name in made.columns if name.startswith("annotation_")]
     note_unread(given, made, re.compile("annotation_.*|segmentation_name|start_.*|end_.*|" + "|".join(_FILM)))
-    for row, at, why in timed(given, made.rows, columns):
+    for row, at, why in timed(given, made.rows, *columns):
         texts = [one_line(row.cells[name]) for name in bodies if row.cells[name].strip()]
         cells, tier = {"movie": first_of(row.cells, *_FILM)}, one_line(row.cells["segmentation_name"])
         yield RawSpan(*at, "; ".join(texts), tier, cells, why=why)
@@ -136,7 +132,7 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
 
 def _vian_project(given: Given, made: Table) -> Iterator[RawSpan]:
     keywords = [name for name in made.columns[made.columns.index("END_MS") + 1 :] if ":" in name]
-    for row, at, no_time in timed(given, made.rows, Times("START_MS", "END_MS", 1000.0)):
+    for row, at, no_time in timed(given, made.rows, "START_MS", "END_MS", 1000.0):
         kind = row.cells["SELECTOR_TYPE"].strip().lower()
         odd = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
         marked = [name.rpartition(":")[2] for name in keywords if row.cells[name].strip() in {"1", "1.0"}]

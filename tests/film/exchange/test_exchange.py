@@ -147,10 +147,7 @@ def test_an_edit_list_has_markers_of_resolve_with_their_ends_from_the_start_time
     assert text.isascii()
 
 
-@pytest.mark.parametrize(
-    ("rate", "start"),
-    [("12.5", ""), ("25", "01:00:00;00"), ("29.97", "00:01:00;00"), ("25", "23:59:50:00"), ("25", "-60")],
-)
+@pytest.mark.parametrize(("rate", "start"), [("12.5", ""), ("25", "01:00:00;00"), ("29.97", "00:01:00;00")])
 def test_a_start_or_rate_without_time_code_is_refused(film, rate, start):
     with pytest.raises(ManifestError):
         export(film, "edl", rate=Fraction(rate) if rate != "29.97" else Fraction(30000, 1001), start=start)
