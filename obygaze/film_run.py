@@ -145,6 +145,7 @@ def run(  # noqa: PLR0917 - click passes options by name
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
     if (sound and not variables) or (variables and shots == "none"):
         raise click.UsageError("--sound is for --variables, which counts cuts: with --shots other than none")
+    _refuse_late(films, title, flags)
     cards = [_card(ctx, model) for model in models]
     features = _features(cards, models, weights)
     # On the frames that are decoded for windows and shots; without OpenCV there is no camera.
@@ -196,6 +197,20 @@ def run(  # noqa: PLR0917 - click passes options by name
     click.echo(f"\nThe page: {page}")
     failed = any(clip.status == "failed" for clip in open_store(sealed).clips)
     ctx.exit(3 if failed else code)
+
+
+def _refuse_late(films: Sequence[str], title: str | None, flags: str | None) -> None:
+    """Refuse before hours of work what the steps behind them would refuse."""
+    from obygaze_features.io import file_names
+    from obygaze_features.manifest import read_parts
+    from obygaze_features.text import composed, unsuitable
+
+    movies = [composed(Path(film).stem) for film in films]
+    file_names(movies)
+    if title is not None and (wrong := unsuitable(title, lines=True)):
+        raise click.UsageError(f"--title {wrong}")
+    if flags is not None:
+        read_parts(Path(flags), movies if len(movies) == 1 else None, flagged=True)
 
 
 def _offer_year(films: Sequence[str], year: int | None) -> None:

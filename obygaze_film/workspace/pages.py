@@ -94,6 +94,9 @@ class Job:
                 self.said = work(partial(setattr, self, "share"))
             except (ObygazeError, OSError) as error:
                 self.share, self.error = None, message_of(error)
+            finally:
+                if self.said is None and not self.error:  # a fault of ours, or no memory
+                    self.share, self.error = None, said("work_failed")
 
         Thread(target=run, daemon=True).start()
 

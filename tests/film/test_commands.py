@@ -12,6 +12,7 @@ import pytest
 
 from obygaze.cli import main
 from obygaze.film_run import run as film_run
+from obygaze_features.errors import ObygazeError
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.judged_rate import read_rates
 from tests.film.films import PLANTED, film_store, scored_film
@@ -281,6 +282,17 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     with pytest.raises(click.UsageError, match="damaged") as refused:
         pipeline(Fake(CARD), film, "--model", "m.model", "--window", 9, "--out", out)
     assert "--force" not in str(refused.value)
+
+
+def test_a_run_refuses_before_its_hours_of_work_what_its_last_steps_would(film, tmp_path):
+    alike, flags = film.with_name("MY FILM.mkv"), tmp_path / "flags.csv"
+    alike.write_bytes(b"")
+    flags.write_text("movie,start_s,end_s,flags\nanother,0,5,credits\n", encoding="utf-8")
+    for words in ((film, alike), (film, "--title", "a\u202eb"), (film, "--flags", flags)):
+        fake = Fake(CARD)
+        with pytest.raises((click.UsageError, ObygazeError)):
+            pipeline(fake, *words, "--model", "m.model", "--out", tmp_path / "out")
+        assert fake.asked == []
 
 
 def test_a_run_takes_flags_and_the_year_and_offers_that_of_the_name(film, tmp_path, capsys):

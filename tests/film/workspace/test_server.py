@@ -28,6 +28,7 @@ from obygaze_film.notes import texts
 from obygaze_film.page.phrases import Words
 from obygaze_film.workspace import server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
+from obygaze_film.workspace.pages import Job
 from obygaze_models import load_model
 from obygaze_models.prediction.explain import explain
 
@@ -174,6 +175,19 @@ def test_whatever_is_not_kept_is_said_in_french(serve, copied, monkeypatch, aske
         said[name] = json.loads(data)["said"]
         assert all(part in said[name] for part in re.split("{[^}]*}", texts(name)[key])), said
     assert said["en"] != said["fr"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the terminal says it
+def test_work_that_ends_by_a_fault_of_ours_is_said_to_have_failed():
+    job, began = Job(), threading.active_count()
+    job.begin(lambda _: 1 / 0)
+    while threading.active_count() > began:
+        pass
+    assert (job.error, job.share, job.said) == (texts("en")["work_failed"], None, None)
+    job.begin(lambda _: ["done"])  # again
+    while threading.active_count() > began:
+        pass
+    assert (job.error, job.said) == ("", ["done"])
 
 
 def test_of_several_films_all_are_shown_and_compared_by_what_a_table_says_of_them(serve, copied, tmp_path):
