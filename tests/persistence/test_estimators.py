@@ -134,12 +134,16 @@ def test_a_skops_archive_with_foreign_code_or_damage_is_refused(own, tmp_path):
     file = read_model(path)
     foreign = np.frombuffer(skops.dumps(Nearest().fit(data.X, data.levels == "calm")), dtype=np.uint8)
     whole = file.arrays["skops"]
-    for array, message in (
-        (foreign, "is not trusted in a file: nothing was made of it"),
-        (whole[: len(whole) // 2], "its skops archive is damaged"),
-        (np.frombuffer(zipped(members(whole), zipfile.ZIP_DEFLATED), np.uint8), "compressed"),
+    padded = whole.tobytes() + bytes(-len(whole) % 8)
+    for arrays, message in (
+        ({"skops": foreign}, "is not trusted in a file: nothing was made of it"),
+        ({"skops": whole[: len(whole) // 2]}, "its skops archive is damaged"),
+        ({"skops": np.frombuffer(zipped(members(whole), zipfile.ZIP_DEFLATED), np.uint8)}, "compressed"),
+        ({"skops": np.frombuffer(padded, "<i8")}, "the array skops, of bytes"),
+        ({"skops": whole, "more": whole[:1]}, "the array skops, of bytes"),
+        ({"more": whole}, "the array skops, of bytes"),
     ):
-        path.write_bytes(pack(file.card, {"skops": array}, file.about))
+        path.write_bytes(pack(file.card, arrays, file.about))
         with pytest.raises(ModelError, match=message):
             load_model(path)
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import zipfile
 from pathlib import Path
 
@@ -40,6 +41,19 @@ def test_the_same_model_is_the_same_bytes(tmp_path):
     # A file that was read can be written again as it was.
     model = read(tmp_path, GOOD)
     assert pack(model.card, model.arrays, model.about) == GOOD
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_that_a_person_names_is_followed(tmp_path):
+    model = read(tmp_path, GOOD)
+    (tmp_path / "link.model").symlink_to("some.model")
+    assert read_model(tmp_path / "link.model").card == model.card
+
+
+def test_clips_of_one_distance_are_in_rising_order_too(tmp_path):
+    model = read(tmp_path, GOOD)
+    about = dict(model.about) | {"reach_distances": np.ones_like(model.about["reach_distances"])}
+    assert read(tmp_path, pack(model.card, model.arrays, about)).card == model.card
 
 
 def test_no_time_or_machine_is_in_the_file():
