@@ -97,7 +97,7 @@ def test_an_estimator_that_gives_its_arrays_is_kept_and_found_again_where_it_is_
     save_model(model, tmp_path / "again.model")
     assert (tmp_path / "again.model").read_bytes() == paths["lab:kept"].read_bytes()
     # No module is imported because a file names it.
-    with pytest.raises(ModelError, match="'lab:kept'"):
+    with pytest.raises(ModelError, match="'lab:kept', which no installed package offers"):
         load_model(paths["lab:kept"])
     for other in (Nearest(), Renamed()):
         with pytest.raises(ModelError, match="'lab:kept'"):
