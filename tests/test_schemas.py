@@ -12,7 +12,7 @@ import pytest
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ModelError, RunError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.evaluation.run import check_document, document
+from obygaze_models.evaluation.run import check_document, to_json
 from obygaze_models.persistence.card import parse_card
 from tests.planted_models import FILMS, corpus
 
@@ -80,7 +80,7 @@ def test_a_wrong_card_is_refused_by_code_and_schema(path, value, message):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     data = load_dataset(*corpus(tmp_path_factory.mktemp("run"), "films", FILMS[:4]))
-    made = json.loads(json.dumps(document(evaluate(data, ["linear"], "calm_violent"))))
+    made = json.loads(to_json(evaluate(data, ["linear"], "calm_violent")))
     validator("run-record.schema.json").validate(made)
     assert check_document(made, "run.json") == made["record"]
     return made

@@ -99,9 +99,7 @@ GROUPS = {
     help="Number of consecutive seeds, from --seed on; metrics are reported as mean and SD.",
 )
 @click.option(
-    "--seen",
-    is_flag=True,
-    help="Within-movie protocol: hold out blocks of scenes instead of whole movies.",
+    "--seen", is_flag=True, help="Within-movie protocol: hold out blocks of scenes instead of whole movies."
 )
 @click.option(
     "--test-seen-scores",

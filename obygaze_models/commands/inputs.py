@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,14 +166,9 @@ def parted(place: Path) -> tuple[str, Path, str | None]:
     return name, Path(rest), None
 
 
-@contextmanager
-def reducing(rule: str | None) -> "Iterator[ShowProgress | None]":
+def reducing(rule: str | None) -> "AbstractContextManager[ShowProgress | None]":
     """Show the progress of a pass over a store's tokens, if there is a rule to reduce them by."""
-    if not rule:
-        yield None
-        return
-    with progress_bar("reducing tokens", "clip") as show:
-        yield show
+    return progress_bar("reducing tokens", "clip") if rule else nullcontext()
 
 
 def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]":

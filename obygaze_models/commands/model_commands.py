@@ -41,9 +41,7 @@ zoo_option = click.option(
 @click.argument("model")
 @click.argument("stores", metavar="STORE...", nargs=-1, required=True)
 @click.option(
-    "--manifest",
-    type=PATH,
-    help="Manifest of the clips, to fill the column video (stores do not keep it).",
+    "--manifest", type=PATH, help="Manifest of the clips, to fill the column video (stores do not keep it)."
 )
 @click.option(
     "--frames",

@@ -3,7 +3,6 @@ from .bank import LinearCAV as LinearCAV
 from .bottleneck import ConceptBottleneck as ConceptBottleneck
 from .by_modality import fused_by_concepts as fused_by_concepts
 from .cav_fitting import Hyperplanes as Hyperplanes
-from .cav_fitting import SVMTask as SVMTask
 from .cav_fitting import ridge_hyperplanes as ridge_hyperplanes
 from .cav_fitting import svm_hyperplanes as svm_hyperplanes
 from .heads import Contribution as Contribution

@@ -102,7 +102,7 @@ def fit_hyperplanes(
         refuse_constant(name, column)
     if kind == "svm":
         used = [(np.flatnonzero(~np.isnan(column)), column) for column in present.T]
-        problems = [SVMTask(rows, column[rows] == 1, C) for rows, column in used]
+        problems = [(rows, column[rows] == 1, C) for rows, column in used]
         return svm_hyperplanes(X, problems, balanced=balanced)
     planes = []
     with one_blas_thread():
@@ -139,16 +139,11 @@ def refuse_constant(name: str, column: NDArray[Any]) -> None:
 # ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SVMTask:
-    """One SVM to fit: the clips, by row, whether each has the concept, and the price C of an error."""
-
-    rows: NDArray[np.intp]
-    present: NDArray[np.bool_]
-    C: float
+Problem = tuple[NDArray[np.intp], NDArray[np.bool_], float]
+"""One SVM to fit: the clips, by row, whether each has the concept, and the price C of an error."""
 
 
-def svm_hyperplanes(X: Floats, problems: Sequence[SVMTask], *, balanced: bool = True) -> Hyperplanes:
+def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = True) -> Hyperplanes:
     """Fit a linear SVM for each problem on subsets of the rows of X [N, D].
 
     Each is the one that ``SVC(kernel="linear")`` gives on the problem's rows alone, to rounding; with
@@ -165,18 +160,17 @@ def svm_hyperplanes(X: Floats, problems: Sequence[SVMTask], *, balanced: bool = 
     # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
     with one_blas_thread():
         gram = wide @ wide.T
-        for number, problem in enumerate(problems):
-            refuse_constant(f"of SVM {number}", problem.present)
+        for number, (rows, present, C) in enumerate(problems):
+            refuse_constant(f"of SVM {number}", present)
             machine = SVC(
                 kernel="precomputed",
-                C=problem.C,
+                C=C,
                 class_weight="balanced" if balanced else None,
                 tol=TOLERANCE,
                 cache_size=500,
             )
-            machine.fit(gram[np.ix_(problem.rows, problem.rows)], problem.present)
-            support = wide[problem.rows[machine.support_]]
-            weights[number] = machine.dual_coef_[0] @ support
+            machine.fit(gram[np.ix_(rows, rows)], present)
+            weights[number] = machine.dual_coef_[0] @ wide[rows[machine.support_]]
             intercepts[number] = machine.intercept_[0]
     return Hyperplanes(weights, intercepts)
 

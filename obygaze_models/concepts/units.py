@@ -94,10 +94,9 @@ class Dictionary:
         return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: dict[str, Any]) -> Self:
         """Make it again of what `to_arrays` gave."""
-        own: dict[str, Any] = {name: array if array.ndim else array.item() for name, array in arrays.items()}
-        return cls(**own)
+        return cls(**{name: array if array.ndim else array.item() for name, array in arrays.items()})
 
     @property
     def n_dead(self) -> int:
@@ -246,13 +245,11 @@ def _some(read: Read, order: NDArray[np.intp]) -> Floats:
 def _renew(made: Dictionary, z: Floats, rng: np.random.Generator) -> None:
     """Give dead units the directions of what is left of tokens [T, D], drawn by its length to the fourth."""
     dead = np.flatnonzero(made.shares < RARE)
-    if not len(dead):
-        return
     left = z - np.asarray(made.encode(z) @ made.decoder)
     lengths = np.linalg.norm(left, axis=1).astype(np.float64)
     odds = lengths**4
     possible = int((odds > 0).sum())
-    if not possible:
+    if not len(dead) or not possible:
         return
     chosen = rng.choice(len(z), len(dead), replace=len(dead) > possible, p=odds / odds.sum())
     made.decoder[dead] = left[chosen] / lengths[chosen, None]

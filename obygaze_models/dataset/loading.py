@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,13 +115,8 @@ def load_dataset(
     return Dataset(
         X=read_features(group, array, pool, np.array(rows, dtype=np.intp)),
         labels=labels.take(np.array(kept, dtype=np.intp)),
-        codebook=manifest.codebook,
-        backbone=group.name,
-        features=array,
         pool="as stored" if array == "pooled" else pool,
-        store=store.fingerprint,
-        label=group.name,
-        untrained=group.provenance.get("untrained") is True,
+        **_source(store, group, manifest, array),
         excluded=tuple(excluded),
         counts={
             **counts_of(labels, annotated),
@@ -149,6 +145,18 @@ def counts_of(labels: Labels, annotated: NDArray[np.bool_]) -> dict[str, int]:
         "manifest": len(labels.clip_ids),
         "unlabelled": int((~annotated & (labels.levels == "")).sum()),
         "in_no_task": int((~annotated & (labels.levels != "")).sum()),
+    }
+
+
+def _source(store: Store, group: Group, manifest: Manifest, array: Features) -> dict[str, Any]:
+    """Say of a dataset whose features and labels it has."""
+    return {
+        "codebook": manifest.codebook,
+        "backbone": group.name,
+        "features": array,
+        "store": store.fingerprint,
+        "label": group.name,
+        "untrained": group.provenance.get("untrained") is True,
     }
 
 
@@ -331,13 +339,8 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     return Dataset(
         X=np.stack([vectors[bag].max(axis=0) for bag in bags]),
         labels=labels.take(np.array(kept, dtype=np.intp)),
-        codebook=manifest.codebook,
-        backbone=group.name,
-        features=array,
         pool="max",
-        store=store.fingerprint,
-        label=group.name,
-        untrained=group.provenance.get("untrained") is True,
+        **_source(store, group, manifest, array),
         excluded=tuple(excluded),
         counts={
             **counts_of(labels, annotated),

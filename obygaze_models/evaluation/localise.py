@@ -43,15 +43,14 @@ class Localisation:
         Smyth 2010).
     n_left_out : int
         Clips without a boundary: no frame inside a segment, or all.
-    n_shifts, seed : int
-        Shifts drawn for `p`, and the seed they were drawn with.
+    n_shifts : int
+        Shifts drawn for `p`.
     """
 
     by_movie: pd.DataFrame
     pooled: pd.DataFrame
     n_left_out: int
     n_shifts: int
-    seed: int
 
 
 def localise(
@@ -60,7 +59,6 @@ def localise(
     score: str = "weight",
     *,
     n_shifts: int = 1000,
-    seed: int = 0,
 ) -> Localisation:
     """Compare frames' scores with the segments of their movies.
 
@@ -76,7 +74,6 @@ def localise(
     score : str
         Column to rank frames by: "weight", "contribution", or a concept's value.
     n_shifts : int
-    seed : int
 
     Raises
     ------
@@ -102,7 +99,7 @@ def localise(
         score=known[score].astype(np.float64), inside=_inside(known, segments)
     )
     table = table.sort_values(["time_s", "clip_id"], kind="stable")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows, shifted, left_out = [], [], 0
     for movie, own in table.groupby("movie", sort=True):
         clip_of, names = pd.factorize(own["clip_id"])  # in the order of their first frames
@@ -145,7 +142,7 @@ def localise(
         p = min(1.0, 2 * (1 + int(min(above.sum(), below.sum()))) / (1 + n_shifts))
         ends, chance = (interval.low, interval.high), float(by_movie[f"{measure}_chance"].mean())
         pooled.append((measure, interval.mean, *ends, chance, p))
-    return Localisation(by_movie, pd.DataFrame(pooled, columns=POOLED), left_out, n_shifts, seed)
+    return Localisation(by_movie, pd.DataFrame(pooled, columns=POOLED), left_out, n_shifts)
 
 
 def marked_segments(

@@ -94,16 +94,13 @@ class CorrectedT:
     Attributes
     ----------
     t : float
-        Student's statistic of `n_pairs` - 1 degrees of freedom.
+        Student's statistic, of as many degrees of freedom as there are pairs less 1.
     p : float
         Two-sided; NaN with fewer than two pairs.
-    n_pairs : int
-        Pairs whose difference is defined.
     """
 
     t: float
     p: float
-    n_pairs: int
 
 
 def corrected_t(differences: ArrayLike) -> CorrectedT:
@@ -123,11 +120,11 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
     values = values[~np.isnan(values)]
     n = len(values)
     if n < 2:
-        return CorrectedT(float("nan"), float("nan"), n)
+        return CorrectedT(float("nan"), float("nan"))
     mean, error = float(values.mean()), float(values.std(ddof=1)) * variance_factor(n, "method") ** 0.5
     # Differences that are all equal leave no doubt, unless they are 0.
     t = mean / error if error else float(np.copysign(np.inf, mean)) if mean else 0.0
-    return CorrectedT(t, float(2 * student.sf(abs(t), n - 1)), n)
+    return CorrectedT(t, float(2 * student.sf(abs(t), n - 1)))
 
 
 def smallest_p(n_pairs: int) -> float:

@@ -333,11 +333,7 @@ def record_of(
         tests=[target.record() for target in tests],
         n_classes=train.n_classes,
         seeds=list(seeds),
-        store=data.store,
-        backbone=data.backbone,
-        untrained=data.untrained,
-        features=data.features,
-        pool=data.pool,
+        **{name: getattr(data, name) for name in ("store", "backbone", "untrained", "features", "pool")},
         n_features=int(data.X.shape[1]),
         reduced_by=UNSET if data.reduction is None else data.reduction.rule,
         clips=cast("ClipCounts", clips),
@@ -432,14 +428,9 @@ def saved(run: Run, where: str = "this run") -> SavedRun:
     return SavedRun(where, run.record, run.predictions)
 
 
-def document(run: Run) -> dict[str, object]:
-    """Return a run's record and metrics as JSON values; undefined metrics are null."""
-    return {"record": run.record, "metrics": records(run.metrics)}
-
-
 def to_json(run: Run) -> str:
-    """Write a run's record and metrics as JSON text."""
-    return json_bytes(document(run)).decode()
+    """Write a run's record and metrics as JSON text; undefined metrics are null."""
+    return json_bytes({"record": run.record, "metrics": records(run.metrics)}).decode()
 
 
 def check_free(folder: Path, *, force: bool) -> None:
@@ -506,7 +497,7 @@ def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) ->
         write_whole(partial / "predictions.csv", run.predictions.to_csv())
         for name, table in tables.items():
             write_whole(partial / name, table.to_csv(index=False, lineterminator="\n"))
-        write_whole(partial / "run.json", json_bytes(document(run)))
+        write_whole(partial / "run.json", to_json(run))
         for name, text in texts.items():
             write_whole(partial / name, text)
         failure = None

@@ -40,6 +40,12 @@ Standard = tuple[Floats, Floats]
 OWN = ("provenance", "store", "movies", "left_out", "least", "licence", "label_policy")
 """What may differ between labs; all else must agree."""
 
+SHARED = (
+    *("backbone", "features", "pool", "n_features", "provenance", "provenance_sha256", "codebook"),
+    *("label_policy", "licence"),
+)
+"""What a model's card says as the sums do."""
+
 PROTOCOL = "joint: fitted to sums over films of several labs; penalties chosen by leaving one film out"
 
 TOLERANCE = 1e-9
@@ -170,7 +176,7 @@ class Joint:
         """
         return self._ridge([self.about.column()], penalty, midway=False)
 
-    def bottleneck(self, *concepts: str, penalty: float | None = None) -> Bottleneck:
+    def bottleneck(self, *concepts: str) -> Bottleneck:
         """Fit a concept bottleneck: ridge CAVs, and ridge regression of the label on their distances.
 
         The head learns from distances to CAVs that were fitted without the clip's film, at the penalties
@@ -182,7 +188,7 @@ class Joint:
             As `cav` and `linear`.
         """
         names = concepts or self.learnable()
-        planes, sums, d, k = self.cav(*names, penalty=penalty), self.sums, self.about.n_features, len(names)
+        planes, sums, d, k = self.cav(*names), self.sums, self.about.n_features, len(names)
         standard, places = (planes.mean, planes.scale), [self.about.column(name) for name in names]
         means, products = np.empty((len(sums.counts), k + 1)), np.empty((len(sums.counts), k + 1, k + 1))
         with one_blas_thread():
@@ -437,9 +443,7 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
 
 # --- files
 # ---------------------------------------------------------------------------
-def save_joint(
-    joint: Joint, planes: Planes, path: Path | str, *, concept: str = "", citation: str = ""
-) -> None:
+def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str = "") -> None:
     """Write a joint linear model, or the CAV of a concept, as a model file.
 
     It has no probabilities and does not say how unlike a clip is: both need scores of single clips.
@@ -493,16 +497,8 @@ def save_joint(
         threshold=0.0 if concept or losses else 0.5,
         target=target,
         concepts=(),
-        backbone=about.backbone,
-        features=about.features,
-        pool=about.pool,
-        n_features=about.n_features,
-        provenance=about.provenance,
-        provenance_sha256=about.provenance_sha256,
         store=hashlib.sha256("".join(about.movies).encode()).hexdigest(),
-        codebook=about.codebook,
         manifest_sha256="",
-        label_policy=about.label_policy,
         protocol=PROTOCOL,
         seed=0,
         movies=tuple(about.movies),
@@ -511,7 +507,7 @@ def save_joint(
         calibration={},
         metrics=() if np.isnan(loss) else (measured,),
         versions=software(),
-        licence=about.licence,
-        citation=citation,
+        citation="",
+        **{name: getattr(about, name) for name in SHARED},
     )
     write_model(local_path(path), card, arrays, {})

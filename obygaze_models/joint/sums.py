@@ -162,13 +162,10 @@ def gram(
     X = data.X[own].astype(np.float64)
     U = np.column_stack([X, labels, data.labels.present[own]]).astype(np.float64)
     about = About(
-        backbone=data.backbone,
-        features=data.features,
-        pool=data.pool,
+        **{name: getattr(data, name) for name in ("backbone", "features", "pool", "store")},
         n_features=X.shape[1],
         provenance=dict(data.group.provenance),
         provenance_sha256=family(data.group.provenance),
-        store=data.store,
         codebook=codebook_record(data.codebook),
         target=target.record(),
         concepts=list(data.labels.concepts),

@@ -386,10 +386,8 @@ class AttentionPooling(FrameReader, NetworkClassifier):
 
     def _pool(self, X: ArrayLike) -> PooledFrames:
         check_is_fitted(self)
-        network, frames = (
-            self._network(self.n_features_in_),
-            self._frames(X).astype(self.mean_.dtype, copy=False),
-        )
+        network = self._network(self.n_features_in_)
+        frames = self._frames(X).astype(self.mean_.dtype, copy=False)
         layer = network.views(self.parameters_)
         # Matrix libraries choose kernels by size: a clip at a time has the same bytes alone and together.
         with one_blas_thread():

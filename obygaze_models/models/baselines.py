@@ -40,6 +40,7 @@ class Baseline(BinaryClassifier):
         The score from which on a clip is called positive.
     """
 
+    _called_from: ClassVar[float] = 0.5
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
@@ -77,7 +78,7 @@ class Baseline(BinaryClassifier):
     def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
         """Learn from labels 0 and 1 and give the threshold."""
         del labels, movies
-        return 0.5
+        return self._called_from
 
     def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
         raise NotImplementedError
@@ -118,6 +119,7 @@ class RandomGuess(Baseline):
         Seed of the draws, which are the same at every call.
     """
 
+    _called_from = 0.0
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "probability": [Interval(Real, 0, 1, closed="both"), None],
         "random_state": [Interval(Integral, 0, None, closed="left")],
@@ -126,10 +128,6 @@ class RandomGuess(Baseline):
     def __init__(self, probability: float | None = None, *, random_state: int = 0) -> None:
         self.probability = probability
         self.random_state = random_state
-
-    def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        del labels, movies
-        return 0.0
 
     def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
         del movies

@@ -48,11 +48,6 @@ class BuiltinModels(Mapping[str, ModelSpec]):
 BUILTIN_MODELS: Mapping[str, ModelSpec] = BuiltinModels(HOMES)
 
 
-def default_models(kind: Kind) -> list[ModelSpec]:
-    """List the zoo's models for a kind of target."""
-    return [spec for spec in BUILTIN_MODELS.values() if kind in spec.kinds]
-
-
 def models_for(
     kind: Kind, wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None, *, imbalance: Imbalance = "none"
 ) -> list[ModelSpec]:
@@ -76,7 +71,9 @@ def models_for(
     else:
         listed: list[Any] = [wanted] if hasattr(wanted, "fit") else list(wanted or ())
         if wanted is None:
-            listed = [spec for spec in default_models(kind) if spec.looks_at_features]
+            listed = [
+                each for each in BUILTIN_MODELS.values() if kind in each.kinds and each.looks_at_features
+            ]
         specs = []
         for item in dict.fromkeys(listed):
             if not isinstance(item, str | ModelSpec):
@@ -119,10 +116,8 @@ def find_models(names: Iterable[str], builtin: Mapping[str, ModelSpec]) -> list[
     for name in names:
         if name in builtin:
             specs.append(builtin[name])
-        elif ":" in name:
-            specs.append(_from_module(name))
         else:
-            specs.append(_from_entry_point(name, builtin))
+            specs.append(_from_module(name) if ":" in name else _from_entry_point(name, builtin))
     return specs
 
 

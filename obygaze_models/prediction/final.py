@@ -52,7 +52,6 @@ def save_models(
     models: Mapping[str, Any] | Sequence[ModelSpec] | None = None,
     licence: str = NO_LICENCE,
     citation: str = "",
-    force: bool = False,
 ) -> dict[str, Path]:
     """Train models of a run on all films, and save each as ``FOLDER/NAME.model``.
 
@@ -73,8 +72,6 @@ def save_models(
     licence : str
         SPDX expression of the saved models; NOASSERTION if none is stated.
     citation : str
-    force : bool
-        Whether existing files are replaced.
 
     Returns
     -------
@@ -103,7 +100,7 @@ def save_models(
     wanted = list(dict.fromkeys(names))
     folder = local_path(folder)
     paths = {name: folder / f"{file}{SUFFIX}" for name, file in file_names(wanted).items()}
-    refuse_existing(*paths.values(), force=force)
+    refuse_existing(*paths.values())
     specs = {name: None if name == BANK else _find(name, run, models) for name in wanted}
     check_can_be_saved(filter(None, specs.values()), data, _target(run.record["train"]), licence)
     terms = {"licence": licence, "citation": citation}

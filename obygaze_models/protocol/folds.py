@@ -91,16 +91,13 @@ def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldT
     >>> om.leave_one_movie_out(["a", "b", "c"], ["film0", "film1", "film2"]).folds
     array([0, 1, 2])
     """
-    names = sorted(set(movies))
+    names, folds = np.unique(np.array(movies, dtype=str), return_inverse=True)
     if len(names) < 3:
-        present = f"{len(names)} ({', '.join(names)})" if names else "none"
+        present = f"{len(names)} ({', '.join(names)})" if len(names) else "none"
         raise ProtocolError(
             f"leaving one movie out needs at least 3 movies with clips of the task: found {present}"
         )
-    number = {name: fold for fold, name in enumerate(names)}
-    return FoldTable(
-        tuple(clip_ids), tuple(movies), np.array([number[movie] for movie in movies], dtype=np.int64)
-    )
+    return FoldTable(tuple(clip_ids), tuple(movies), folds)
 
 
 def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
@@ -213,10 +210,8 @@ def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
     return FoldTable(tuple(clip_ids), tuple(movies), folds, by_movie=False)
 
 
-def seen_splits(
-    table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_], gap: int = GAP
-) -> Iterator[Split]:
-    """Cut a table of blocks into sides, as `splits` does, without the `gap` clips around a tested block.
+def seen_splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Iterator[Split]:
+    """Cut a table of blocks into sides, as `splits` does, without the `GAP` clips around a tested block.
 
     Raises
     ------
@@ -229,7 +224,7 @@ def seen_splits(
         near = np.zeros(len(here), dtype=np.bool_)
         for movie in np.unique(movies):
             own = np.flatnonzero(movies == movie)
-            near[own] = np.convolve(here[own], np.ones(2 * gap + 1), mode="full")[gap : gap + own.size] > 0
+            near[own] = np.convolve(here[own], np.ones(2 * GAP + 1), mode="full")[GAP : GAP + own.size] > 0
         yield from _checked_split(table, fold, train & ~near, test & here)
 
 

@@ -311,8 +311,7 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
             raise ProtocolError(
                 f"level {level!r} does not count as a label in the codebook {codebook.name!r}"
             )
-    both = set(sides[0]) & set(sides[1])
-    if both:
+    if both := set(sides[0]) & set(sides[1]):
         raise ProtocolError(f"level {min(both)!r} is both negative and positive")
     task = Task("-vs-".join("+".join(side) for side in sides), *sides)
     return task_target(task)
@@ -344,11 +343,11 @@ def choose_targets(
         train = level_target(*sides, codebook)
     elif task is not None:
         train = find_target(task, codebook)
-    else:
-        if len(codebook.tasks) != 1:
-            names = ", ".join([*(known.name for known in codebook.tasks), "concept:NAME", "levels"])
-            raise ProtocolError(
-                f"no task is given (--task): expected one of {names} (codebook {codebook.name!r})"
-            )
+    elif len(codebook.tasks) == 1:
         train = task_target(codebook.tasks[0])
+    else:
+        names = ", ".join([*(known.name for known in codebook.tasks), "concept:NAME", "levels"])
+        raise ProtocolError(
+            f"no task is given (--task): expected one of {names} (codebook {codebook.name!r})"
+        )
     return train, train if test is None else find_target(test, codebook)

@@ -170,10 +170,8 @@ def write_html(
 
 def _values(report: Report, anchor: str, known: dict[object, str], *, alone: bool) -> Mapping[str, Any]:
     return {
+        **{name: getattr(report, name) for name in ("title", "answers", "notes")},
         "anchor": anchor,
-        "title": report.title,
-        "answers": report.answers,
-        "notes": report.notes,
         "heading": "h2" if alone else "h3",
         "blocks": [
             _table(block, f"{anchor}-{number}", known) for number, block in enumerate(report.blocks, start=1)
@@ -191,12 +189,10 @@ def _table(block: Block, anchor: str, known: dict[object, str]) -> Mapping[str, 
     sides = [Markup(' class="n"') if column and is_numeric(column) else "" for column in columns]
     same = known.setdefault((block.headers, block.rows), anchor)
     return {
+        **{name: getattr(block, name) for name in ("title", "notes", "measured")},
         "anchor": anchor,
         "same": "" if same == anchor else same,
         "chart": _chart(block),
-        "measured": block.measured,
-        "title": block.title,
-        "notes": block.notes,
         "columns": list(zip(block.headers, sides, strict=True)),
         "rows": [
             (row[0], " class=run-beside" * (row[0] in block.beside), *zip(row[1:], sides[1:], strict=True))

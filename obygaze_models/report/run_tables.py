@@ -360,17 +360,12 @@ def _warnings(run: Run) -> list[str]:
         lines.append(
             f"{record['clips']['partial']} clips are partial: a part of their video could not be read"
         )
+    alone = run.selection[run.selection["candidate"].astype(str).str.startswith(f"{ALONE} ")]
     lines += [
         f"{model}: one modality has all the weight in {n} of {len(record['folds'])} folds, and decides alone"
-        for model, n in _alone(run).items()
+        for model, n in alone["model"].value_counts(sort=False).items()
     ]
     return [*lines, *(f"{model} left out: {reason}" for model, reason in record["models_left_out"].items())]
-
-
-def _alone(run: Run) -> dict[str, int]:
-    """Count the folds in which one modality of a late fusion decides, by model."""
-    found = run.selection[run.selection["candidate"].astype(str).str.startswith(f"{ALONE} ")]
-    return Counter(found["model"].tolist())
 
 
 def _starts_notes(run: Run) -> list[str]:

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from obygaze_features.manifest import Manifest
-from obygaze_models.concepts import ConceptBottleneck, Hyperplanes, SVMTask, head_scores, svm_hyperplanes
+from obygaze_models.concepts import ConceptBottleneck, Hyperplanes, head_scores, svm_hyperplanes
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import Predictions, Run, evaluate, f1_pos, seed_of, varying
 from obygaze_models.models import ABOVE_ZERO, BUILTIN_MODELS, MLPProbe, fit, fit_many
@@ -96,7 +96,7 @@ def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
         for (concept, _), (folds, labels) in problems.items()
         for fold in folds
     ]
-    planes = svm_hyperplanes(data.X, [SVMTask(rows, labels[rows] == 1, C) for rows, labels, C in training])
+    planes = svm_hyperplanes(data.X, [(rows, labels[rows] == 1, C) for rows, labels, C in training])
     blocks, elected, places = [], {}, {}
     first = 0
     for task, (folds, labels) in problems.items():

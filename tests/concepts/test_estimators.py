@@ -13,7 +13,6 @@ from obygaze_models.concepts import (
     ConceptBank,
     ConceptBottleneck,
     LinearCAV,
-    SVMTask,
     ridge_hyperplanes,
     svm_hyperplanes,
 )
@@ -94,11 +93,11 @@ def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
         rows = np.sort(rng.permutation(60)[: rng.integers(20, 60)])
         present = rng.random(rows.size) < 0.4
         present[:2] = [True, False]
-        problems.append(SVMTask(rows, present, C))
+        problems.append((rows, present, C))
     planes = svm_hyperplanes(X, problems, balanced=balanced)
-    for number, problem in enumerate(problems):
+    for number, (rows, present, _) in enumerate(problems):
         reference = SVC(kernel="linear", C=C, class_weight="balanced" if balanced else None)
-        reference.fit(X[problem.rows].astype(np.float64), problem.present)
+        reference.fit(X[rows].astype(np.float64), present)
         assert np.abs(planes.decisions(X)[:, number] - reference.decision_function(X)).max() < 1e-6
 
 
