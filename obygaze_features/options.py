@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,6 +21,7 @@ __all__ = [
     "PATH",
     "Command",
     "GroupedCommand",
+    "Number",
     "Output",
     "Result",
     "completed",
@@ -55,6 +57,16 @@ class LocalPath(click.Path):
                 ctx,
             )
         return super().convert(value, param, ctx)
+
+
+class Number(click.FloatRange):
+    """Parameter type of numbers in a range; refuses nan and infinities, which lie in any range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what is not finite; otherwise convert as `click.FloatRange`."""
+        if not isfinite(number := super().convert(value, param, ctx)):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 PATH = click.Path(path_type=Path)  # the reader reports a missing file in one line

@@ -13,7 +13,7 @@ import obygaze_features as of
 from obygaze_features.commands.extract_output import logs_as_notes, note, show_estimate, show_outcome
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import LOCAL, PATH, GroupedCommand, completed, json_option, site
+from obygaze_features.options import LOCAL, PATH, GroupedCommand, Number, completed, json_option, site
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
@@ -152,7 +152,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=600.0,
     help="Time limit for decoding one clip, in seconds.",
 )

@@ -10,7 +10,7 @@ import click
 import obygaze_features as of
 from obygaze_features.errors import VideoError
 from obygaze_features.io import refuse_existing, whole_file, write_whole
-from obygaze_features.options import Output, output
+from obygaze_features.options import Number, Output, output
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 @click.option(
     "--indices", metavar="LIST", help="Indices of the frames, 0-based over the whole video, e.g. 0,5,390."
 )
-@click.option("--fps", "rate", type=float, help="Take the frame nearest to every 1/FPS seconds.")
+@click.option("--fps", "rate", type=Number(), help="Take the frame nearest to every 1/FPS seconds.")
 @click.option(
     "--keyframes",
     type=click.IntRange(min=1),
     help="Take the keyframe nearest to each of this many evenly spaced times.",
 )
-@click.option("--start", type=float, help="Start of sampling, in seconds as shown by a player.")
-@click.option("--end", type=float, help="End of sampling (exclusive), in seconds.")
+@click.option("--start", type=Number(), help="Start of sampling, in seconds as shown by a player.")
+@click.option("--end", type=Number(), help="End of sampling (exclusive), in seconds.")
 @click.option(
     "--npz",
     type=click.Path(path_type=Path),

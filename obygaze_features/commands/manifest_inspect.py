@@ -7,7 +7,7 @@ import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import folder_for, level_counts, manifest_output, write_imported
-from obygaze_features.options import PATH, Output, json_option, output, show
+from obygaze_features.options import PATH, Number, Output, json_option, output, show
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def inspect(manifest: Path, as_json: bool) -> None:
 @click.option("--onto", type=PATH, help="Manifest of the clips to label.")
 @click.option(
     "--window",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     help="Cut films into windows of this length in seconds.",
 )
 @click.option("--per-annotator", is_flag=True, help="Write a row per annotator instead of one merged row.")

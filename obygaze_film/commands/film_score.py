@@ -1,6 +1,5 @@
 """`obygaze film score`, `evaluate`, `next`, `rate`: score films and compare the scores with people."""
 
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import obygaze_features as of
 import obygaze_film
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import PATH, Output, output
+from obygaze_features.options import PATH, Number, Output, output
 from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish
 
@@ -188,7 +187,7 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
 @click.option(
     "--collar",
     "collars",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     multiple=True,
     default=(5.0, 15.0),
     help="Seconds by which boundaries may differ; repeatable.",
@@ -212,8 +211,6 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
     from obygaze_film.evaluation import evaluation_report
     from obygaze_models.report import check_folder
 
-    if not all(map(isfinite, how["collars"])):
-        raise click.UsageError("--collar is a number of seconds")
     check_folder(output.path, force=output.force)
     refuse_existing(output.html, force=output.force)
     films = obygaze_film.read_films(folders)

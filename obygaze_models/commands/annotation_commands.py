@@ -11,7 +11,7 @@ import numpy as np
 import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.manifest.spans.names import refuse_twins
-from obygaze_features.options import PATH, Output, json_option, output, show
+from obygaze_features.options import PATH, Number, Output, json_option, output, show
 from obygaze_features.screen import table
 from obygaze_models.errors import ProtocolError
 
@@ -35,7 +35,7 @@ SAMPLES = 62
 @click.argument("manifest", type=PATH)
 @click.option(
     "--alpha",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=0,
     help="Weight of position (eq. 1). Above 0 free segments are aligned as they are, without projection.",
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 import obygaze_models as om
 from obygaze_features.manifest import counted
-from obygaze_features.options import LOCAL, PATH, Output, output
+from obygaze_features.options import LOCAL, PATH, Number, Output, output
 from obygaze_models.commands.inputs import POLICY_OPTION, read_modalities, under_policy
 from obygaze_models.errors import ModelError
 
@@ -114,13 +114,13 @@ def _cut(data: "Dataset", made: "Sums") -> str:
 @click.option("--without", multiple=True, metavar="FILM", help="Leave this film out; repeatable.")
 @click.option(
     "--penalty",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     help="Weight of the squares of the weights; 0 is least squares.  [default: chosen by leaving films out]",
 )
 @click.option(
     "--C",
     "inverse",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=1.0,
     show_default=True,
     help="Inverse strength of logistic regression's penalty, in rounds.",

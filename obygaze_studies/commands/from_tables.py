@@ -12,7 +12,7 @@ import click
 
 from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import LOCAL, PATH, Output, join_options, json_option, show, site
+from obygaze_features.options import LOCAL, PATH, Number, Output, join_options, json_option, show, site
 from obygaze_models.commands import complete_task
 from obygaze_studies.audits import Audit, Option, audits, resolve, tasks
 from obygaze_studies.commands.output import PICTURE, ReportOutput, report_output
@@ -120,16 +120,16 @@ def share(text: str) -> float:
     """Parse a factor, as a number or a fraction such as 1/4."""
     try:
         return float(Fraction(text))
-    except ZeroDivisionError:
+    except (ZeroDivisionError, OverflowError):
         raise ValueError(text) from None  # which click words
 
 
 def numbers(text: str) -> list[float]:
     """Parse numbers joined by commas."""
     try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"numbers joined by commas are expected, not {text!r}") from None
+        return [Number().convert(part, None, None) for part in text.split(",")]
+    except click.BadParameter:
+        raise click.BadParameter(f"numbers joined by commas are expected, not {text!r}") from None
 
 
 def parameter(option: Option, *, required: bool) -> Callable[[Any], Any]:
@@ -143,9 +143,9 @@ def parameter(option: Option, *, required: bool) -> Callable[[Any], Any]:
     kinds: dict[str, Any] = {
         "flag": {"is_flag": True},
         "int": {"type": click.IntRange(option.least, option.most)},  # type: ignore[arg-type]
-        "float": {"type": click.FloatRange(low, option.most, min_open=option.above is not None)},
+        "float": {"type": Number(low, option.most, min_open=option.above is not None)},
         "pair": {"nargs": 2},
-        "span": {"nargs": 2, "type": float},
+        "span": {"nargs": 2, "type": Number()},
         "path": {"type": PATH},
         "local": {"type": LOCAL},
         "share": {"type": share},

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import click
 import pytest
 from PIL import Image
 
@@ -13,6 +14,7 @@ from obygaze_features import extraction
 from obygaze_features.errors import ExtractError
 from obygaze_features.store import open_store
 from tests.cli.test_contents import HEAVY, modules_after
+from tests.cli.walk import all_commands
 from tests.command import obygaze
 from tests.terminal import in_terminal
 
@@ -123,6 +125,22 @@ def test_options_that_a_site_sets_once_yield_to_what_is_typed(tmp_path, monkeypa
     capfd.readouterr()
     assert typed("extract texts.txt there/t --backbone sentence --weights nowhere") == 1
     assert "--workers" not in capfd.readouterr().err  # the site has workers for videos, and texts need none
+
+
+def test_every_option_that_takes_a_number_refuses_what_is_none():
+    """Nan and infinities lie in any range that comparisons hold."""
+    kinds = [
+        kind
+        for _, command, _ in all_commands()
+        for option in command.params
+        for kind in getattr(option.type, "types", [option.type])
+        if isinstance(kind, click.types.FloatParamType)
+    ]
+    assert len(kinds) > 10
+    for kind in kinds:
+        for text in ("nan", "inf", "-inf", "1e999"):
+            with pytest.raises(click.BadParameter):
+                kind.convert(text, None, None)
 
 
 @pytest.mark.parametrize(
