@@ -206,8 +206,7 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
 def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperplanes:
     """Take the difference of the two classes' means as direction, and put b midway between them."""
     wide = np.asarray(X, dtype=np.float64)
-    positive, negative = _class_means(wide, present)
-    weights = positive - negative
+    weights = np.subtract(*_class_means(wide, present))
     return Hyperplanes(weights, _midway(weights, wide, present))
 
 
@@ -216,9 +215,7 @@ def _class_means(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean of the clips with, and of those without, each concept: [K, D] each."""
     share = present.astype(np.float64)
-    positive = (share / share.sum(axis=0)).T @ X
-    negative = ((1 - share) / (1 - share).sum(axis=0)).T @ X
-    return positive, negative
+    return (share / share.sum(axis=0)).T @ X, ((1 - share) / (1 - share).sum(axis=0)).T @ X
 
 
 def _midway(

@@ -156,8 +156,7 @@ def detectable(n_pairs: int) -> float:
 
 def in_family(metrics: Sequence[str], p_values: ArrayLike, family: str) -> NDArray[np.float64]:
     """Adjust the p-values [K] of tests of metrics within a named family; NaN for metrics outside of it."""
-    members = np.isin(metrics, FAMILIES[family])
-    return holm(np.where(members, np.asarray(p_values, dtype=np.float64), np.nan))
+    return holm(np.where(np.isin(metrics, FAMILIES[family]), np.asarray(p_values, np.float64), np.nan))
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

@@ -49,8 +49,7 @@ KINDS = (
 
 Texts = Annotated[tuple[str, ...], Meta(description="a list of text")]
 Names = Annotated[
-    tuple[str, ...],
-    Meta(description="a list of names that differ", extra_json_schema={"uniqueItems": True}),
+    tuple[str, ...], Meta(description="a list of names that differ", extra_json_schema={"uniqueItems": True})
 ]
 TextValues = Annotated[dict[str, str], Meta(description="an object of texts")]
 Objects = Annotated[tuple[dict[str, Any], ...], Meta(description="a list of objects")]

@@ -31,8 +31,7 @@ WHERE = "OBYGAZE_ZOO"
 """Variable of the environment with the place of the list that names are looked up in."""
 
 Version = Annotated[
-    str,
-    Meta(pattern=rf"^(0|[1-9]\d{{0,8}})(\.(0|[1-9]\d{{0,8}})){{2}}{END}", description="a version X.Y.Z"),
+    str, Meta(pattern=rf"^(0|[1-9]\d{{0,8}})(\.(0|[1-9]\d{{0,8}})){{2}}{END}", description="a version X.Y.Z")
 ]
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,99})(?:@([0-9.]+))?")
 SHOWN = ("within_movie_auc", "average_precision", "qwk")
@@ -233,13 +232,11 @@ def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str)
         sha256=sha256_of(data),
         page_sha256=page_sha256,
         octets=len(data),
-        title=card.title,
+        **{name: getattr(card, name) for name in ("title", "licence", "citation")},
         task=card.target["name"],
         codebook=card.codebook["name"],
         reads=[each["backbone"] for each in card.inputs],
         weights=[digest for digest in digests if isinstance(digest, str)],
-        licence=card.licence,
-        citation=card.citation,
         films=len(card.movies),
         clips=card.n_clips,
         scores=sorted(scores, key=lambda score: SHOWN.index(score.metric)),

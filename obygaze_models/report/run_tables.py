@@ -146,8 +146,7 @@ def _rankings(models: Mapping[str, Mapping[Any, Any]], metric: Metric) -> Mappin
 
 def _beside(name: str) -> bool:
     """Whether a row is a yardstick and no model of features: a baseline, a control or chance."""
-    control = name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
-    return control or name == "(chance)" or name in YARDSTICKS
+    return name in {"(chance)", *YARDSTICKS} or (name in BUILTIN_MODELS and BUILTIN_MODELS[name].control)
 
 
 def _answers(run: Run) -> list[str]:
