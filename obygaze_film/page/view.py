@@ -203,8 +203,12 @@ class FilmView:
         spans = either.loc[either["reaches"] == 1, ["start_s", "end_s"]].drop_duplicates()
         found = []
         for start, end in spans.to_numpy(dtype=np.float64).tolist():
-            inside = self.between(start, end).index
-            before, after = (float(rows.loc[inside, "p"].mean()) for rows in (self.former, self.rows))
+            inside = self.between(start, end)
+            # Averaged over time, as every passage is: the desk says the same of it where it is chosen.
+            weights = inside["end_s"].clip(upper=end) - inside["start_s"].clip(lower=start)
+            before, after = (
+                _average(rows.loc[inside.index, "p"], weights) for rows in (self.former, self.rows)
+            )
             if abs(after - before) >= LEAST_MOVED:
                 said = f"{self.words.probability(before)} → {self.words.probability(after)}"
                 text = f"{clock(start)}–{clock(end)}: {said}"
@@ -250,6 +254,11 @@ class FilmView:
             "k": charts.TICKS_S,
         }
         return json_data(numbers)
+
+
+def _average(values: pd.Series, weights: pd.Series) -> float:
+    """Average the values that are known; NaN if none is."""
+    return float((values * weights).sum() / weights[values.notna()].sum(min_count=1))
 
 
 def _strip(name: str, note: str, *drawn: ArrayLike) -> dict[str, Any]:

@@ -273,5 +273,13 @@ def test_a_former_curve_is_drawn_on_the_desk(timeline, tmp_path):
     page = desk_page([opened], opened, "read", "en")
     assert page.count('class="line former"') == 1
     assert page.count("data-span=") >= 4
+    view = FilmView(beside, "f", Words("en"), top=5)
+    listed = {(one["start"], one["end"]): one["text"].split(": ")[1].split(" → ") for one in view.moved}
+    for place, key in enumerate((f"{view.model.key}-before", view.model.key)):
+        of = beside.segments(key).set_index(["start_s", "end_s"])["p"].to_dict()
+        both = listed.keys() & of.keys()
+        assert both
+        for span in both:  # the list says of a passage what is said of it elsewhere
+            assert listed[span][place] == view.words.probability(of[span])
     alone = OpenFilm(0, timeline, opened.decisions)
     assert "d-moved" not in desk_page([alone], alone, "read", "en").partition("<body")[2]
