@@ -75,7 +75,7 @@ async function send(body, last) {
  const result = await got("decide", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({who: store.who, mode: state.mode, ...body, id})});
  if (!result.ok) {
   await refresh();
-  say(`${words.not_kept}: ${result.said}`);
+  say(filled(words.of, {what: words.not_kept, which: result.said}));
   return null;
  }
  say(result.said);

@@ -19,7 +19,7 @@ export class Panel {
  draw() {
   const {store, words} = this, it = store.selected, form = store.form, own = store.decision;
   const what = !it ? words[store.mode === "blind" ? "nothing_blind" : "nothing"] : it.place ? words.window : it.type === "passage" && !own?.origin ? filled(words.passage, {n: it.number}) : own && own.who !== store.name ? filled(words.theirs, own) : own?.verdict === "note" ? words.a_note : own ? words.yours : words.marked;
-  this.one("#d-title").textContent = it ? `${what}: ${clock(it.start)}–${clock(it.end)}` : what;
+  this.one("#d-title").textContent = it ? filled(words.of, {what, which: `${clock(it.start)}–${clock(it.end)}`}) : what;
   this.one("#d-length").textContent = it ? `${(it.end - it.start).toFixed(1)} s` : "";
   for (const one of this.all("[data-level]")) one.ariaPressed = String(one.dataset.level === form.level);
   for (const one of this.all("[data-concept]")) one.ariaPressed = String(form.concepts.includes(one.dataset.concept));
@@ -35,7 +35,7 @@ export class Panel {
  }
  table() {
   const {store, words} = this, chosen = store.decision?.id;
-  const button = (one, what, text) => make("button", {type: "button", textContent: text, ariaLabel: `${words[what]}: ${clock(one.start)} ${one.title || one.note}`, title: words[what], onclick: () => this.act[what](one)});
+  const button = (one, what, text) => make("button", {type: "button", textContent: text, ariaLabel: filled(words.of, {what: words[what], which: `${clock(one.start)} ${one.title || one.note}`}), title: words[what], onclick: () => this.act[what](one)});
   this.one("#d-count").textContent = filled(words.counted, {n: store.judged.length, notes: store.own.length - store.judged.length});
   const {activeElement: focused} = document, label = focused?.closest("#d-table") && focused.ariaLabel;
   this.one("#d-table tbody").replaceChildren(...store.decisions.map((one) => {

@@ -456,13 +456,20 @@ def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, f
     page.get_by_role("button", name="Learn").click()  # what if I disagree
     assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
     page.keyboard.press("Escape")
-    assert page.evaluate(SCROLLS) == []
     until(page, "document.querySelector('#d-stills').clientHeight")  # stills and colours are made meanwhile
+    assert page.evaluate(SCROLLS) == []
     assert page.locator("#d-colours image").get_attribute("width") == "6000"
     assert not page.locator("#d-sound").is_visible()  # it has none
     drag(page, 110, 130)  # what is said here, and on the picture
     until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
     until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
+    assert page.evaluate(SCROLLS) == []
+    page.keyboard.press("Escape")
+    look(page, 300)  # an end before the beginning
+    page.keyboard.press("i")
+    look(page, 290)
+    page.keyboard.press("o")
+    said(page, "after the beginning")
     page.context.close()
 
 
