@@ -64,6 +64,11 @@ SCROLLS = """[...document.querySelectorAll("html, main > section, #d-why, .d-jud
     .map((one) => one.className || one.id)"""
 """What does not fit on one screen: neither the page nor what is said of a passage scrolls."""
 
+HALVED = """[...document.querySelectorAll(".d-tiers .label span")]
+    .filter((one) => one.getBoundingClientRect().bottom > one.parentNode.getBoundingClientRect().bottom + 1)
+    .map((one) => one.textContent)"""
+"""Tiers whose names are cut."""
+
 VIDEO = "document.querySelector('video')"
 PRESSED = (
     "[...document.querySelectorAll('[data-concept][aria-pressed=true]')].map((one) => one.dataset.concept)"
@@ -235,6 +240,8 @@ def test_concepts_and_evidence_are_of_the_passage_that_is_judged(opened):
     assert "Gun" in page.locator("#d-sentence").inner_text()
     assert "→" in page.locator("#d-parts").inner_text()
     assert page.locator("#d-like li").count() == 4
+    page.set_viewport_size({"width": 1280, "height": 720})
+    assert page.evaluate(SCROLLS) == []
     assert [row["concepts"] for row in rows_of(folder / JUDGEMENTS)] == [first, second, ""]
     assert errors == []
 
@@ -470,6 +477,8 @@ def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, f
     look(page, 290)
     page.keyboard.press("o")
     said(page, "after the beginning")
+    page.set_viewport_size({"width": 400, "height": 720})
+    assert page.evaluate(HALVED) == []
     page.context.close()
 
 
