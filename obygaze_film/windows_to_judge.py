@@ -88,17 +88,17 @@ def choose_next(
         seen = {cells.find(clip.start_s or 0.0, clip.end_s or 0.0) for clip in own}
         is_fresh = np.array([cell not in seen for cell in range(len(cells.spans))])
         every.append(_JudgeableFilm(film, cells, order, is_fresh))
-    random = [[cell for cell in film.order if film.is_fresh[cell]] for film in every]
     if blind:
         clips = [
-            _clip(every[f], cell, {DRAW: RANDOM, SEEN_SCORE: "0", PLACE: str(every[f].order.index(cell) + 1)})
-            for f, cells in enumerate(random)
-            for cell in cells[:n]
+            _clip(film, cell, {DRAW: RANDOM, SEEN_SCORE: "0", PLACE: str(place)})
+            for film in every
+            for place, cell in [one for one in enumerate(film.order, 1) if film.is_fresh[one[1]]][:n]
         ]
     else:
         windows = dict.fromkeys(_uncertain(every, key, n - n // 3), UNCERTAIN)
-        turns = [(f, cell) for f, cell in _in_turn(random) if (f, cell) not in windows]
-        turns = [(f, cell) for f, cell in turns if every[f].is_known[cell]]
+        known = [film.is_known for film in every]
+        turns = _in_turn([[cell for cell in film.order if film.is_fresh[cell]] for film in every])
+        turns = [(f, cell) for f, cell in turns if known[f][cell] and (f, cell) not in windows]
         windows |= dict.fromkeys(turns[: n - len(windows)], RANDOM)
         clips = [
             _clip(every[f], cell, {DRAW: draw, SEEN_SCORE: "1", "p": f"{every[f].cells.p[cell]:.2f}"})
