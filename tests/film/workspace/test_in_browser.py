@@ -362,14 +362,13 @@ def test_what_the_server_refuses_or_answers_no_more_is_said(opened):
         (lambda route: route.abort()),
     )
     for answer in answers:
-        page.route("**/decide", answer)
+        page.route("**/decide", answer, times=1)  # to take a route away may wait for ever
         page.keyboard.press("1")
         said(page, "Not kept: the workspace was stopped")
-        page.unroute("**/decide")
-    page.route("**/span*", lambda route: route.fulfill(status=400, body='{"said": "no features"}'))
+    refused = '{"said": "no features"}'
+    page.route("**/span*", lambda route: route.fulfill(status=400, body=refused), times=1)
     page.keyboard.press("n")
     until(page, "document.querySelector('#d-p').textContent === 'no features'")
-    page.unroute("**/span*")
     page.keyboard.press("n")
     until(page, "document.querySelector('#d-p').textContent > '0'")
     press(page, "1")
