@@ -12,9 +12,9 @@ from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.localise import localise as localise
 from .evaluation.predictions import Predictions as Predictions
 from .evaluation.run import Run as Run
-from .evaluation.run import read_run as read_run
-from .evaluation.run import saved as saved
-from .evaluation.run import write_run as write_run
+from .evaluation.run_folder import read_run as read_run
+from .evaluation.run_folder import saved as saved
+from .evaluation.run_folder import write_run as write_run
 from .joint import gram as gram
 from .joint import join as join
 from .joint import newton_step as newton_step

@@ -12,7 +12,8 @@ import pytest
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ModelError, RunError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.evaluation.run import check_document, to_json
+from obygaze_models.evaluation.run import check_document
+from obygaze_models.evaluation.run_folder import to_json
 from obygaze_models.persistence.card import parse_card
 from tests.planted_models import FILMS, corpus
 

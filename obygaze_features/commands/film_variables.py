@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 
 WINDOW_S = 10.0
 """Length of windows where none are given."""
-Window = tuple[str, str, float, float]
-"""Id and movie of a clip of a film, its start and end in seconds."""
+
+
+class Window(NamedTuple):
+    """A clip of a film, from `start_s` to `end_s`."""
+
+    clip_id: str
+    movie: str
+    start_s: float
+    end_s: float
 
 
 @click.command()
@@ -80,7 +87,7 @@ def variables(
     output.refuse_existing()
     detector = FaceDetector(faces) if faces else None
     windows, cameras = _windows(films, source)
-    movies = list(dict.fromkeys(movie for own in windows.values() for _, movie, *_ in own))
+    movies = list(dict.fromkeys(clip.movie for own in windows.values() for clip in own))
     beside = shots or (source and manifests.shots_file(source))
     parts = manifests.read_parts(beside, movies) if beside and (shots or beside.is_file()) else None
     rows: list[tuple[Window, dict[str, float]]] = []
@@ -88,9 +95,9 @@ def variables(
         with progress_bar(f"variables of {path.name}", "window") as show:
             found = film_variables(
                 path,
-                [(start_s, end_s) for *_, start_s, end_s in own],
-                shots=None if parts is None else parts[own[0][1]],
-                camera=None if cameras is None else [cameras.get(clip_id) for clip_id, *_ in own],
+                [(clip.start_s, clip.end_s) for clip in own],
+                shots=None if parts is None else parts[own[0].movie],
+                camera=None if cameras is None else [cameras.get(clip.clip_id) for clip in own],
                 speech=sound,
                 faces=detector,
                 note=lambda line: click.echo(line, err=True),
@@ -128,10 +135,9 @@ def _windows(
             hint = manifests.name_hint(film.movie, by_movie)
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
         windows[film.path] = [
-            (clip.clip_id, clip.movie, clip.start_s or 0.0, film.end_s if clip.end_s is None else clip.end_s)
-            for clip in own
+            Window(clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s) for clip in own
         ]
-    taken = {clip_id for own in windows.values() for clip_id, *_ in own}
+    taken = {clip.clip_id for own in windows.values() for clip in own}
     if len(taken) < sum(map(len, windows.values())):
         raise ManifestError(f"{source}: two files have the same windows: give one file a film")
     if len(taken) < len(clips):
@@ -142,7 +148,7 @@ def _windows(
 
 
 def _clips(
-    films: Sequence[manifests.Film], source: Path | None
+    films: "Sequence[manifests.Film]", source: Path | None
 ) -> "tuple[Sequence[Any], dict[Path, list[Any]], dict[str, Camera] | None]":
     """Read windows: all clips, those with a file by file, and what is known of their camera."""
     if source is None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 import obygaze_models as om
 from obygaze_features import manifest as manifests
@@ -114,14 +113,14 @@ def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
         click.echo(told, err=True)
 
 
-def read_annotated(path: Path) -> manifests.Manifest:
+def read_annotated(path: Path) -> "manifests.Manifest":
     """Read a manifest whose annotators are compared; refuse one who is spelled in two ways."""
     read = manifests.read_manifest(path)
     refuse_twins("annotator", {c.annotator: (path, f"clip {c.clip_id!r}") for c in reversed(read.clips)})
     return read
 
 
-def projected(labels: manifests.Manifest) -> tuple[manifests.Manifest, dict[str, Any]]:
+def projected(labels: "manifests.Manifest") -> "tuple[manifests.Manifest, dict[str, Any]]":
     """Project free segments of several annotators onto windows, and say how."""
     from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, one_id_a_span
     from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
@@ -238,9 +237,11 @@ def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json
 
 
 def compared(
-    labels: manifests.Manifest, machines: "Sequence[str]" = (), task: str | None = None
+    labels: "manifests.Manifest", machines: "Sequence[str]" = (), task: str | None = None
 ) -> "dict[str, Alternative]":
     """Test each machine among a manifest's annotators, by default those that answers were imported of."""
+    import numpy as np
+
     from obygaze_models.evaluation.alttest import UNKNOWN, alt_test
     from obygaze_models.protocol import find_target
     from obygaze_models.protocol.targets import labels_of
@@ -346,7 +347,7 @@ def localise(
       obygaze localise frames.csv marked.csv --positive S
       obygaze localise concepts.csv marked.csv --concept Body --score Body_value
     """
-    from obygaze_models.evaluation.localise import marked_segments, read_frames
+    from obygaze_models.evaluation.localise import SEED, marked_segments, read_frames
     from obygaze_models.evaluation.predictions import records
 
     marked = marked_segments(manifests.read_manifest(manifest), positive, concept)
@@ -358,7 +359,7 @@ def localise(
             "movies": records(result.by_movie),
             "left_out": result.n_left_out,
             "n_shifts": result.n_shifts,
-            "seed": 0,
+            "seed": SEED,
         }
         for name, result in results.items()
     }
@@ -368,6 +369,8 @@ def localise(
 
 
 def _localisation_table(results: "dict[str, Localisation]") -> str:
+    from obygaze_models.evaluation.localise import SEED
+
     rows = []
     for name, result in results.items():
         counts = str(len(result.by_movie)), str(int(result.by_movie["n_clips"].sum()))
@@ -384,7 +387,7 @@ def _localisation_table(results: "dict[str, Localisation]") -> str:
             "",
             "above chance: the mean is larger than chance, and p is at most .05",
             "chance: mean with the scores of the movie's other clips; blank where there are none",
-            f"p: two-sided, {first.n_shifts} shifts of the clips' scores within movies (seed 0)",
+            f"p: two-sided, {first.n_shifts} shifts of the clips' scores within movies (seed {SEED})",
             "95 %: interval of the mean over movies like these, not a test against chance",
         ]
     )

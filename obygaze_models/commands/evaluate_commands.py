@@ -191,7 +191,7 @@ def evaluate(
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
     from obygaze_models.commands.inputs import read_modalities, reducing, under_policy
-    from obygaze_models.evaluation.run import new_run, to_json
+    from obygaze_models.evaluation.run_folder import new_run, to_json
     from obygaze_models.models.registry import models_for
     from obygaze_models.prediction.final import check_can_be_saved
     from obygaze_models.protocol.targets import choose_targets
@@ -263,7 +263,7 @@ def evaluate(
 
 def _check_output(output: Output, save: "Sequence[str]", *, seen: bool) -> None:
     """Refuse to save what can't be, and places that are taken, before the work begins."""
-    from obygaze_models.evaluation.run import check_free
+    from obygaze_models.evaluation.run_folder import check_free
 
     if seen and save:
         raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")

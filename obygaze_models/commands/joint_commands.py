@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
 import obygaze_models as om
 from obygaze_features.manifest import counted
@@ -59,6 +58,8 @@ def sums(
       obygaze model sums films.csv stores/films --task hn_s \\
           --at round-1.model --out lab-a-2.sums
     """
+    import numpy as np
+
     from obygaze_features.store.provenance import validate_licence
     from obygaze_models.joint import gram, write_sums
     from obygaze_models.joint.sums import RECORD, recorded
@@ -94,6 +95,8 @@ def sums(
 
 def _cut(data: "Dataset", made: "Sums") -> str:
     """Say what cutting features off at 5 deviations, as the zoo's own pipelines do, would change here."""
+    import numpy as np
+
     from obygaze_models.joint import join
     from obygaze_models.models.linear import CLIP
 
@@ -150,6 +153,8 @@ def join(
           --out without.model
       obygaze model join lab-a-2.sums lab-b-2.sums --C 0.01 --out round-2.model
     """
+    import numpy as np
+
     from obygaze_models.joint import join as join_sums
     from obygaze_models.joint import newton_step, read_sums, save_joint
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
 from obygaze_features import manifest as manifests
 from obygaze_features.io import write_whole
@@ -126,6 +125,8 @@ def rank(
           --out ranked.csv
       obygaze evaluate ranked.csv stores/clips --task scale:valence
     """
+    import numpy as np
+
     from obygaze_models.evaluation.ranking import next_pairs, rank_items
 
     if ask and masters:

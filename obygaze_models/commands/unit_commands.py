@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import click
-import numpy as np
 
 import obygaze_features as of
 import obygaze_models as om
@@ -22,6 +21,7 @@ from obygaze_models.commands.inputs import finish, parted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -76,6 +76,8 @@ def units(
       obygaze model units stores/films:xclip --units 4096 --active 32 \\
           --labels films.csv --texts stores/thesaurus --out units
     """
+    import numpy as np
+
     from obygaze_models.concepts.texts import read_texts
     from obygaze_models.concepts.units import N_EPOCHS, learn_dictionary, strongest
     from obygaze_models.dataset.features import StoredClips, find_group
@@ -125,12 +127,16 @@ def units(
 
 def _write(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
     """Write arrays as an npz: the same arrays, the same bytes."""
+    import numpy as np
+
     with whole_file(path) as unnamed, unnamed.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # mypy takes the names for allow_pickle
 
 
 def _begun(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
     """Read what an earlier run with the same arguments had learnt, if there is any."""
+    import numpy as np
+
     from obygaze_models.concepts.units import Dictionary
 
     try:
@@ -146,6 +152,8 @@ def _frames(
     group: "Group", features: str, values: "NDArray[np.float32]", places: "NDArray[np.int32]"
 ) -> list[str]:
     """Name the strongest frames of each unit: clip and time in the video, of one frame a clip."""
+    import numpy as np
+
     from obygaze_models.prediction.predict import frame_times
 
     rows, told = np.flatnonzero(group.usable), []
@@ -173,6 +181,7 @@ def _unit_table(
     nearest one, its AUC by film with its interval, and p; with texts the three nearest to the unit's
     direction, less the mean of all texts.
     """
+    import numpy as np
     import pandas as pd
     from sklearn.preprocessing import normalize
 

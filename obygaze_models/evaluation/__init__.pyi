@@ -23,6 +23,6 @@ from .paired_tests import smallest_p as smallest_p
 from .predictions import COLUMNS as COLUMNS
 from .predictions import Predictions as Predictions
 from .run import Run as Run
-from .run import saved as saved
+from .run_folder import saved as saved
 from .significance import permutation_pvalues as permutation_pvalues
 from .summary import summarise as summarise

@@ -11,7 +11,7 @@ from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.paired_tests import corrected_t, in_family, sign_flip
 from obygaze_models.evaluation.predictions import Predictions
-from obygaze_models.evaluation.run import SavedRun
+from obygaze_models.evaluation.run_folder import SavedRun
 
 COLUMNS = (
     *("metric", "a", "b", "difference", "low", "high", "p", "method_low", "method_high", "method_p"),

@@ -23,6 +23,8 @@ from obygaze_models.evaluation.significance import circular_shifts
 
 MEASURES = ("average_precision", "pointing")
 POOLED = ("measure", "value", "low", "high", "chance", "p")
+SEED = 0
+"""Of the shifts."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,7 +101,7 @@ def localise(
         score=known[score].astype(np.float64), inside=_inside(known, segments)
     )
     table = table.sort_values(["time_s", "clip_id"], kind="stable")
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(SEED)
     rows, shifted, left_out = [], [], 0
     for movie, own in table.groupby("movie", sort=True):
         clip_of, names = pd.factorize(own["clip_id"])  # in the order of their first frames

@@ -2,11 +2,9 @@
 
 import dataclasses
 import platform
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any, TypedDict, cast
 
 import numpy as np
@@ -15,16 +13,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
-from obygaze_features.door import parse_json, read_text
-from obygaze_features.file_kinds import where_damaged
-from obygaze_features.io import local_path, refuse_taken, whole_folder, write_whole
-from obygaze_features.lines import json_bytes
 from obygaze_features.schema import Count, Flag, Hex64, Number, SomeText, Text, Versions, Whole, check
 from obygaze_models.dataset.dataset import Dataset, Modality
-from obygaze_models.errors import ObygazeError, RunError
-from obygaze_models.evaluation.metrics import Metric, metrics_of, prevalence
-from obygaze_models.evaluation.predictions import COLUMNS, Predictions, records
-from obygaze_models.evaluation.summary import by_seed
+from obygaze_models.errors import RunError
+from obygaze_models.evaluation.metrics import Metric, prevalence
+from obygaze_models.evaluation.predictions import COLUMNS, Predictions
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel
 from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, Split
 from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, Target, TargetRecord, codebook_record
@@ -358,152 +351,3 @@ def software() -> dict[str, str]:
     """Return the versions of the software that makes numbers."""
     names = ("obygaze", "numpy", "scikit-learn")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
-
-
-# --- folders; the same run gives the same bytes
-# ---------------------------------------------------------------------------
-FILES = (
-    *("predictions.csv", "metrics.csv", "selection.csv", "curves.csv", "seeds.csv", "excluded.csv"),
-    *("run.json", "report.md", "report.tex"),
-)
-"""What a run's folder may hold beside models: ``seeds.csv`` where a run has several seeds, ``curves.csv``
-where a model stops early, ``excluded.csv`` where clips have no features."""
-
-
-@dataclass(frozen=True, eq=False)
-class SavedRun:
-    """A saved run: its record (JSON values) and predictions; `where` names it in messages."""
-
-    where: str
-    record: Mapping[str, Any]
-    predictions: Predictions
-
-
-def read_run(folder: Path | str) -> SavedRun:
-    """Read a run's record and predictions.
-
-    Raises
-    ------
-    RunError
-        The folder holds no run, or a field of its record is missing or wrong.
-    PredictionsError
-        Its table of predictions is not one.
-
-    Examples
-    --------
-    >>> import obygaze_features as of
-    >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> om.write_run(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), "runs/again")
-    >>> run = om.read_run("runs/again")
-    >>> run.record["backbone"]
-    'toy'
-    """
-    folder = local_path(folder)
-    for name in ("predictions.csv", "run.json"):
-        if not (folder / name).is_file():
-            older = " (it has metrics.json: evaluate again)" if (folder / "metrics.json").is_file() else ""
-            raise RunError(f"{folder} is not the folder of a run: it has no {name}{older}")
-    path = folder / "run.json"
-    try:
-        document = parse_json(read_text(path))
-    except ValueError as error:
-        raise RunError(f"{path}: {where_damaged(error, path, 'the JSON document of a run')}") from None
-    record = check_document(document, str(path))
-    return SavedRun(str(folder), record, Predictions.read(folder / "predictions.csv", record["n_classes"]))
-
-
-def saved(run: Run, where: str = "this run") -> SavedRun:
-    """Convert a run to a saved one.
-
-    Examples
-    --------
-    >>> import obygaze_features as of
-    >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> run = om.saved(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), where="linear")
-    >>> run.where
-    'linear'
-    """
-    return SavedRun(where, run.record, run.predictions)
-
-
-def to_json(run: Run) -> str:
-    """Write a run's record and metrics as JSON text; undefined metrics are null."""
-    return json_bytes({"record": run.record, "metrics": records(run.metrics)}).decode()
-
-
-def check_free(folder: Path, *, force: bool) -> None:
-    """Refuse a folder that exists, unless it is forced and holds a run and nothing else.
-
-    Raises
-    ------
-    RunError
-        The folder is taken.
-    """
-    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    foreign = [name for name in there if name not in FILES and not name.endswith(".model")]
-    refuse_taken(folder, there, foreign, "a run", force=force, error=RunError)
-
-
-def write_run(
-    run: Run, folder: Path | str, texts: Mapping[str, str] | None = None, *, force: bool = False
-) -> None:
-    """Write a run's files atomically.
-
-    Parameters
-    ----------
-    run : Run
-    folder : Path or str
-    texts : mapping of str to str, optional
-        Further files of `FILES`: the report's.
-    force : bool
-        Whether a run that is there is replaced.
-
-    Raises
-    ------
-    RunError
-        The folder is taken.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> import obygaze_features as of
-    >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> om.write_run(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"), "runs/hn_s")
-    >>> Path("runs/hn_s/predictions.csv").is_file()
-    True
-    """
-    with new_run(run, local_path(folder), texts or {}, force=force):
-        pass
-
-
-@contextmanager
-def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) -> Iterator[Path]:
-    """Write a run's files as `write_run` does; yield their folder, which has its name after the block.
-
-    An error of the block that says what can't be done, such as to keep a model, leaves the run without it.
-    """
-    check_free(folder.resolve(), force=force)
-    tables = {"metrics.csv": run.metrics, "selection.csv": run.selection}
-    if len(run.curves):
-        tables["curves.csv"] = run.curves
-    if len(run.record["seeds"]) > 1:
-        tables["seeds.csv"] = by_seed(run.predictions, metrics_of(run.predictions.n_classes, run.own_metrics))
-    if run.record["excluded"]:
-        tables["excluded.csv"] = pd.DataFrame(run.record["excluded"])
-    with whole_folder(folder) as partial:
-        write_whole(partial / "predictions.csv", run.predictions.to_csv())
-        for name, table in tables.items():
-            write_whole(partial / name, table.to_csv(index=False, lineterminator="\n"))
-        write_whole(partial / "run.json", to_json(run))
-        for name, text in texts.items():
-            write_whole(partial / name, text)
-        failure = None
-        try:
-            yield partial
-        except ObygazeError as error:
-            failure = error
-    if failure is not None:
-        raise type(failure)(f"{failure}; the run is kept in {folder}") from failure

@@ -1,9 +1,9 @@
+from .files import save_joint as save_joint
 from .fits import Bottleneck as Bottleneck
 from .fits import Joint as Joint
 from .fits import Planes as Planes
 from .fits import join as join
 from .fits import newton_step as newton_step
-from .fits import save_joint as save_joint
 from .sums import Sums as Sums
 from .sums import gram as gram
 from .sums import read_sums as read_sums

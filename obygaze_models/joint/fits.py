@@ -9,11 +9,9 @@ step of Newton's method on the loss of all clips together. Five to ten rounds en
 lab with all features would find.
 """
 
-import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,17 +19,11 @@ from msgspec import structs
 from numpy.typing import NDArray
 from scipy import linalg
 
-from obygaze_features.io import local_path
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.errors import ModelError
-from obygaze_models.evaluation.run import software
 from obygaze_models.joint.sums import ARRAYS, About, Sums
-from obygaze_models.models.linear import MOST
-from obygaze_models.persistence.card import Card, CardTarget
-from obygaze_models.persistence.model_file import write_model
 
 Floats = NDArray[np.float64]
 Standard = tuple[Floats, Floats]
@@ -39,14 +31,6 @@ Standard = tuple[Floats, Floats]
 
 OWN = ("provenance", "store", "movies", "left_out", "least", "licence", "label_policy")
 """What may differ between labs; all else must agree."""
-
-SHARED = (
-    *("backbone", "features", "pool", "n_features", "provenance", "provenance_sha256", "codebook"),
-    *("label_policy", "licence"),
-)
-"""What a model's card says as the sums do."""
-
-PROTOCOL = "joint: fitted to sums over films of several labs; penalties chosen by leaving one film out"
 
 TOLERANCE = 1e-9
 """Largest change of a weight, against the largest weight, after which rounds have ended."""
@@ -439,75 +423,3 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
     standard = sums.start["start_mean"], sums.start["start_scale"]
     planes = Planes(*standard, after[None, :-1], after[-1:], np.full(1, 1 / C), np.full(1, np.nan))
     return FitStep(planes, change)
-
-
-# --- files
-# ---------------------------------------------------------------------------
-def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str = "") -> None:
-    """Write a joint linear model, or the CAV of a concept, as a model file.
-
-    It has no probabilities and does not say how unlike a clip is: both need scores of single clips.
-
-    Parameters
-    ----------
-    planes : Planes
-        Of one target, that of `joint` or the concept.
-
-    Examples
-    --------
-    >>> import obygaze_features as of
-    >>> import obygaze_models as om
-    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> joint = om.join([om.gram(data, "hn_s", least=5)])
-    >>> om.save_joint(joint, joint.cav("Body"), "body.model", concept="Body")
-    >>> om.load_model("body.model").card.title
-    'CAV, joint'
-    """
-    about, counts = joint.about, joint.sums.counts
-    weights, intercept, loss = planes.weights[0], planes.intercepts, float(planes.losses[0])
-    C, n_clips = float(1 / max(planes.penalties[0], 1e-12)), int(counts.sum())
-    asked = about.target["name"].removeprefix("concept:") if about.target["kind"] == "concept" else ""
-    model, title, estimator = "linear", "Linear model, joint", "Pipeline"
-    target = CardTarget(**about.target, concept=asked)
-    parameters: dict[str, Any] = {"limit": MOST, "C": C}
-    arrays = {"mean": planes.mean, "scale": planes.scale, "weights": weights, "intercept": intercept}
-    if concept:
-        model, title, estimator = "cav", "CAV, joint", "LinearCAV"
-        name, words = f"concept:{concept}", f"{concept}, present or not"
-        target = CardTarget(name=name, title=words, kind="concept", classes=[], concept=concept)
-        parameters = LinearCAV("ridge", C=C, clip=MOST).get_params()
-        length = float(np.linalg.norm(weights)) or 1.0
-        arrays = {"direction": weights / length, "plane": np.array([intercept[0] / length, length])}
-        arrays |= {"feature_mean": planes.mean, "feature_scale": planes.scale}
-    losses = about.at == "losses"
-    measured = {
-        "task": concept or about.target["name"],
-        "metric": "squared_error",
-        "model": "joint",
-        "pooled": loss,
-        "n_movies": len(about.movies),
-        "n_clips": n_clips,
-    }
-    card = Card(
-        model=model,
-        title=title,
-        kind=model,
-        estimator=estimator,
-        parameters=parameters,
-        threshold=0.0 if concept or losses else 0.5,
-        target=target,
-        concepts=(),
-        store=hashlib.sha256("".join(about.movies).encode()).hexdigest(),
-        manifest_sha256="",
-        protocol=PROTOCOL,
-        seed=0,
-        movies=tuple(about.movies),
-        n_clips=n_clips,
-        n_positives=0 if losses else round(float(counts @ joint.sums.means[:, about.column(concept)])),
-        calibration={},
-        metrics=() if np.isnan(loss) else (measured,),
-        versions=software(),
-        citation="",
-        **{name: getattr(about, name) for name in SHARED},
-    )
-    write_model(local_path(path), card, arrays, {})

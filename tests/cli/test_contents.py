@@ -31,6 +31,12 @@ def test_help_loads_nothing_but_click():
     assert not loaded & (HEAVY | {"obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies"})
 
 
+def test_help_of_any_command_loads_no_large_library():
+    loaded = modules_after("from tests.cli.walk import all_commands\nlist(all_commands())")
+    assert "obygaze_studies" in loaded
+    assert not loaded & HEAVY
+
+
 def test_every_command_in_the_contents_exists_and_shows_examples():
     for path, command, context in all_commands():
         text = command.get_help(context)

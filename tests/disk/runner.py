@@ -314,7 +314,7 @@ def model(folder: Path) -> None:
 
 def run(folder: Path) -> None:
     """Write a run over an older one."""
-    from obygaze_models.evaluation.run import write_run
+    from obygaze_models.evaluation.run_folder import write_run
 
     write_run(MADE["run"], folder / "run", force=True)
 

@@ -10,7 +10,7 @@ from obygaze_models.errors import CompareError, RunError
 from obygaze_models.evaluation import METRICS, Predictions, metrics
 from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.evaluation.run import SavedRun, read_run, saved
+from obygaze_models.evaluation.run_folder import SavedRun, read_run, saved
 from obygaze_models.report.comparison_tables import comparison_report
 
 RECORD = {"protocol": "strict", "codebook": {"name": "obygaze12", "digest": "0"}, "n_classes": 2}

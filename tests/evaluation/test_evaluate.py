@@ -16,7 +16,7 @@ from obygaze_models.commands import evaluate_commands
 from obygaze_models.errors import ConceptError, ModelError, PredictionsError, ProtocolError
 from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate, varying
-from obygaze_models.evaluation.run import new_run, to_json, write_run
+from obygaze_models.evaluation.run_folder import new_run, to_json, write_run
 from obygaze_models.models import MLPProbe, baselines
 from obygaze_models.persistence import model_file
 from obygaze_models.prediction.saved_model import load_model

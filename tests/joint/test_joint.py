@@ -14,7 +14,7 @@ from obygaze_models.concepts.cav_fitting import fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import tuned_ridge
 from obygaze_models.errors import ModelError
 from obygaze_models.joint import gram, join, newton_step, read_sums, write_sums
-from obygaze_models.joint.fits import save_joint
+from obygaze_models.joint.files import save_joint
 from obygaze_models.joint.sums import RECORD, recorded
 from tests.planted_models import corpus
 

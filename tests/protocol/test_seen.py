@@ -6,7 +6,7 @@ import pytest
 from obygaze_models.errors import CompareError
 from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.evaluation.run import saved
+from obygaze_models.evaluation.run_folder import saved
 from obygaze_models.protocol import scene_blocks, seen_splits
 from obygaze_models.protocol.folds import GAP
 
