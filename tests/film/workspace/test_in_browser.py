@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,21 @@ from obygaze_film.workspace.server import _door
 from tests.files import rows_of
 from tests.film.conftest import LONG_MS, axe_violations
 from tests.film.page.invented import invented_film
+from tests.film.workspace.driving import (
+    LOOPS,
+    PRESSED,
+    TITLE,
+    VIDEO,
+    at,
+    decided,
+    drag,
+    look,
+    named,
+    press,
+    read,
+    said,
+    until,
+)
 from tests.planted_models import codebook
 from tests.video.encoding import encode
 
@@ -59,6 +73,17 @@ CUT = """[...document.querySelectorAll("body *")]
     .map((one) => one.outerHTML.slice(0, 99))"""
 """What lies right of the window, other than what scrolls, and what is only read aloud."""
 
+ONCE = """([start, status, body]) => {
+    const real = fetch;
+    window.fetch = (url, ...more) => {
+        if (!url.startsWith(start)) return real(url, ...more);
+        window.fetch = real;
+        if (!status) return Promise.reject(new TypeError("refused"));
+        return Promise.resolve(new Response(body, {status}));
+    };
+}"""
+"""What the next request to an address gets; Playwright's routes come into force at times of their own."""
+
 SCROLLS = """[...document.querySelectorAll("html, main > section, #d-why, .d-judge, #d-parts")]
     .filter((one) => one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.className || one.id)"""
@@ -68,68 +93,6 @@ HALVED = """[...document.querySelectorAll(".d-tiers .label span")]
     .filter((one) => one.getBoundingClientRect().bottom > one.parentNode.getBoundingClientRect().bottom + 1)
     .map((one) => one.textContent)"""
 """Tiers whose names are cut."""
-
-VIDEO = "document.querySelector('video')"
-PRESSED = (
-    "[...document.querySelectorAll('[data-concept][aria-pressed=true]')].map((one) => one.dataset.concept)"
-)
-LOOPS = "document.querySelector('#d-loop').ariaPressed"
-TITLE = "(document.querySelector('#d-title')?.textContent ?? '')"
-
-
-def until(page, true):
-    """Wait until an expression is true; the policy forbids Playwright's own way."""
-    ends = time.monotonic() + LONG_MS / 1000
-    while not page.evaluate(true):
-        assert time.monotonic() < ends, true
-        page.wait_for_timeout(50)
-
-
-def said(page, text):
-    until(page, f"document.querySelector('#d-spoken').textContent.includes({text!r})")
-    page.evaluate("document.querySelector('#d-spoken').textContent = ''")
-
-
-def read(page, name="AB", mode="read"):
-    """Go to a film's desk and give a name."""
-    page.goto(page.url.rpartition("/films")[0] + f"/film/0/{mode}")
-    named(page, name)
-
-
-def named(page, name="AB"):
-    until(page, TITLE)  # its script runs
-    page.get_by_label("Your name").fill(name)
-    page.keyboard.press("Tab")
-
-
-def look(page, second):
-    page.evaluate(f"{VIDEO}.pause(); {VIDEO}.currentTime = {second}")
-    until(page, f"!{VIDEO}.seeking")
-
-
-def press(page, key, text="kept"):
-    page.keyboard.press(key)
-    said(page, text)
-
-
-def at(page, second):
-    """Where a time of the film is on the tier of probabilities, while all of it is shown: x, y."""
-    box = page.locator(".d-tiers .plot").bounding_box()
-    return box["x"] + box["width"] * second / 600, box["y"] + box["height"] / 2
-
-
-def drag(page, start, end, y=None):
-    page.mouse.move(at(page, start)[0], y or at(page, start)[1])
-    page.mouse.down()
-    page.mouse.move(at(page, (start + end) / 2)[0], y or at(page, end)[1])
-    page.mouse.move(at(page, end)[0], y or at(page, end)[1])
-    page.mouse.up()
-
-
-def decided(page):
-    return [
-        " ".join(text.split()) for text in page.locator("#d-table tbody td:nth-child(2)").all_inner_texts()
-    ]
 
 
 def test_a_sitting_of_reading(opened):
@@ -357,16 +320,11 @@ def test_what_the_server_refuses_or_answers_no_more_is_said(opened):
     page, *_ = opened
     read(page)
     page.keyboard.press("n")
-    answers = (
-        (lambda route: route.fulfill(status=403, body="not this address")),
-        (lambda route: route.abort()),
-    )
-    for answer in answers:
-        page.route("**/decide", answer, times=1)  # to take a route away may wait for ever
+    for status in (403, None):
+        page.evaluate(ONCE, ["decide", status, "not this address"])
         page.keyboard.press("1")
         said(page, "Not kept: the workspace was stopped")
-    refused = '{"said": "no features"}'
-    page.route("**/span*", lambda route: route.fulfill(status=400, body=refused), times=1)
+    page.evaluate(ONCE, ["span", 400, '{"said": "no features"}'])
     page.keyboard.press("n")
     until(page, "document.querySelector('#d-p').textContent === 'no features'")
     page.keyboard.press("n")

@@ -1,0 +1,67 @@
+"""Drive the desk in a browser: keys, drags, and what it says."""
+
+import time
+
+from tests.film.conftest import LONG_MS
+
+VIDEO = "document.querySelector('video')"
+PRESSED = (
+    "[...document.querySelectorAll('[data-concept][aria-pressed=true]')].map((one) => one.dataset.concept)"
+)
+LOOPS = "document.querySelector('#d-loop').ariaPressed"
+TITLE = "(document.querySelector('#d-title')?.textContent ?? '')"
+
+
+def until(page, true):
+    """Wait until an expression is true; the policy forbids Playwright's own way."""
+    ends = time.monotonic() + LONG_MS / 1000
+    while not page.evaluate(true):
+        assert time.monotonic() < ends, true
+        page.wait_for_timeout(50)
+
+
+def said(page, text):
+    until(page, f"document.querySelector('#d-spoken').textContent.includes({text!r})")
+    page.evaluate("document.querySelector('#d-spoken').textContent = ''")
+
+
+def read(page, name="AB", mode="read"):
+    """Go to a film's desk and give a name."""
+    page.goto(page.url.rpartition("/films")[0] + f"/film/0/{mode}")
+    named(page, name)
+
+
+def named(page, name="AB"):
+    until(page, TITLE)  # its script runs
+    page.get_by_label("Your name").fill(name)
+    page.keyboard.press("Tab")
+
+
+def look(page, second):
+    page.evaluate(f"{VIDEO}.pause(); {VIDEO}.currentTime = {second}")
+    until(page, f"!{VIDEO}.seeking")
+
+
+def press(page, key, text="kept"):
+    page.keyboard.press(key)
+    said(page, text)
+
+
+def at(page, second):
+    """Where a time of the film is on the tier of probabilities, while all of it is shown: x, y."""
+    box = page.locator(".d-tiers .plot").bounding_box()
+    return box["x"] + box["width"] * second / 600, box["y"] + box["height"] / 2
+
+
+def drag(page, start, end, y=None):
+    page.mouse.move(at(page, start)[0], y or at(page, start)[1])
+    page.mouse.down()
+    page.mouse.move(at(page, (start + end) / 2)[0], y or at(page, end)[1])
+    page.mouse.move(at(page, end)[0], y or at(page, end)[1])
+    page.mouse.up()
+
+
+def decided(page):
+    return [
+        " ".join(text.split()) for text in page.locator("#d-table tbody td:nth-child(2)").all_inner_texts()
+    ]
