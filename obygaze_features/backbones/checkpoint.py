@@ -371,7 +371,9 @@ def _load(path: Path) -> dict[str, torch.Tensor]:
 
 def _types_in(path: Path) -> dict[str, str]:
     """Read the type of each tensor of a file, of safetensors from its header alone, which must fit it."""
-    if what(path).name != SAFETENSORS or path.suffix != ".safetensors":
+    if path.suffix != ".safetensors":
+        if what(path).name == SAFETENSORS:  # transformers goes by names
+            raise BackboneError(f"{path}: this is {SAFETENSORS}: let its name end in .safetensors")
         return {key: _type(tensor) for key, tensor in _load(path).items()}
     open_regular(path).close()  # safetensors opens the name itself
     try:
@@ -382,7 +384,9 @@ def _types_in(path: Path) -> dict[str, str]:
 
 
 def _type(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
+    kind = str(tensor.dtype).removeprefix("torch.")
+    kind += " (sparse)" * (tensor.layout != torch.strided)
+    return f"{kind} with no values" if tensor.is_meta else kind
 
 
 def _plain_type(name: str) -> str:

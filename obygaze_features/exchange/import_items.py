@@ -124,7 +124,8 @@ def match(
     named: dict[str, ImportItem] = {}
     unknown = []
     for path, item in items.items():
-        name = normalize("NFC", path if deep else path.rpartition("/")[2])
+        whole = path.replace("\\", "/")  # also ids that are paths of Windows
+        name = normalize("NFC", whole if deep else whole.rpartition("/")[2])
         stem, _, suffix = name.rpartition(".")
         if name not in clips and f".{suffix.lower()}" in suffixes:
             name = stem

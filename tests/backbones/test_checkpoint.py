@@ -64,6 +64,19 @@ def test_a_tensor_that_is_missing_in_excess_or_of_another_shape_is_named(change,
         load_backbone(name.replace("siglip", "clip"), weights=weights)
 
 
+@pytest.mark.parametrize("what", ["let its name end in .safetensors", "sparse", "no values"])
+def test_why_a_file_is_not_loaded_is_true(checkpoints, tmp_path, what):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    tensors = load_file(folder / "model.safetensors")
+    tensor = tensors[KEYS["clip"]]
+    other = {"sparse": tensor.to_sparse(), "no values": tensor.to("meta")}.get(what, tensor)
+    save = torch.save if what in {"sparse", "no values"} else save_file
+    save(tensors | {KEYS["clip"]: other}, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(BackboneError, match=rf"pytorch_model\.bin: .*{what}"):
+        load_backbone("clip", weights=str(folder))
+
+
 def test_a_bare_vision_model_of_a_whole_xclip_loads_nothing_and_here_that_is_an_error(checkpoints):
     with quiet():
         random, report = XCLIPVisionModel.from_pretrained(checkpoints["xclip"], output_loading_info=True)

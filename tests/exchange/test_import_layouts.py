@@ -236,6 +236,11 @@ def test_names_match_in_any_form_of_unicode(form):
         assert list(match(items, {"1": normalize(wanted, name)}).features) == ["1"]
 
 
+@pytest.mark.parametrize("path", ["C:\\films\\a.mp4", "/films/a.mp4", "films/a"])
+def test_ids_that_are_paths_of_any_system_match_by_their_last_part(path):
+    assert list(match({path: ImportItem("x", dict)}, {"1": "a"}, (".mp4",)).features) == ["1"]
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("a.h5", "hdf5"), ("a.npy", "npy"), ("a.npz", "npy"), ("a.pt", "pth"), ("a.csv", "table")],

@@ -318,6 +318,8 @@ class _Made:
             role, parts = role_of(raw, roles, *words, is_said=account.kind in SAID)
             if role == "left":
                 account.leave(raw.where, f"on tier {raw.tier!r}, which --tier does not name")
+            elif role == "text" and account.kind == "answers":
+                account.leave(raw.where, f"{raw.text!r:.40} is no level of codebook {book.name!r}")
             elif role == "concepts":
                 marks.append(raw)
             else:

@@ -1,4 +1,4 @@
-"""Read what a machine answered to the questions of a codebook: a JSON object a line, one for each clip.
+"""Read what a machine answered to the questions of a codebook: a JSON object a clip, in lines or a list.
 
 `{"clip_id": ..., "movie": ..., "start_s": ..., "end_s": ..., "model": ..., "prompt": ..., "date": ...,
 "answers": {"level:S": "no", "concept:Body": 0.9}}`: a line of `codebook questions` with answers in place of
@@ -21,6 +21,8 @@ from obygaze_features.text import composed
 
 YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 NONE = "no JSON object with answers"
+ANSWERS = r'^\s*\{.*"answers"\s*:\s*\{|\A\s*\[(?![^\0]*"annotations"\s*:\s*\[)[^\0]*"answers"\s*:\s*\{'
+"""How a file of answers begins."""
 CALLED = 0.5
 """Probability from which on a concept is there."""
 
@@ -84,10 +86,15 @@ def answered(given: Given) -> list[Answered]:
     ManifestError
         No line has answers.
     """
-    lines = [(f"line {at}", line) for at, line in enumerate(given.lines, start=1) if line.strip()]
-    found = [_line(where, _object(line)) for where, line in lines]
+    listed = _object(given.text)
+    lines = ((f"line {at}", _object(line)) for at, line in enumerate(given.lines, start=1) if line.strip())
+    if isinstance(listed, list):
+        lines = ((f"object {n}", each) for n, each in enumerate(listed, start=1))
+    found = [_line(where, said) for where, said in lines]
     if all(each.why == NONE for each in found):
-        raise given.error("no line has answers: JSON objects as of `codebook questions` were expected")
+        raise given.error(
+            "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
+        )
     given_to = Counter((each.model, question) for each in found if not each.why for question in each.answers)
     lines_of = Counter(each.model for each in found if not each.why)
     asked = sorted(question for question, n in given_to.items() if 2 * n > lines_of[question[0]])

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.names import find_film, path_of, plain
+from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.text_tables import counted, first_few
 from obygaze_features.text import composed
 
@@ -70,7 +71,8 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
             why = "" if text else f"without a {chosen[name].removesuffix('s')}"
             yield RawSpan(
                 f"annotation {own} of tier {name!r} (from {start / 1000:g} s)", start / 1000, end / 1000,
-                text, "", {**cells, "annotator": who}, own, above, why, role=chosen[name],
+                text, "", {**cells, "annotator": who, "subject": one_line(tier.get("PARTICIPANT", ""))},
+                own, above, why, role=chosen[name],
             )  # fmt: skip
 
 
@@ -108,11 +110,10 @@ def _chosen(given: Given, wanted: Mapping[str, str], ids: Sequence[str]) -> dict
 def _media(given: Given, root: Element) -> Element | None:
     """Find the film's media; refuse where several have other offsets and none is said to be the film."""
     every = root.findall("HEADER/MEDIA_DESCRIPTOR")
-    named = {node.get("MEDIA_URL", ""): node for node in every}
-    stems = {path_of(url).stem: url for url in named}
-    movie = find_film(given.movie, stems) if given.movie else None
     films = [node for node in every if node.get("MIME_TYPE", "").startswith("video")] or every
-    films = [named[stems[movie]]] if movie else films
+    stems = [path_of(node.get("MEDIA_URL", "")).stem for node in films]
+    movie = find_film(given.movie, dict.fromkeys(stems)) if given.movie else None
+    films = [node for node, stem in zip(films, stems, strict=True) if movie in {None, stem}]
     if len({(node.get("TIME_ORIGIN") or "0").strip() for node in films}) > 1:
         raise given.error(
             f"its media begin at different times (TIME_ORIGIN): which is the film? Give --movie, one of "

@@ -14,11 +14,14 @@ from itertools import takewhile
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import CLOCK, instants
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.tables import first_of, table, timed
+from obygaze_features.manifest.spans.tables import first_of, note_unread, table, timed
 from obygaze_features.manifest.text_tables import Row, counted
 from obygaze_features.workbook import Records
 
-_TIME = re.compile(r"(Begin|End) Time - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)")
+TIME = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
+TIMES = ("Begin Time", "End Time", "Duration")
+"""Of an annotation, in ELAN's order, each in all forms that are exported."""
+_READ = re.compile("Tier|Participant|Annotator|Annotation|File (?:Name|Path)|.* - .*")
 _TITLE = re.compile(r"(?!.* Time - )(?:[^\t]*$|\"?sep=)", re.IGNORECASE)
 """What stands above the annotations: lines without tabs, and a spreadsheet's own."""
 _OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
@@ -47,38 +50,62 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
         sign = ";" if ";" in body[0][1] else ","
         given.usual *= sign != ";"  # a spreadsheet wrote it
         rows = [(at, next(csv.reader([line], delimiter=sign))) for at, line in body]
-    if any(_TIME.fullmatch(cell.strip()) for cell in rows[0][1]):
+    if any(TIME.fullmatch(cell.strip()) for cell in rows[0][1]):
         yield from _with_header(given, rows)
     else:
         yield from _without_header(given, rows)
 
 
 def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
-    header = [cell.strip() for cell in rows[0][1]]
-    forms = {(m[1], m[2]): cell for cell in header if (m := _TIME.fullmatch(cell))}
+    header = _in_english(given, [cell.strip() for cell in rows[0][1]])
+    rows = [(rows[0][0], header), *rows[1:]]
+    forms = {(m[1], m[2]): cell for cell in header if (m := TIME.fullmatch(cell))}
     known = ("hh:mm:ss.ms", "ss.msec", "msec", *(form for _, form in forms if "PAL" in form))
-    form = next((form for form in known if {("Begin", form), ("End", form)} <= set(forms)), "")
+    form = next((form for form in known if {(name, form) for name in TIMES[:2]} <= set(forms)), "")
     if not form:
         raise given.error("line 1: no begin and end times in one form: export them as hh:mm:ss.ms or ss.msec")
     if "PAL" in form:
         given.rate = Fraction(50 if "50" in form else 25)
-    start, end = forms["Begin", form], forms["End", form]
+    start, end = (forms[name, form] for name in TIMES[:2])
     odd, even = _by_width(rows, len(header))
     yield from odd
     made = table(given, (start, end), (even, "\t"))
-    about = {"Tier", "Participant", "File Name", "File Path", ""}
-    values = [name for name in made.columns if name not in about and " - " not in name]
-    if {"Tier", "Annotation"} <= set(made.columns):  # else a column for each tier
+    if {"Tier", "Annotation"} <= set(made.columns):
         values = ["Annotation"]
+        note_unread(given, made, _READ)
+    else:  # a column for each tier
+        values = [name for name in made.columns if name and not _READ.fullmatch(name)]
     for row, at, why in timed(given, made.rows, start, end, 1000.0 if form == "msec" else 1.0):
         said = {name: row.cells[name] for name in values if row.cells[name].strip()}
         cells = {
             "subject": first_of(row.cells, "Participant"),
+            "annotator": first_of(row.cells, "Annotator"),
             "media": first_of(row.cells, "File Path", "File Name"),
         }
         for name, text in (said or {"": ""}).items():
             tier = row.cells.get("Tier", "") or name
             yield RawSpan(*at, one_line(text), tier, cells, why=why or "no text" * (not said))
+
+
+def _in_english(given: Given, header: list[str]) -> list[str]:
+    """Name the columns of a header in another language, whose order is always the same."""
+    found = [(at, match) for at, cell in enumerate(header) if (match := TIME.fullmatch(cell))]
+    if any(match[1] in TIMES[:2] for _, match in found):
+        return header
+    forms = Counter(match[2] for _, match in found)
+    if set(forms.values()) != {len(TIMES)}:
+        raise given.error(
+            "line 1: of a header in another language it is unclear which times are ends: export begin, end "
+            "and duration"
+        )
+    named, (first, _), (last, _) = header.copy(), found[0], found[-1]
+    for place, (at, match) in enumerate(found):
+        named[at] = f"{TIMES[place // len(forms)]} - {match[2]}"
+    others = [(0, "Tier"), (1, "Participant")][:first] + [(last + 1, "Annotation")] * bool(first)
+    for at, name in others:
+        named[at : at + 1] = [name]
+    given.account.notes.append(f"columns told by their order: {', '.join(header)}")
+    return named
 
 
 def _by_width(rows: Records, width: int) -> tuple[list[RawSpan], Records]:
@@ -102,13 +129,13 @@ def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     files = columns[text + 1 :]
     if any("." not in cell for column in files for cell in column):
         raise given.error(f"{len(files)} columns after the text: export them from ELAN with a header")
-    names = [("0", first), ("1", end), ("tier", 0), ("text", text)]
+    names = [("0", first), ("1", end), ("text", text)] + [("tier", 0)] * (first > 0)
     names += [("subject", 1)] * (first > 1) + [("media", text + 1)] * bool(files)
     made = [Row(at, {name: cells[place] for name, place in names}) for at, cells in rows]
     for row, at, why in timed(given, made, "0", "1", 1000.0 if in_ms else 1.0):
         said = one_line(row.cells["text"])
         about = {name: one_line(row.cells.get(name, "")) for name in ("subject", "media")}
-        yield RawSpan(*at, said, row.cells["tier"], about, why=why or "no text" * (not said))
+        yield RawSpan(*at, said, row.cells.get("tier", ""), about, why=why or "no text" * (not said))
 
 
 def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int, int]:

@@ -9,11 +9,11 @@ from typing import Final
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
 from obygaze_features.io import local_path
-from obygaze_features.manifest.spans.answers import read_answers
+from obygaze_features.manifest.spans.answers import ANSWERS, read_answers
 from obygaze_features.manifest.spans.boris import BORIS_BOUT, BORIS_EVENT, read_boris
 from obygaze_features.manifest.spans.documents import read_activitynet, read_cvat, read_labelstudio
 from obygaze_features.manifest.spans.eaf import read_eaf
-from obygaze_features.manifest.spans.elan_text import read_elan_text
+from obygaze_features.manifest.spans.elan_text import TIME, read_elan_text
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.moviegraphs import KEY, read_moviegraphs
 from obygaze_features.manifest.spans.subtitles import Subtitle, in_order, read_ass, read_srt, read_vtt
@@ -63,7 +63,7 @@ def _is_activitynet(given: Given) -> bool:
 
 
 def _is_elan_text(given: Given) -> bool:
-    named = any(cell.startswith("begin time - ") for row in given.first_rows for cell in row)
+    named = any(TIME.fullmatch(cell) for row in given.first_rows for cell in row)
     return named or _holds(r"^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")(given)
 
 
@@ -76,8 +76,8 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
         read_eaf, _starts(r"<(?:\?xml[^>]*>\s*(?:<!--.*?-->\s*)*<)?ANNOTATION_DOCUMENT\b"), is_signed=True
     ),
     "cvat": SpanSource(read_cvat, _starts(r"<(?:\?xml[^>]*>\s*<)?annotations\b")),
+    "answers": SpanSource(read_answers, _holds(ANSWERS), is_signed=True),
     "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
-    "answers": SpanSource(read_answers, _holds(r'^\s*\{.*"answers"\s*:\s*\{'), is_signed=True),
     "moviegraphs": SpanSource(read_moviegraphs, _starts(rf'\{{\s*"{KEY}"\s*:')),
     "activitynet": SpanSource(read_activitynet, _is_activitynet),
     "vtt": SpanSource(read_vtt, _starts(r"WEBVTT")),

@@ -119,14 +119,25 @@ def test_a_level_may_be_named_or_have_probabilities(tmp_path):
     assert [clip.level for clip in found.manifest] == ["S"]
 
 
-def test_what_the_codebook_has_not_is_refused_or_kept_as_text(tmp_path):
+def test_what_the_codebook_has_not_is_refused_or_left_out(tmp_path):
     path = lines(tmp_path / "a.jsonl", {"answers": {"level": "EN", "concept:Guns": "yes"}})
     with pytest.raises(ManifestError, match=r"line 1: .*Guns"):
         import_spans([path], tmp_path)
     found = import_spans([lines(tmp_path / "a.jsonl", {"answers": {"level": "rather sure"}})], tmp_path)
-    assert (found.manifest.clips[0].level, found.manifest.clips[0].extras["text"]) == (None, "rather sure")
-    with pytest.raises(ManifestError, match="no line has answers"):
+    assert not found.manifest.clips
+    assert "'rather sure' is no level" in found.notices[0]
+    with pytest.raises(ManifestError, match="nothing has answers"):
         import_spans([lines(tmp_path / "a.jsonl", {"answers": {}})], tmp_path)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_answers_may_be_a_list(tmp_path, indent):
+    said = lines(tmp_path / "a.jsonl", {"answers": ALL_NO}, {"answers": dict.fromkeys(ALL_NO)}).read_text()
+    listed = tmp_path / "a.json"
+    listed.write_text(json.dumps([*map(json.loads, said.splitlines())], indent=indent))
+    found = import_spans([listed], tmp_path)
+    assert [clip.clip_id for clip in found.manifest] == ["c0"]
+    assert "object 2" in found.notices[0]
 
 
 def test_a_clip_that_is_answered_twice_counts_once(tmp_path):

@@ -65,6 +65,8 @@ OF_TWO = {
     "BORIS, two subjects": boris(["Ann", "S", "STATE", "1", "5"], ["Bob", "EN", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]),
     "BORIS, two observations of a film": tabbed(BORIS, *([o, "a.mp4", "", b, "STATE", "1", "5"] for o, b in (("p", "S"), ("q", "EN"), ("p", "Body")))),
     "ELAN text, participants": tabbed(ELAN, ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
+    "ELAN text, annotators": tabbed([ELAN[0], "Annotator", *ELAN[2:]], ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
+    "EAF, participants": eaf(SLOTS, "".join(tier(f"human: {t}@{who}", aligned(v, "t1", "t2", v), f'ANNOTATOR="AB" PARTICIPANT="{who}"') for t, who, v in (("level", "Ann", "S"), ("level", "Bob", "EN"), ("concepts", "Ann", "Body"))), '<PROPERTY NAME="movie">a</PROPERTY>'),
     "ELAN text, names of tiers": tabbed(ELAN, ["level@AB", "", "1", "5", "S"], ["level@CD", "", "1", "5", "EN"], ["concepts@AB", "", "1", "5", "Body"]),
     "ELAN text without header": tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "CD", "1.0", "5.0", "EN"], ["x", "AB", "1.0", "5.0", "Body"]),
     "TextGrid": '"ooTextFile"\n"TextGrid"\n0 9 <exists> 3\n' + "".join(f'"IntervalTier" "{t}" 0 9 1 1 5 "{v}"\n' for t, v in (("l@AB", "S"), ("l@CD", "EN"), ("c@AB", "Body"))),
@@ -104,6 +106,11 @@ def test_the_comment_of_a_stop_is_kept(read):
 def test_who_speaks_is_kept(read, name, text):
     (clip,), _ = read({name: text})
     assert (clip.extras["text"], clip.extras["subject"]) == ("Hi", "Ann")
+
+
+def test_columns_of_elan_that_are_not_read_are_named(read):
+    _, said = read({"a.txt": tabbed([*ELAN, "Certainty"], ["level", "", "1", "5", "S", "low"])})
+    assert "Certainty" in said
 
 
 def test_tiers_of_texts_are_kept(read):

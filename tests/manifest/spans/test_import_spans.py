@@ -65,8 +65,9 @@ def media(url, origin, kind="video"):
 
 def test_the_offset_of_the_media_moves_all_times(read):
     assert elan(read, LEVEL, header=media("film.mp4", 2000))[0] == [(3.0, 7.0, "S", ())]
-    both = media("film.mp4", 2000) + media("sound.wav", 500, "audio")
-    assert elan(read, LEVEL, header=both)[0] == [(3.0, 7.0, "S", ())]
+    for sound, movie in (("sound", "tt1"), ("film", "film")):
+        both = media("film.mp4", 2000) + media(f"{sound}.wav", 500, "audio")
+        assert elan(read, LEVEL, header=both, movie=movie)[0] == [(3.0, 7.0, "S", ())]
     two = media("tt1.mp4", 2000) + media("other.mp4", 0)
     assert elan(read, LEVEL, header=two)[0] == [(3.0, 7.0, "S", ())]
     with pytest.raises(ManifestError, match=r"film.eaf.*--movie"):
