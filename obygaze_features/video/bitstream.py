@@ -23,8 +23,10 @@ MPEG12 = frozenset({"mpeg1video", "mpeg2video"})
 INTRA_ONLY = frozenset({"dnxhd", "ffv1", "mjpeg", "prores"})
 """Codecs whose flagged key frames need no other (FFV1 has others, where its coder's state goes on)."""
 
-READABLE = MPEG12 | INTRA_ONLY | {"h264", "hevc", "vp8", "vp9", "av1"}
-SKIPS_UNREFERENCED = MPEG12 | {"h264", "mpeg4"}
+ORDERED_BY_KIND = MPEG12 | {"mpeg4"}
+"""Codecs whose pictures' types give the display order."""
+
+SKIPS_UNREFERENCED = ORDERED_BY_KIND | {"h264"}
 """Codecs of which libavcodec leaves out the pictures that no other refers to, exactly, if told so."""
 
 # Enough for sequence, group and picture headers and some user data; most packets are ten times larger.
@@ -38,6 +40,9 @@ SEI_RECOVERY_POINT = 6
 START_CODE = b"\x00\x00\x01"
 VOP_START = b"\x00\x00\x01\xb6"
 VOP_TYPES = "IPBS"
+EMPTY_VOP_BYTES = 8
+"""Such a packet holds no picture: the previous picture is repeated, or nothing is shown."""
+
 PICTURE_START = b"\x00\x00\x01\x00"
 SEQUENCE_START = b"\x00\x00\x01\xb3"
 EXTENSION_START = b"\x00\x00\x01\xb5"
@@ -59,7 +64,7 @@ class PictureHeader(NamedTuple):
     unreferenced, layer
         Whether no other picture of its temporal layer refers to it; the layer's number.
     kind
-        I, P or B, where only the picture types give the display order; empty where unknown.
+        I, P, B or S, where only the picture types give the display order; empty unless there is one picture.
     sets
         The parameter sets sent with a random access point, or what decides the shape of its pictures.
     """
@@ -79,51 +84,12 @@ NO_HEADER = picture_header()
 
 def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], PictureHeader]:
     """Return the function that reads the packet headers of a codec; for unknown codecs it reads nothing."""
-    size = nal_length_size(extradata, codec)
-    readers: dict[str, Callable[[Packet], PictureHeader]] = {
-        "h264": lambda packet: _h264(packet, size) if packet.is_keyframe else NO_HEADER,
-        "hevc": lambda packet: _hevc(packet, size),
-        "vp8": _vp8,
-        # The container's flag counts only where the packet's header confirms it.
-        "vp9": lambda packet: picture_header(start=packet.is_keyframe and is_vp9_key(bytes(packet))),
-        "av1": lambda packet: picture_header(
-            start=packet.is_keyframe and is_av1_random_access(bytes(packet))
-        ),
-    }
-    readers |= dict.fromkeys(MPEG12, _mpeg12)
-    readers |= dict.fromkeys(INTRA_ONLY, lambda packet: picture_header(start=packet.is_keyframe))
-    return readers.get(codec, lambda _: NO_HEADER)
-
-
-def _h264(packet: Packet, length_size: int) -> PictureHeader:
-    data = memoryview(packet)
-    if not is_h264_random_access(data, length_size):
-        return NO_HEADER
-    return PictureHeader(start=True, sets=parameter_sets(data, length_size, "h264"))
-
-
-def _hevc(packet: Packet, length_size: int) -> PictureHeader:
-    data = memoryview(packet)
-    kind, layer = hevc_picture(data, length_size)
-    if is_hevc_random_access(kind):
-        return PictureHeader(start=True, layer=layer, sets=parameter_sets(data, length_size, "hevc"))
-    return picture_header(unreferenced=is_hevc_unreferenced(kind), layer=layer)
-
-
-def _mpeg12(packet: Packet) -> PictureHeader:
-    data = bytes(memoryview(packet)[:MPEG_HEAD_BYTES])
-    if len(data) == MPEG_HEAD_BYTES and not is_mpeg12_frame(data):
-        data = bytes(packet)
-    kind = mpeg12_type(data)
-    if kind != "I" or not is_mpeg12_random_access(data):
-        return picture_header(kind=kind)
-    size = data.find(SEQUENCE_START) + len(SEQUENCE_START)
-    return picture_header(start=True, kind=kind, sets=data[size : size + MPEG_SHAPE_BYTES])
-
-
-def _vp8(packet: Packet) -> PictureHeader:
-    key, shown = vp8_picture(bytes(memoryview(packet)[:1]))
-    return picture_header(start=key and packet.is_keyframe, hidden=not shown)
+    size, read = nal_length_size(extradata, codec), READERS.get(codec)
+    if read is None:
+        return lambda _: NO_HEADER
+    if codec in KEYS_ALONE:
+        return lambda packet: read(memoryview(packet), size) if packet.is_keyframe else NO_HEADER
+    return lambda packet: read(memoryview(packet), size)
 
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
@@ -137,7 +103,7 @@ def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
 def nal_units(data: Data, length_size: int) -> Iterator[Data]:
     """Yield the NAL units of an access unit, without lengths or start codes.
 
-    Units are searched lazily: a caller that stops early does not search the rest. Those with lengths may be
+    Units are searched lazily: a caller that stops early does not search the rest. Those with lengths are
     read through a memoryview, without a copy.
     """
     if length_size:
@@ -158,161 +124,130 @@ def nal_units(data: Data, length_size: int) -> Iterator[Data]:
         start = end + 3
 
 
-def is_h264_random_access(data: Data, length_size: int) -> bool:
-    """Return whether decoding can start here with exact pictures: an IDR, or a recovery point of 0 frames."""
+def h264(data: Data, length_size: int) -> PictureHeader:
+    """Find where decoding can start with exact pictures: at an IDR, or a recovery point of 0 frames."""
+    start, sets = False, b""
     for unit in nal_units(data, length_size):
         kind = unit[0] & 31
-        if kind == NAL_IDR:
-            return True
-        if kind == NAL_SEI and recovery_frames(bytes(unit[1:])) == 0:
-            return True
-        if kind == NAL_SLICE:
-            return False
-    return False
+        start |= kind == NAL_IDR or (kind == NAL_SEI and recovers_at_once(bytes(unit[1:])))
+        if kind in (NAL_SLICE, NAL_IDR):
+            break
+        if kind in NAL_PARAMETER_SETS:
+            sets += bytes(unit).rstrip(b"\x00")
+    return PictureHeader(start=True, sets=sets) if start else NO_HEADER
 
 
-def recovery_frames(sei: bytes) -> int | None:
-    """Return `recovery_frame_cnt` of the recovery point SEI message; None if there is none."""
+def recovers_at_once(sei: bytes) -> bool:
+    """Return whether the recovery point of an SEI unit is after 0 frames: in Exp-Golomb coding, a bit 1."""
     sei = sei.replace(b"\x00\x00\x03", b"\x00\x00")
     position = 0
     while position + 2 < len(sei):
         kind, position = _sei_number(sei, position)
         size, position = _sei_number(sei, position)
         if kind == SEI_RECOVERY_POINT:
-            return exp_golomb(sei[position : position + size])
+            return sei[position : position + size] >= b"\x80"
         position += size
-    return None
+    return False
 
 
 def _sei_number(sei: bytes, position: int) -> tuple[int, int]:
-    """Read one SEI payload type or size: 255 for every 0xFF, then the last byte."""
-    value = 0
-    while position < len(sei):
-        byte = sei[position]
-        position += 1
-        value += byte
-        if byte != 0xFF:
-            break
-    return value, position
+    """Read one SEI payload type or size: 255 for every 0xFF, then the last byte; and the next position."""
+    last = position
+    while sei[last : last + 1] == b"\xff":
+        last += 1
+    return 255 * (last - position) + int.from_bytes(sei[last : last + 1], "big"), last + 1
 
 
-def exp_golomb(data: bytes) -> int | None:
-    """Return the first unsigned Exp-Golomb number of some bits (H.264, 9.1); None if they end early."""
-    bits = "".join(f"{byte:08b}" for byte in data)
-    zeros = len(bits) - len(bits.lstrip("0"))
-    code = bits[zeros : 2 * zeros + 1]
-    return int(code, 2) - 1 if len(code) == zeros + 1 else None
-
-
-def hevc_picture(data: Data, length_size: int) -> tuple[int, int]:
-    """Return the NAL unit type and TemporalId of an access unit's picture; (-1, 0) if there is none."""
+def hevc(data: Data, length_size: int) -> PictureHeader:
+    """Find a BLA, IDR or CRA picture, to start at, or an unreferenced one, whose type is named _N."""
+    sets = b""
     for unit in nal_units(data, length_size):
         kind = unit[0] >> 1 & 63
-        if kind > HEVC_LAST_SLICE or len(unit) < 2:
-            continue
-        layer, temporal_id = (unit[0] & 1) << 5 | unit[1] >> 3, (unit[1] & 7) - 1
-        if layer == 0:
-            return kind, max(temporal_id, 0)
-    return -1, 0
+        if kind in HEVC_PARAMETER_SETS:
+            sets += bytes(unit).rstrip(b"\x00")
+        if kind > HEVC_LAST_SLICE or len(unit) < 2 or (unit[0] & 1) << 5 | unit[1] >> 3:
+            continue  # no picture, or one of another layer
+        layer = max((unit[1] & 7) - 1, 0)
+        if HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP:
+            return PictureHeader(start=True, layer=layer, sets=sets)
+        return picture_header(unreferenced=kind < HEVC_FIRST_IRAP and kind % 2 == 0, layer=layer)
+    return NO_HEADER
 
 
-def is_hevc_random_access(kind: int) -> bool:
-    """Return whether decoding can start at a picture of this NAL unit type: BLA, IDR or CRA."""
-    return HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP
+def mpeg4(data: Data, _: int = 0) -> PictureHeader:
+    """Read the coding type of a packet's picture, if it has exactly one that is not empty."""
+    data = bytes(data)
+    if len(data) <= EMPTY_VOP_BYTES or data.count(VOP_START) != 1 or data.endswith(VOP_START):
+        return NO_HEADER
+    kind = VOP_TYPES[data[data.find(VOP_START) + len(VOP_START)] >> 6]
+    return picture_header(start=kind == "I", kind=kind)
 
 
-def is_hevc_unreferenced(kind: int) -> bool:
-    """Return whether a NAL unit type (named _N) is unreferenced within its temporal sub-layer."""
-    return 0 <= kind < HEVC_FIRST_IRAP and kind % 2 == 0
+def mpeg12(data: Data, _: int = 0) -> PictureHeader:
+    """Read the coding type of a packet's picture: one frame, or two fields with a header each.
 
-
-def parameter_sets(data: Data, length_size: int, codec: str) -> bytes:
-    """Return all parameter sets of an access unit, concatenated; empty if it has none."""
-    sets = []
-    for unit in nal_units(data, length_size):
-        kind = unit[0] & 31 if codec == "h264" else unit[0] >> 1 & 63
-        if kind in (NAL_PARAMETER_SETS if codec == "h264" else HEVC_PARAMETER_SETS):
-            sets.append(bytes(unit).rstrip(b"\x00"))
-        elif kind in (NAL_SLICE, NAL_IDR) if codec == "h264" else kind <= HEVC_LAST_SLICE:
-            break
-    return b"".join(sets)
-
-
-def vop_type(data: bytes) -> str:
-    """Return the coding type of a packet's MPEG-4 picture: I, P, B or S; empty unless it has exactly one."""
-    start = data.find(VOP_START)
-    if start < 0 or start + 4 >= len(data) or data.find(VOP_START, start + 4) >= 0:
-        return ""
-    return VOP_TYPES[data[start + 4] >> 6]
-
-
-def mpeg12_type(data: bytes) -> str:
-    """Return the coding type of a packet's MPEG-1 or MPEG-2 picture: I, P or B; empty for half a picture.
-
-    A picture is one frame, or two fields with a header each. The whole packet is searched only for fields.
+    Decoding can start at an I-picture behind a sequence header, which resets all tables. The whole packet is
+    searched only for fields.
     """
-    start = data.find(PICTURE_START)
-    if start < 0 or start + 5 >= len(data):
-        return ""
-    extension = data.find(EXTENSION_START, start, start + LONGEST_PICTURE_HEADER)  # MPEG-1 has none
-    if extension >= 0 and extension + 6 < len(data) and data[extension + 4] >> 4 == PICTURE_CODING_EXTENSION:
-        is_field = data[extension + 6] & 3 != FRAME_STRUCTURE
-        if is_field and data.count(PICTURE_START) != 2:
-            return ""
-    return PICTURE_TYPES.get(data[start + 5] >> 3 & 7, "")
+    head = bytes(data[:MPEG_HEAD_BYTES])
+    picture, is_frame = _mpeg12_frame(head)
+    if len(data) > len(head) and not (is_frame and picture + LONGEST_PICTURE_HEADER <= len(head)):
+        head = bytes(data)
+        picture, is_frame = _mpeg12_frame(head)
+    if picture < 0 or not (is_frame or head.count(PICTURE_START) == 2):
+        return NO_HEADER
+    kind = PICTURE_TYPES.get(head[picture + 5] >> 3 & 7, "")
+    sequence = head.find(SEQUENCE_START, 0, picture)
+    if kind != "I" or sequence < 0:
+        return picture_header(kind=kind)
+    size = sequence + len(SEQUENCE_START)
+    return picture_header(start=True, kind=kind, sets=head[size : size + MPEG_SHAPE_BYTES])
 
 
-def is_mpeg12_frame(data: bytes) -> bool:
-    """Return whether a packet's first picture is a frame, not a field, so that its first bytes suffice."""
+def _mpeg12_frame(data: bytes) -> tuple[int, bool]:
+    """Return where the first picture begins, -1 without one, and whether it is a frame (always in MPEG-1)."""
     start = data.find(PICTURE_START)
-    if start < 0 or start + LONGEST_PICTURE_HEADER > len(data):
-        return False
+    if not 0 <= start < len(data) - 5:
+        return -1, False
     extension = data.find(EXTENSION_START, start, start + LONGEST_PICTURE_HEADER)
-    return extension < 0 or data[extension + 6] & 3 == FRAME_STRUCTURE
+    own = data[extension + 4 : extension + 7] if extension >= 0 else b""
+    is_coding = len(own) == 3 and own[0] >> 4 == PICTURE_CODING_EXTENSION
+    return start, not is_coding or own[2] & 3 == FRAME_STRUCTURE
 
 
-def is_mpeg12_random_access(data: bytes) -> bool:
-    """Return whether a packet has a sequence header, which resets all tables, followed by an I-picture."""
-    picture = data.find(PICTURE_START)
-    return data.find(SEQUENCE_START, 0, max(picture, 0)) >= 0 and mpeg12_type(data) == "I"
+def vp8(data: Data, _: int = 0) -> PictureHeader:
+    """Read the frame tag: whether it is a key frame, and whether it is shown."""
+    return picture_header(start=not data[0] & 1, hidden=not data[0] & 16)
 
 
-def vp8_picture(data: bytes) -> tuple[bool, bool]:
-    """Return whether a VP8 frame is a key frame, and whether it is shown."""
-    return (not data[0] & 1, bool(data[0] & 16)) if data else (False, True)
+def vp9(data: Data, _: int = 0) -> PictureHeader:
+    """Find where decoding can start: the first frame of a packet is a shown key frame."""
+    reserved = data[0] >> 4 & 3 == 3  # profile 3 has one bit more
+    show_existing, not_key, shown = (bool(data[0] >> bit - reserved & 1) for bit in (3, 2, 1))
+    return picture_header(start=data[0] >> 6 == 2 and shown and not (show_existing or not_key))
 
 
-def is_vp9_key(data: bytes) -> bool:
-    """Return whether the first VP9 frame of a packet is a shown key frame."""
-    if not data or data[0] >> 6 != 2:
-        return False
-    bits = f"{data[0]:08b}"[2:]
-    rest = bits[3:] if bits.startswith("11") else bits[2:]  # profile 3 has a reserved bit
-    show_existing, not_key, shown = (bit == "1" for bit in rest[:3])
-    return not show_existing and not not_key and shown
-
-
-def is_av1_random_access(data: bytes) -> bool:
-    """Return whether an AV1 temporal unit has a sequence header followed by a shown key frame."""
+def av1(data: Data, _: int = 0) -> PictureHeader:
+    """Find where decoding can start: a temporal unit has a sequence header, then a shown key frame."""
     position, sequence = 0, False
     while position < len(data):
         header = data[position]
         kind, extended, sized = header >> 3 & 15, bool(header & 4), bool(header & 2)
         position += 1 + extended
         size, position = leb128(data, position) if sized else (len(data) - position, position)
+        first = data[position] if position < len(data) else 0
         if kind == OBU_SEQUENCE_HEADER:
             sequence = True
-            # reduced_still_picture_header: frames then have no such first bits
-            if position < len(data) and data[position] & 8:
-                return False
+            if first & 8:  # reduced_still_picture_header: frames then have no such first bits
+                break
         elif kind in (OBU_FRAME_HEADER, OBU_FRAME):
             # show_existing_frame 0, frame_type 00 (key), show_frame 1
-            return sequence and position < len(data) and data[position] >> 4 == 1
+            return picture_header(start=sequence and first >> 4 == 1)
         position += size
-    return False
+    return NO_HEADER
 
 
-def leb128(data: bytes, position: int) -> tuple[int, int]:
+def leb128(data: Data, position: int) -> tuple[int, int]:
     """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the next position."""
     value = shift = 0
     for byte in data[position : position + 8]:
@@ -322,6 +257,24 @@ def leb128(data: bytes, position: int) -> tuple[int, int]:
         if byte < 128:
             break
     return value, position
+
+
+def intra(_data: Data, _: int = 0) -> PictureHeader:
+    """Start decoding anywhere."""
+    return picture_header(start=True)
+
+
+READERS: dict[str, Callable[[Data, int], PictureHeader]] = {
+    "h264": h264,
+    "hevc": hevc,
+    "mpeg4": mpeg4,
+    "vp8": vp8,
+    "vp9": vp9,
+    "av1": av1,
+}
+READERS |= dict.fromkeys(MPEG12, mpeg12) | dict.fromkeys(INTRA_ONLY, intra)
+KEYS_ALONE = INTRA_ONLY | {"h264"}
+"""Codecs of whose pictures only those are read that the container flags as key frames."""
 
 
 def display_ranks(types: str) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ The frames are bit-identical to those of sequential decoding. `NotSafe` is raise
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from itertools import chain
 
 import numpy as np
@@ -56,7 +56,6 @@ def decode_sparse(
     tally: Tally,
     *,
     seeks: bool = True,
-    kept: Sequence[Packet] = (),
 ) -> Iterator[tuple[int, VideoFrame]]:
     """Yield the wanted frames with their numbers, in display order.
 
@@ -72,8 +71,6 @@ def decode_sparse(
         Counts the decoded frames.
     seeks
         Whether to seek past unneeded packets, if the table allows it.
-    kept
-        All packets of the stream, if they are in memory; they are changed.
 
     Raises
     ------
@@ -81,7 +78,7 @@ def decode_sparse(
         On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
     """
     wanted = {int(table.shown[target]): target for target in targets}
-    feed = PacketFeed(source, table, wanted, seeks=seeks and table.seekable, kept=kept)
+    feed = PacketFeed(source, table, wanted, seeks=seeks and table.seekable and not source.kept)
     for first, last in runs(needed_packets(table, targets)):
         try:
             yield from _decode_run(feed, wanted, tally, first, last)
@@ -136,55 +133,32 @@ class PacketFeed:
         The packets of the wanted frames.
     seeks
         Whether to seek past unneeded packets.
-    kept
-        All packets of the stream, if they are in memory: the file is not read.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        table: PacketTable,
-        wanted: Collection[int],
-        *,
-        seeks: bool,
-        kept: Sequence[Packet] = (),
-    ) -> None:
+    def __init__(self, source: Source, table: PacketTable, wanted: Collection[int], *, seeks: bool) -> None:
         self.source = source
         self.table = table
         unneeded = table.spare.copy()
         unneeded[list(wanted)] = False
         self._left_out: list[bool] = unneeded.tolist()
-        self._kept = kept
         self._seeks = seeks
-        self._packets = source.unpacked() if table.unpacked else source.packets()
+        self._packets = source.packets()
         self._next = 0
 
     def needed(self, first: int, last: int) -> Iterator[tuple[int, Packet]]:
-        """Yield packets `first` to `last` in decoding order, without those that no wanted frame needs."""
-        for number, packet in self.packets(first, last):
-            if not self._left_out[number]:
-                yield number, packet
+        """Yield packets `first` to `last` in decoding order, without those that no wanted frame needs.
 
-    def packets(self, first: int, last: int) -> Iterator[tuple[int, Packet]]:
-        """Yield packets `first` to `last` in decoding order; each must match the table."""
-        if self._kept:
-            yield from enumerate(self._kept[first : last + 1], first)
-            return
+        Each must match the table.
+        """
         if self._seeks and first - self._next > SEEK_AHEAD:
             self._seek(first)
-        while self._next <= last:
+        for number in range(self._next, last + 1):
             packet = next(self._packets, None)
-            number = self._next
             self._next += 1
-            if number < first and packet is not None:
-                continue
-            if packet is None or packet.pts != self.table.pts[number] or not self._sized(number, packet.size):
+            if packet is None or (number >= first and not self.table.is_at(number, packet)):
                 raise NotSafe("the file gives other packets than at first reading")
-            yield number, packet
-
-    def _sized(self, number: int, size: int) -> bool:
-        """Return whether a packet's size matches the table; the sizes of split MPEG-4 packets do not."""
-        return self.table.unpacked or size == self.table.size[number]
+            if number >= first and not self._left_out[number]:
+                yield number, packet
 
     def _seek(self, first: int) -> None:
         """Seek to a packet of the table at or before `first`; do not move if none can be reached."""
@@ -198,7 +172,7 @@ class PacketFeed:
                 packet = next(packets, None)
             except FFmpegError as error:
                 raise SeekFailed("the file cannot be sought in") from error
-            number = -1 if packet is None else self.table.number(packet.pts, packet.size)
+            number = -1 if packet is None else self.table.number(packet)
             if packet is not None and 0 <= number <= first:
                 self._packets, self._next = chain([packet], packets), number
                 return
@@ -242,28 +216,17 @@ def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
 def _decoded(source: Source, packets: "Iterator[Packet]", tally: Tally) -> Iterator[VideoFrame]:
     """Yield every decoded frame in display order; count packets that the decoder refuses."""
     source.context.skip_frame = "DEFAULT"
+    rest = chain(packets, (None,))
     while True:
         try:
-            packet = next(packets)
+            frames = source.context.decode(next(rest))
         except StopIteration:
-            break
-        except FFmpegError:  # an error of the demuxer ends the stream
-            tally.errors += 1
-            break
-        try:
-            frames = source.context.decode(packet)
-        except FFmpegError:
+            return
+        except FFmpegError:  # of the decoder, or of the demuxer, which ends the stream
             tally.errors += 1
             continue
         tally.decoded += len(frames)
         yield from frames
-    try:
-        frames = source.context.decode(None)
-    except FFmpegError:
-        tally.errors += 1
-        return
-    tally.decoded += len(frames)
-    yield from frames
 
 
 def numbered(source: Source, table: PacketTable, tally: Tally) -> Iterator[tuple[int, VideoFrame]]:

@@ -5,29 +5,28 @@ compared with what its container declares, to detect truncation.
 """
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from av import FFmpegError
-from av.bitstream import BitStreamFilterContext
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.bitstream import (
     MPEG12,
-    READABLE,
+    ORDERED_BY_KIND,
+    READERS,
     Packet,
     PictureHeader,
     display_ranks,
     header_reader,
-    vop_type,
 )
 from obygaze_features.video.boxes import BLOCK_HEAD, heads, odd_edits, second_file, stated_bytes, states_rate
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
-from obygaze_features.video.packet_table import PacketTable
+from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
 from obygaze_features.video.stream import describe, side_data_names
@@ -50,8 +49,6 @@ SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
 OTHER_SETTINGS = "a joined file has other settings of its codec, which are not read: join films with FFmpeg"
 RESET = "the codec's settings change within the video: the shape of its pixels may, and is not followed"
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
-# Such a packet holds no picture: the previous picture is repeated, or nothing is shown.
-EMPTY_VOP_BYTES = 8
 TRUNCATED_BELOW = 0.98
 # Where the pictures of a transport stream end so early, others follow that a joined recording has.
 ANOTHER_BELOW = 0.9
@@ -95,127 +92,96 @@ def index_packets(path: Path, kept: KeptFile | None = None) -> PacketTable:
     return table
 
 
-@dataclass(slots=True)
-class PacketColumns:
-    """Columns of the packet table under construction."""
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """The packets of a stream in decoding order: columns [P]; and how reading them ended.
 
-    pts: list[int | None] = field(default_factory=list)
-    dts: list[int | None] = field(default_factory=list)
-    size: list[int] = field(default_factory=list)
-    discard: list[bool] = field(default_factory=list)
-    key: list[bool] = field(default_factory=list)
-    headers: list[PictureHeader] = field(default_factory=list)
-    pos: list[int] = field(default_factory=list)
-    side_data: set[str] = field(default_factory=set)
-    corrupt: list[int] = field(default_factory=list)
-    changes: bool = False
-    declared: int = 0
-    read: int = 0
-    error: str = ""
+    Parameters
+    ----------
+    read
+        Packets and, of AVI, empty ones that it counts.
+    error
+        Why there are no more, if the file is damaged.
+    """
 
-
-class Mpeg4Pictures:
-    """Types and time stamps of unpacked MPEG-4 pictures, collected packet by packet."""
-
-    def __init__(self, source: Source) -> None:
-        self.kinds: list[str] = []
-        self.pts: list[int | None] = []
-        self.small = False
-        self.broken = False
-        self._unpack = BitStreamFilterContext("mpeg4_unpack_bframes", source.stream)
-
-    def add(self, packet: "Packet | None") -> None:
-        """Add a packet, which the filter consumes; None marks the end."""
-        if self.broken:
-            return
-        try:
-            pictures = [picture for picture in self._unpack.filter(packet) if picture.size]
-        except FFmpegError:
-            self.broken = True
-            return
-        for picture in pictures:
-            self.kinds.append(vop_type(bytes(picture)))
-            self.pts.append(picture.pts)
-            self.small |= picture.size <= EMPTY_VOP_BYTES
+    pts: NDArray[np.int64]
+    dts: NDArray[np.int64]
+    pos: NDArray[np.int64]
+    size: NDArray[np.int64]
+    key: NDArray[np.bool_]
+    hidden: NDArray[np.bool_]
+    corrupt: NDArray[np.bool_]
+    headers: list[PictureHeader]
+    side_data: set[str]
+    read: int
+    error: str
 
 
 def _read_index(path: Path, kept: KeptFile | None = None) -> PacketTable:
     with ExitStack() as still_open:
         source = still_open.enter_context(opened(path))
         try:
-            pictures = Mpeg4Pictures(source) if source.codec == "mpeg4" else None
-            keep = kept.packets if kept is not None and pictures is None else None
-            packets = _gather(source, pictures, keep)
+            packets, every = _gather(source, keep=kept is not None)
         except UNREADABLE as error:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
-        if all(packets.discard):
+        if packets.hidden.all():
             raise VideoError(
                 "the file holds a video stream without a single picture (cut off after its header?)", path
             )
-        table = _table(source, packets, pictures)
-        if keep and kept is not None:
-            if table.unsafe:
-                keep.clear()
-            else:
-                kept.keep(source, still_open.pop_all())
+        table = _table(source, packets)
+        if kept is not None and not table.unsafe:
+            kept.keep(replace(source, kept=every), still_open.pop_all())
         return table
 
 
-def _gather(source: Source, pictures: Mpeg4Pictures | None, kept: list[Packet] | None) -> PacketColumns:
-    packets = PacketColumns(declared=source.declared)
+def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
+    """Read all packets; return their columns and, to keep them, themselves."""
+    rows: list[tuple[int, ...]] = []
+    headers: list[PictureHeader] = []
+    side_data = set[str]()
+    kept: list[Packet] = []
+    empty, error = 0, ""
     read_header = header_reader(source.codec, source.context.extradata)
     try:
-        for packet in source.container.demux(source.stream):
-            packets.read += packet.size > 0 or packet.dts is not None
+        for packet in source.stored():
             if not packet.size:
+                empty += 1
                 continue
             header = read_header(packet)
-            packets.pts.append(packet.pts)
-            packets.dts.append(packet.dts)
-            packets.size.append(packet.size)
-            packets.pos.append(-1 if packet.pos is None else packet.pos)
-            packets.discard.append(packet.is_discard or header.hidden)
-            packets.key.append(packet.is_keyframe)
-            packets.headers.append(header)
-            if packet.is_corrupt:
-                packets.corrupt.append(len(packets.pts) - 1)
-            for name in side_data_names(packet):
-                packets.side_data.add(name)
-                packets.changes |= name == "new_extradata"
-            if pictures is not None:
-                pictures.add(packet)
-            if kept is not None:
+            stamps = map(stamp, (packet.pts, packet.dts, packet.pos))
+            flags = packet.is_keyframe, packet.is_discard or header.hidden, packet.is_corrupt
+            rows.append((*stamps, packet.size, *flags))
+            headers.append(header)
+            side_data.update(side_data_names(packet))
+            if keep:
                 kept.append(packet)
-        if pictures is not None:
-            pictures.add(None)
-        if source.format == "avi" and packets.dts and packets.dts[-1] is not None:
-            # AVI counts ticks, not packets: a dropped frame has a number but may have no packet.
-            packets.read = packets.dts[-1] + 1
     except FFmpegError:
-        packets.error = f"reading stopped at damaged data after {len(packets.pts)} packets"
-    return packets
+        error = f"reading stopped at damaged data after {len(rows)} packets"
+    pts, dts, pos, size, *marks = np.array(rows, np.int64).reshape(-1, 7).T
+    key, hidden, corrupt = np.array(marks, np.bool_)
+    n_read = len(rows) + empty
+    return Packets(pts, dts, pos, size, key, hidden, corrupt, headers, side_data, n_read, error), kept
 
 
-def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -> PacketTable:
-    count = len(packets.pts)
-    formats = set(source.format.split(","))
-    discard = np.array(packets.discard, np.bool_)
-    pts = np.array([-1 if value is None else value for value in packets.pts], np.int64)
-    kinds = "".join(header.kind for header in packets.headers)
-    by_kind = source.codec in MPEG12 and len(kinds) == count and not packets.error
-    program = by_kind and source.format in PROGRAM_FORMATS
-    estimated = program and None not in packets.dts and packets.pts != packets.dts
+def _table(source: Source, packets: Packets) -> PacketTable:
+    count, formats = len(packets.pts), {*source.formats}
+    kinds = [header.kind for header in packets.headers]
+    by_kind = source.codec in ORDERED_BY_KIND and all(kinds) and not packets.error
+    ranks = display_ranks("".join(kinds)) if by_kind else None
+    program = by_kind and bool(formats & PROGRAM_FORMATS)
+    estimated = program and MISSING not in packets.dts and not np.array_equal(packets.pts, packets.dts)
     line, note = _line(source, packets, program=program, estimated=estimated)
-    if not states_rate(files_of(source.path)[0], source.format):
+    if not states_rate(files_of(source.path)[0], source.formats[0]):
         note = _by_rate(source)[1]
     cut, wrong = _seams(source, packets, line)
-    discard[cut] = True
+    hidden = packets.hidden.copy()
+    hidden[cut] = True
     if estimated and line is not None:
-        line = replace(line, ticks=_following(line.ticks, _step(source))[display_ranks(kinds)])
-    if program and line is not None and source.format == "mpegvideo":
+        line = replace(line, ticks=_following(line.ticks, _step(source))[ranks])
+    if program and line is not None and "mpegvideo" in formats:
         line, note = replace(line, ticks=line.ticks - line.ticks.min()), _by_rate(source)[1]
     unique = line is not None and not note and len(np.unique(line.ticks)) == count
-    rank = display_ranks(kinds) if by_kind else pts if line is None else line.ticks
+    rank = ranks if ranks is not None else packets.pts if line is None else line.ticks
     # Others store no presentation times, and FFmpeg's estimates are wrong with B-frames (AVI, ASF).
     labelled = by_kind or (unique and source.codec != "mpeg4" and bool(formats & TIMED_FORMATS))
     carried = {header.sets for header in packets.headers if header.sets}
@@ -223,15 +189,9 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     random_access = np.array(
         [header.start and (len(carried) < 2 or bool(header.sets)) for header in packets.headers], np.bool_
     )
-    if vops is not None:
-        random_access = np.array([kind == "I" for kind in vops.kinds], np.bool_)
-    unsafe = _why_unsafe(source, packets, vops, unique=unique, by_kind=by_kind, access=random_access)
-    unpacked = vops is not None and not unsafe
-    if vops is not None and unpacked:
-        rank = display_ranks("".join(vops.kinds))
-        pts = np.array(vops.pts, np.int64)
+    unsafe = _why_unsafe(source, packets, unique=unique, by_kind=by_kind, access=random_access)
     ordered = labelled or not unsafe
-    shown = np.flatnonzero(~discard)
+    shown = np.flatnonzero(~hidden)
     if line is None:
         time_s, note = _stand_in_times(source, packets, len(shown))
     else:
@@ -239,9 +199,10 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     if ordered:
         shown = shown[np.argsort(rank[shown], kind="stable")]
     first, offset = ([0], [0]) if line is None else (line.first.tolist(), line.offset)
-    torn = 0 if line is None else _torn(line, rank, np.array(packets.key, np.bool_))
+    torn = 0 if line is None else _torn(line, rank, packets.key)
     seams = {number + each for number in first if len(first) > 1 for each in (-2, -1, 0)}
-    flawed = len(set(packets.corrupt) - seams)  # whatever they hold, packets are flagged where parts meet
+    # Whatever they hold, packets are flagged where parts meet.
+    flawed = len({*np.flatnonzero(packets.corrupt).tolist()} - seams)
     remarks = {
         note: bool(note),
         f"times start again or jump: {len(first)} parts are put one after the other": len(first) > 1,
@@ -254,13 +215,13 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
     }
     # A table of frames has one for each, whatever is lost; and long steps that were meant.
     times = FrameTimes(np.arange(len(shown)), time_s, None)
-    holes = np.zeros((0, 2)) if packets.declared else times.holes()
+    holes = np.zeros((0, 2)) if source.declared else times.holes()
     stream, said = describe(source, packets.side_data, len(first))
     lost, lost_from_s = _lost(source, packets, line, time_s, wrong)
-    flagged = random_access if not unsafe else np.array(packets.key, np.bool_)
+    flagged = packets.key if unsafe else random_access
     return PacketTable(
-        pts=pts,
-        size=np.array(packets.size, np.int64),
+        pts=packets.pts,
+        size=packets.size,
         rank=rank,
         random_access=random_access,
         spare=_spare(packets.headers),
@@ -270,8 +231,7 @@ def _table(source: Source, packets: PacketColumns, vops: Mpeg4Pictures | None) -
         holes=holes,
         unsafe=unsafe,
         labelled=labelled,
-        unpacked=unpacked,
-        seekable=labelled and None not in packets.pts and bool(formats & SEEKABLE_FORMATS),
+        seekable=labelled and MISSING not in packets.pts and bool(formats & SEEKABLE_FORMATS),
         truncated=truncation(source, packets, float(np.max(time_s))),
         lost=lost,
         lost_from_s=lost_from_s,
@@ -294,91 +254,68 @@ def _spare(headers: list[PictureHeader]) -> NDArray[np.bool_]:
 
 
 def _why_unsafe(
-    source: Source,
-    packets: PacketColumns,
-    vops: Mpeg4Pictures | None,
-    *,
-    unique: bool,
-    by_kind: bool,
-    access: NDArray[np.bool_],
+    source: Source, packets: Packets, *, unique: bool, by_kind: bool, access: NDArray[np.bool_]
 ) -> str:
     """Return why this stream must be decoded sequentially; empty if it need not."""
-    codec, formats = source.codec, set(source.format.split(","))
-    if codec not in READABLE | {"mpeg4"}:
-        return f"the codec is {codec}"
-    by_time = codec != "mpeg4" and not by_kind
-    checks = (
-        (bool(packets.error), packets.error),
-        (bool(packets.corrupt), "the container flags damaged packets"),
-        (packets.changes, "the codec's settings change within the stream"),
-        (codec in MPEG12 and not by_kind, "packets without exactly one picture"),
-        (
-            by_time and not formats & TIMED_FORMATS,
-            f"{SPELLED.get(codec, codec)} in {source.format} has no reliable time stamps",
-        ),
-        (by_time and None in packets.pts, "time stamps are missing"),
-        (by_time and not unique, "time stamps repeat"),
-    )
-    for applies, reason in checks:
-        if applies:
-            return reason
-    if codec == "mpeg4":
-        if vops is None or vops.broken or len(vops.kinds) != len(packets.pts) or None in vops.pts:
-            return "packed MPEG-4 pictures cannot be taken apart"
-        if vops.small:
-            return "empty MPEG-4 pictures"
-        if "" in vops.kinds:
-            return "MPEG-4 packets without exactly one picture"
-    return "" if access[0] else "decoding cannot start at the first packet"
+    codec, by_time = source.codec, source.codec not in ORDERED_BY_KIND
+    untimed = by_time and not TIMED_FORMATS & {*source.formats}
+    checks = {
+        f"the codec is {codec}": codec not in READERS,
+        packets.error: bool(packets.error),
+        "the container flags damaged packets": packets.corrupt.any(),
+        "the codec's settings change within the stream": "new_extradata" in packets.side_data,
+        "packets without exactly one picture": not by_time and not by_kind,
+        f"{SPELLED.get(codec, codec)} in {source.formats[0]} has no reliable time stamps": untimed,
+        "time stamps are missing": by_time and MISSING in packets.pts,
+        "time stamps repeat": by_time and not unique,
+        "decoding cannot start at the first packet": not access[0],
+    }
+    return next((reason for reason, applies in checks.items() if applies), "")
 
 
-def _line(
-    source: Source, packets: PacketColumns, *, program: bool, estimated: bool
-) -> tuple[TimeLine | None, str]:
+def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> tuple[TimeLine | None, str]:
     """Return the line of the stream's times, and a note if they are not times of presentation.
 
     None if all times are equal, or one is missing.
     """
-    tick_s = source.stream.time_base
-    for stamps, note in (
+    tick_s, stored = source.stream.time_base, MISSING not in packets.dts
+    for ticks, note in (
         (packets.dts if estimated else packets.pts, ""),
         (packets.dts, "the file stores no presentation times: decoding times stand in"),
     ):
-        known = np.array([value for value in stamps if value is not None], np.int64)
-        if not tick_s or len(known) < len(stamps) or (len(known) > 1 and (known == known[0]).all()):
+        if not tick_s or MISSING in ticks or (len(ticks) > 1 and ticks.min() == ticks.max()):
             continue
-        if program and None not in packets.dts:
-            known = settled(known, _step(source))
-        if source.format == "avi":  # it counts pictures, whatever it was joined from
-            return TimeLine(known, np.zeros(1, np.int64), np.zeros(1, np.int64)), note
-        stored = bool(DECODING_FORMATS & set(source.format.split(","))) and None not in packets.dts
+        if "avi" in source.formats:  # it counts pictures, whatever it was joined from
+            return TimeLine(ticks, np.zeros(1, np.int64), np.zeros(1, np.int64)), note
+        known = settled(ticks, _step(source)) if program and stored else ticks
+        decoding = stored and DECODING_FORMATS & {*source.formats}
         line = time_line(
             known,
             jumps=_jumps(source, packets),
             tick_s=tick_s,
             step=_step(source),
-            key=np.array(packets.key, np.bool_),
-            shown=~np.array(packets.discard, np.bool_),
-            decoding=(known if estimated else np.array(packets.dts, np.int64)) if stored else None,
+            key=packets.key,
+            shown=~packets.hidden,
+            decoding=(known if estimated else packets.dts) if decoding else None,
         )
         return line, note
     return None, ""
 
 
-def _jumps(source: Source, packets: PacketColumns) -> NDArray[np.bool_]:
+def _jumps(source: Source, packets: Packets) -> NDArray[np.bool_]:
     """Return the packets at which a step of over an hour is no pause, but another part.
 
     Times of transport and program streams wrap around; MP4 lists how long each picture is shown.
     """
-    if source.format in ("mpegts", "mpeg"):
+    if {"mpegts", "mpeg"} & {*source.formats}:
         return np.ones(len(packets.key), np.bool_)
-    listed = source.format.startswith("mov") and packets.declared > 0
-    return np.array(packets.key, np.bool_) & (not listed)
+    listed = "mov" in source.formats and source.declared > 0
+    return packets.key & (not listed)
 
 
-def _stand_in_times(source: Source, packets: PacketColumns, count: int) -> tuple[NDArray[np.float64], str]:
+def _stand_in_times(source: Source, packets: Packets, count: int) -> tuple[NDArray[np.float64], str]:
     """Return times by the rate if the file states none, and NaN if it states some; with a note."""
-    if any(len({*stamps} - {None}) > 1 for stamps in (packets.pts, packets.dts)):
+    if any(len({*stamps.tolist()} - {MISSING}) > 1 for stamps in (packets.pts, packets.dts)):
         return np.full(count, np.nan), "not every frame has a time: they are not known"
     rate, note = _by_rate(source)
     return np.arange(count) / rate, note
@@ -398,42 +335,40 @@ def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> in
     return torn
 
 
-def _seams(source: Source, packets: PacketColumns, line: TimeLine | None) -> tuple[list[int], int]:
-    """Find where Matroska was joined: packets that were cut through, and the first that is wrongly decoded.
-
-    Pictures of MPEG-4 are counted, and the decoder says which are damaged.
-    """
-    if line is None or "matroska" not in source.format:
+def _seams(source: Source, packets: Packets, line: TimeLine | None) -> tuple[list[int], int]:
+    """Find where Matroska was joined: packets that were cut through, the first that is wrongly decoded."""
+    if line is None or "matroska" not in source.formats:
         return [], 0
     starts, settings = line.first[1:].tolist(), source.context.extradata or b""
-    found = heads(source.path, [(packets.pos[first - 1], packets.pos[first]) for first in starts])
+    position, size = packets.pos.tolist(), packets.size.tolist()
+    found = heads(source.path, [(position[first - 1], position[first]) for first in starts])
     cut, wrong = [], []
     for first, (begin, head) in zip(starts, found, strict=True):
-        if 0 < begin < packets.pos[first - 1] + BLOCK_HEAD + packets.size[first - 1]:
+        if 0 < begin < position[first - 1] + BLOCK_HEAD + size[first - 1]:
             cut.append(first - 1)
         described = source.codec in SELF_DESCRIBED or packets.headers[first].sets
         if begin and not described and settings not in head:
             wrong.append(first)
-    return [] if source.codec == "mpeg4" else cut, wrong[0] if wrong else 0
+    return cut, wrong[0] if wrong else 0
 
 
 def _lost(
-    source: Source, packets: PacketColumns, line: TimeLine | None, time_s: NDArray[np.float64], wrong: int
+    source: Source, packets: Packets, line: TimeLine | None, time_s: NDArray[np.float64], wrong: int
 ) -> tuple[str, float]:
     """Describe a file that was joined to the first, and from when on its pictures are missing or wrong."""
     if line is not None and wrong:
         return OTHER_SETTINGS, seconds([int(line.ticks[wrong])], source)[0]
-    position = np.array(packets.pos, np.int64)
-    ends = (position + np.array(packets.size, np.int64))[position >= 0]
-    at = second_file(files_of(source.path)[-1], source.format.split(","), ends.tolist())
+    position = packets.pos
+    ends = (position + packets.size)[position >= 0]
+    at = second_file(files_of(source.path)[-1], source.formats, ends.tolist())
     tail, tracks = int(ends.max(initial=0)), source.container.streams.video
     early = tail < ANOTHER_BELOW * file_state(source.path)[0]
-    if source.format == "mpegts" and len(tracks) > 1 and early:
+    if "mpegts" in source.formats and len(tracks) > 1 and early:
         joined = f"from byte {tail:,} on the file has pictures of another stream: join films with FFmpeg"
         return joined, float(time_s.max())
     if not at:
         return "", np.inf
-    behind = np.flatnonzero((position > at) & ~np.array(packets.discard, np.bool_))
+    behind = np.flatnonzero((position > at) & ~packets.hidden)
     start = np.append(behind, [] if line is None else line.first[1:])
     from_s = float(time_s.max())
     if len(start) and line is not None:
@@ -467,13 +402,15 @@ def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
     return np.array([(value * scale - shift) / denominator for value in sorted(ticks)], np.float64)
 
 
-def truncation(source: Source, packets: PacketColumns, last_s: float) -> str:
+def truncation(source: Source, packets: Packets, last_s: float) -> str:
     """Describe what a file lacks of what its container declares; empty if it is complete."""
     size, stated = file_state(source.path)[0], stated_bytes(files_of(source.path)[0])
     if packets.error:
         return packets.error
-    if packets.read < TRUNCATED_BELOW * packets.declared:
-        return f"the file is cut off: {packets.read} of {packets.declared} packets are there"
+    # AVI counts ticks, not packets: a dropped frame has a number but may have no packet.
+    read = packets.dts[-1] + 1 if "avi" in source.formats and packets.dts[-1] != MISSING else packets.read
+    if read < TRUNCATED_BELOW * source.declared:
+        return f"the file is cut off: {read} of {source.declared} packets are there"
     if last_s < TRUNCATED_BELOW * (promised_s := source.promised_s) - DURATION_SLACK_S:
         return f"the file is cut off: pictures end at {last_s:.2f} s of {promised_s:.2f} s"
     if size < TRUNCATED_BELOW * stated:

@@ -5,9 +5,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.video.bitstream import Packet
 from obygaze_features.video.file_facts import Packed
 from obygaze_features.video.sampling import FrameTimes
 from obygaze_features.video.stream import Stream
+
+MISSING = -(1 << 63)
+"""A time stamp or place that a packet does not have."""
+
+
+def stamp(value: int | None) -> int:
+    """Return a time stamp or place, or `MISSING`."""
+    return MISSING if value is None else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +26,7 @@ class PacketTable(Packed):
     Parameters
     ----------
     pts
-        Shape [P]: presentation time stamps, in ticks of the stream; -1 where missing (then not `labelled`).
+        Shape [P]: presentation time stamps, in ticks of the stream, or `MISSING`.
     size
         Shape [P]: bytes.
     rank
@@ -38,8 +47,6 @@ class PacketTable(Packed):
         Why the stream cannot be decoded sparsely; empty if it can.
     labelled
         Whether a decoded frame is identified by the number of its packet.
-    unpacked
-        Whether this table holds only after the packets (MPEG-4) have passed the unpacking filter.
     seekable
         Whether a packet after a seek is identified by its time stamp and size.
     truncated
@@ -69,7 +76,6 @@ class PacketTable(Packed):
     holes: NDArray[np.float64]
     unsafe: str
     labelled: bool
-    unpacked: bool
     seekable: bool
     truncated: str
     lost: str
@@ -85,9 +91,11 @@ class PacketTable(Packed):
         """The frames to choose from: L of them, by the packets."""
         return FrameTimes(np.arange(len(self.shown)), self.time_s, self.key)
 
-    def number(self, pts: int | None, size: int) -> int:
-        """Return the number of the packet with this time stamp and size; -1 if there is none."""
-        if pts is None:
-            return -1
-        numbers = np.flatnonzero((self.pts == pts) & (self.size == size))
+    def number(self, packet: Packet) -> int:
+        """Return the number of a packet, by its time stamp and size; -1 if there is none."""
+        numbers = np.flatnonzero((self.pts == stamp(packet.pts)) & (self.size == packet.size))
         return int(numbers[0]) if len(numbers) == 1 else -1
+
+    def is_at(self, number: int, packet: Packet) -> bool:
+        """Return whether a packet may be the one of this number."""
+        return bool(stamp(packet.pts) == self.pts[number] and packet.size == self.size[number])

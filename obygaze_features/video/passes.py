@@ -159,11 +159,8 @@ class WindowReader(Generic[T]):
         while windows:
             try:
                 targets = union(windows)
-                kept, self.kept = self.kept, KeptFile()
-                with kept.opened(self.path, strict=self.strict) as source:
-                    frames = decode_sparse(
-                        source, self.table, targets, self.tally, seeks=seeks, kept=kept.packets
-                    )
+                with self.kept.opened(self.path, strict=self.strict) as source:
+                    frames = decode_sparse(source, self.table, targets, self.tally, seeks=seeks)
                     yield from self.served(frames, windows, why)
                 unsafe += windows  # empty unless the decoder returned too few frames
                 windows = []

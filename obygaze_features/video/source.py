@@ -3,9 +3,9 @@
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,11 +42,12 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Source:
-    """An open file and the video stream that is read from it."""
+    """An open file and the video stream that is read from it; its packets, if they are in memory."""
 
     path: Path
     container: InputContainer
     stream: VideoStream
+    kept: "Sequence[av.Packet[Any]]" = ()
 
     @property
     def context(self) -> VideoCodecContext:
@@ -59,9 +60,9 @@ class Source:
         return self.context.codec.canonical_name
 
     @property
-    def format(self) -> str:
-        """Short names of the container format, e.g. ``matroska,webm``."""
-        return self.container.format.name
+    def formats(self) -> list[str]:
+        """Short names of the container format, e.g. ``matroska`` and ``webm``."""
+        return self.container.format.name.split(",")
 
     @property
     def origin(self) -> Fraction:
@@ -80,7 +81,7 @@ class Source:
         """The number of packets that the container declares; 0 if it declares none."""
         declared, entries = self.stream.frames, len(self.stream.index_entries)
         # An edit list may leave out samples that the MP4 header still counts.
-        return min(declared, entries) if self.format.startswith("mov") and declared and entries else declared
+        return min(declared, entries) if "mov" in self.formats and declared and entries else declared
 
     @property
     def promised_s(self) -> float:
@@ -89,7 +90,7 @@ class Source:
         Matroska declares no packet count. Its overall duration may be that of the sound, so it is used only
         if the file has one stream.
         """
-        if not self.format.startswith("matroska"):
+        if "matroska" not in self.formats:
             return 0.0
         begin_s = max(0.0, float(self.origin))
         tag = self.stream.metadata.get("DURATION", "")
@@ -106,18 +107,20 @@ class Source:
         self.context.thread_type = "SLICE"
         self.context.options = LIMITS | ({"err_detect": "explode"} if strict else {})
 
-    def packets(self) -> "Iterator[av.Packet[Any]]":
-        """Yield the non-empty packets of the stream in decoding order."""
+    def stored(self) -> "Iterator[av.Packet[Any]]":
+        """Yield the packets in decoding order, also empty ones; those of MPEG-4 with one picture each."""
+        unpack = (
+            BitStreamFilterContext("mpeg4_unpack_bframes", self.stream) if self.codec == "mpeg4" else None
+        )
         for packet in self.container.demux(self.stream):
-            if packet.size:
+            if packet.size and unpack is not None:
+                yield from unpack.filter(packet)
+            elif packet.size or packet.dts is not None:  # the last marks the end
                 yield packet
 
-    def unpacked(self) -> "Iterator[av.Packet[Any]]":
-        """Yield MPEG-4 packets with one picture each, with packed B-frames split."""
-        unpack = BitStreamFilterContext("mpeg4_unpack_bframes", self.stream)
-        for packet in self.packets():
-            yield from (picture for picture in unpack.filter(packet) if picture.size)
-        yield from (picture for picture in unpack.filter(None) if picture.size)
+    def packets(self) -> "Iterator[av.Packet[Any]]":
+        """Yield the packets that are not empty; those in memory once, for they are changed."""
+        return iter(self.kept) if self.kept else (packet for packet in self.stored() if packet.size)
 
 
 @dataclass(slots=True)
@@ -157,13 +160,12 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
         yield source
 
 
-@dataclass(slots=True)
 class KeptFile:
-    """All packets of a small file, which is still open, its decoder unused; empty for other files."""
+    """A small file whose packets were read, which is still open, its decoder unused; or none."""
 
-    packets: "list[av.Packet[Any]]" = field(default_factory=list)
-    _source: Source | None = None
-    _open: ExitStack = field(default_factory=ExitStack)
+    def __init__(self) -> None:
+        self._source: Source | None = None
+        self._open = ExitStack()
 
     def keep(self, source: Source, still_open: ExitStack) -> None:
         """Keep the file open, for its packets and its decoder refer to it."""
@@ -171,14 +173,15 @@ class KeptFile:
 
     @contextmanager
     def opened(self, path: Path, *, strict: bool) -> Iterator[Source]:
-        """Give the kept file, or open it; close it at the end."""
-        if self._source is None:
+        """Give the kept file once, else open it; close it at the end."""
+        source, self._source = self._source, None
+        if source is None:
             with opened(path, strict=strict) as source:
                 yield source
         else:
             with self._open:
-                self._source.set_decoder(strict=strict)
-                yield self._source
+                source.set_decoder(strict=strict)
+                yield source
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from obygaze_features.video.passes import Known, Window, WindowReader, WindowRes
 from obygaze_features.video.picture import RgbPicture
 from obygaze_features.video.sampling import TimeSpan
 from obygaze_features.video.shots import Measured, Meter
-from obygaze_features.video.source import KeptFile
 
 T = TypeVar("T")
 Windows = Sequence[tuple[float | None, float | None]]
@@ -154,12 +153,8 @@ class _Stretch(Generic[T]):
     def _decoded(self, wanted: Collection[int], *, seeks: bool) -> Iterator[tuple[int, VideoFrame]]:
         """Decode and measure every frame; yield the wanted ones."""
         reader = self._reader
-        kept, reader.kept = reader.kept, KeptFile()
-        with kept.opened(reader.path, strict=reader.strict) as source:
-            frames = decode_sparse(
-                source, reader.table, self._frames, reader.tally, seeks=seeks, kept=kept.packets
-            )
-            for number, frame in frames:
+        with reader.kept.opened(reader.path, strict=reader.strict) as source:
+            for number, frame in decode_sparse(source, reader.table, self._frames, reader.tally, seeks=seeks):
                 self._meter.add(number, frame)
                 if number in wanted:
                     yield number, frame

@@ -64,7 +64,7 @@ def made_anew(path: Path) -> Anew:
         It is no video.
     """
     with opened(path) as source:
-        container = "webm" if path.suffix.lower() == ".webm" else source.format.partition(",")[0]
+        container = "webm" if path.suffix.lower() == ".webm" else source.formats[0]
         audio = [stream.codec_context.codec.canonical_name for stream in source.container.streams.audio[:1]]
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         codec = source.codec

@@ -179,7 +179,7 @@ def test_a_second_file_that_ffmpeg_does_not_read_is_said(tmp_path, kind):
 
 
 @pytest.mark.parametrize("packet", [11, 17])
-@pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "vp8.webm", "vp9.webm"])
+@pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "mpeg4.mkv", "vp8.webm", "vp9.webm"])
 def test_a_picture_that_was_cut_through_before_films_were_joined_is_left_out_and_said(
     halves, tmp_path, kind, packet
 ):
