@@ -5,8 +5,10 @@ the windows that the previous one could not complete: sparse decoding; sequentia
 missing, sequential decoding with frames chosen from those that exist.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -18,7 +20,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video.decode import NotSafe, SeekFailed, decode_sequential, decode_sparse, survey
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.picture import CollectedFrames, RgbPicture, once, pictures
+from obygaze_features.video.picture import CollectedFrames, RgbPicture, pictures
 from obygaze_features.video.sampling import FrameTimes, Sampling, TimeSpan, choose
 from obygaze_features.video.source import UNREADABLE, KeptFile, Tally, opened
 
@@ -65,7 +67,8 @@ class Known(Generic[T]):
 
 WindowResult = tuple[int, tuple[Frames[T], ...] | VideoError]
 WindowList = list[Window[T]]
-OnPicture = Callable[[int, RgbPicture, Sequence[Callable[[], T]]], object]
+Shown = tuple[int, RgbPicture, Callable[[int], T]]
+"""A frame's number, its picture, and what each wish, by its place, makes of it."""
 
 
 class WindowReader(Generic[T]):
@@ -104,14 +107,17 @@ class WindowReader(Generic[T]):
         A window is yielded as soon as its last frame is decoded; frames that no other window needs are freed.
         A window all of whose frames are known (frame number -> `Known`) is not decoded.
         """
-        if self.frame_times.key is None and any(
-            sampling.policy == "keyframes" for sampling, _ in self.wishes
-        ):
+        if self.lacks_keys:
             self.frame_times = self._surveyed()
         left = yield from self._chosen([Window(number, span) for number, span in enumerate(spans)])
-        if known:
-            left = yield from self._from_known(left, known)
         why = dict.fromkeys((window.number for window in left), self.table.unsafe)
+        if known:
+            ready = [window for window in left if _is_known(window, known)]
+            left = [window for window in left if not _is_known(window, known)]
+            shown = (
+                (number, known[number].picture, known[number].results.__getitem__) for number in union(ready)
+            )
+            yield from self.served(shown, ready, why)
         if not self.table.unsafe:
             left = yield from self._sparsely(left, why)
         if left:
@@ -134,38 +140,36 @@ class WindowReader(Generic[T]):
                 yield window.number, VideoError(error.reason, self.path)
         return chosen
 
-    def _from_known(
-        self, windows: WindowList[T], known: Mapping[int, Known[T]]
-    ) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Yield the windows all of whose frames are known; return the others."""
-        left = []
-        for window in windows:
-            wanted = [(wish, number) for wish, every in enumerate(window.wanted) for number in every.tolist()]
-            if not all(number in known and wish in known[number].results for wish, number in wanted):
-                left.append(window)
-                continue
-            for number in sorted(window.missing):
-                window.collected.note(number, known[number].picture)
-                window.collected.images[number] = known[number].results
-            yield window.number, self._finished(window, "")
-        return left
+    def decoded(self, targets: Collection[int]) -> Iterator[tuple[int, VideoFrame]]:
+        """Decode frames sparsely, in display order; from where a seek fails, without seeks.
+
+        Raises
+        ------
+        NotSafe
+            It may not be exact.
+        """
+        last = -1
+        for seeks in (True, False):
+            left = [number for number in targets if number > last]
+            with suppress(SeekFailed), self.kept.opened(self.path, strict=self.strict) as source:
+                for last, frame in decode_sparse(source, self.table, left, self.tally, seeks=seeks):
+                    yield last, frame
+                return
+
+    def applied(self, frames: Iterable[tuple[int, VideoFrame]]) -> Iterator[Shown[T]]:
+        """Convert frames to pictures; each wish is applied once to a picture, when it is first asked for."""
+        for number, picture in pictures(frames, self.path, self.table.stream.crop):
+            yield number, picture, cache(lambda wish, rgb=picture.rgb: self.wishes[wish][1](rgb))
 
     def _sparsely(
         self, windows: WindowList[T], why: dict[int, str]
     ) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode sparsely; return the windows that may not be exact, with the reasons in `why`."""
         unsafe: WindowList[T] = []
-        seeks = True
         while windows:
             try:
-                targets = union(windows)
-                with self.kept.opened(self.path, strict=self.strict) as source:
-                    frames = decode_sparse(source, self.table, targets, self.tally, seeks=seeks)
-                    yield from self.served(frames, windows, why)
-                unsafe += windows  # empty unless the decoder returned too few frames
-                windows = []
-            except SeekFailed:
-                seeks = False
+                yield from self.served(self.applied(self.decoded(union(windows))), windows, why)
+                return unsafe + windows  # the latter if the decoder returned too few frames
             except NotSafe as reason:
                 hit = [window for window in windows if self._is_in(window, reason.packets)]
                 if len(windows) > 1:
@@ -200,39 +204,34 @@ class WindowReader(Generic[T]):
         for window in windows:
             window.begin()
         with opened(self.path, strict=self.strict) as source:
-            frames = decode_sequential(source, self.table, union(windows), self.tally)
+            frames = self.applied(decode_sequential(source, self.table, union(windows), self.tally))
             yield from self.served(frames, windows, why, None if last or self.table.labelled else shifted)
         return sorted([*windows, *shifted], key=lambda window: window.number)
 
     def served(
         self,
-        frames: Iterable[tuple[int, VideoFrame]],
+        shown: Iterable[Shown[T]],
         windows: WindowList[T],
         why: dict[int, str],
         shifted: WindowList[T] | None = None,
-        keep: OnPicture[T] | None = None,
     ) -> Iterator[WindowResult[T]]:
-        """Pass decoded frames to the windows that need them; yield and drop each completed window.
+        """Pass pictures to the windows that need them; yield and drop each completed window.
 
         The last window is yielded when the decoder has finished. Windows completed after an error are added
-        to `shifted`, if given. `keep` is called with each frame's number, its picture, and a function for
-        each wish that returns its result.
+        to `shifted` instead, if given.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:
             for number in window.missing:
                 waiting.setdefault(number, []).append(window)
         complete: list[tuple[Window[T], WindowResult[T]]] = []
-        for number, picture in pictures(frames, self.path, self.table.stream.crop):
+        for number, picture, result in shown:
             concerned = waiting.pop(number, ())
-            for window in concerned:
+            for window in concerned:  # first, for a wish may change the pixels
                 window.collected.note(number, picture)
-            results = [once(each, picture) for _, each in self.wishes]
-            if keep is not None:
-                keep(number, picture, results)
             for window in concerned:
                 window.collected.images[number] = {
-                    wish: results[wish]() for wish, numbers in enumerate(window.wanted) if number in numbers
+                    wish: result(wish) for wish, numbers in enumerate(window.wanted) if number in numbers
                 }
                 window.missing.discard(number)
                 if window.missing:
@@ -296,6 +295,11 @@ class WindowReader(Generic[T]):
         )
         return "" if 2 * found >= whole else f"only {found} of {whole} frames can be decoded: under half"
 
+    @property
+    def lacks_keys(self) -> bool:
+        """Whether key frames are wished for, and not known without decoding."""
+        return self.frame_times.key is None and any(rule.policy == "keyframes" for rule, _ in self.wishes)
+
     def unreported(self) -> int:
         """Return the number of frames decoded since the previous call."""
         decoded, self._reported = self.tally.decoded - self._reported, self.tally.decoded
@@ -327,6 +331,15 @@ class WindowReader(Generic[T]):
         if not len(frame_times):
             raise VideoError("the file is damaged: not one picture can be decoded", self.path)
         return frame_times
+
+
+def _is_known(window: Window[T], known: Mapping[int, Known[T]]) -> bool:
+    """Return whether all that a window needs was made elsewhere."""
+    return all(
+        number in known and wish in known[number].results
+        for wish, numbers in enumerate(window.wanted)
+        for number in numbers.tolist()
+    )
 
 
 def union(windows: Iterable[Window[T]]) -> list[int]:

@@ -1,6 +1,6 @@
 """Convert decoded frames to upright RGB pixels at full size, and collect results and remarks on pictures."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -366,15 +366,3 @@ def pictures(
     convert = Converter(crop)
     with naming_file(path):
         yield from guarded(((number, convert(frame)) for number, frame in frames), path)
-
-
-def once(each: Callable[[NDArray[np.uint8]], T], picture: RgbPicture) -> Callable[[], T]:
-    """Return a function that applies `each` to a picture on its first call and caches the result."""
-    result: list[T] = []
-
-    def apply() -> T:
-        if not result:
-            result.append(each(picture.rgb))
-        return result[0]
-
-    return apply

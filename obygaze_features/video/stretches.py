@@ -4,7 +4,7 @@ A film is cut into stretches at frames from which decoding gives exact pictures,
 decode each frame once. A window that leaves its stretch is put together from the frames of several (`Known`).
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,10 @@ from av.video.frame import VideoFrame
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import OwnDetector
-from obygaze_features.video.decode import NotSafe, SeekFailed, decode_sparse
+from obygaze_features.video.decode import NotSafe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.passes import Known, Window, WindowReader, WindowResult, Wishes, union
-from obygaze_features.video.picture import RgbPicture
+from obygaze_features.video.passes import Known, Shown, Window, WindowReader, WindowResult, Wishes, union
 from obygaze_features.video.sampling import TimeSpan
 from obygaze_features.video.shots import Measured, Meter
 
@@ -89,75 +88,53 @@ def read_stretch(
         that are left are to be read by `read_windows`, and the film is to be measured by `find_shots`.
     """
     reader, finder = WindowReader(path, wishes, strict=strict), OwnDetector()
+    if reader.table.unsafe or reader.lacks_keys:
+        return
+    known: dict[int, Known[T]] = {}
+    frames = range(*(_entry(reader.table, edge_s) for edge_s in stretch))
+    chosen = list(_chosen(reader, (*windows, *others)))
+    inside = [each for each in chosen if each.number < len(windows) and each.missing.issubset(frames)]
+    leaving = _needs({*chosen} - {*inside}, frames)
+    wanted = leaving.keys() | union(inside)
+
+    def measured() -> Iterator[tuple[int, VideoFrame]]:
+        for number, frame in reader.decoded(frames):
+            meter.add(number, frame)
+            if number in wanted:
+                yield number, frame
+
+    def kept() -> Iterator[Shown[T]]:
+        for number, picture, result in reader.applied(measured()):
+            if number in leaving:
+                bare = picture.without_pixels()  # first, for a wish may change the pixels
+                known[number] = Known(bare, {wish: result(wish) for wish in sorted(leaving[number])})
+            yield number, picture, result
+
     try:
         meter = Meter(reader.table, finder)
-        decoded = _Stretch(reader, meter, *stretch)
-        yield from decoded.read([TimeSpan(*each) for each in windows], [TimeSpan(*each) for each in others])
+        yield from reader.served(kept(), inside, dict.fromkeys(range(len(windows)), ""))
     except (NotSafe, VideoError):
         return
-    yield Rest(decoded.known, meter.measured(finder.differences()), reader.unreported())
+    yield Rest(known, meter.measured(finder.differences()), reader.unreported())
 
 
-class _Stretch(Generic[T]):
-    """The frames of a stretch: numbers from `first` on and before `after`."""
+def _chosen(reader: WindowReader[T], windows: Windows) -> Iterator[Window[T]]:
+    """Yield windows with their frames; those that cannot be read are left to `read_windows`."""
+    for number, edges in enumerate(windows):
+        window = Window[T](number, TimeSpan(*edges))
+        with suppress(VideoError):
+            window.choose(reader.wishes, reader.frame_times)
+            yield window
 
-    def __init__(self, reader: WindowReader[T], meter: Meter, start_s: float, end_s: float) -> None:
-        if reader.table.unsafe:
-            raise NotSafe(reader.table.unsafe)
-        if reader.frame_times.key is None and any(rule.policy == "keyframes" for rule, _ in reader.wishes):
-            raise NotSafe("its key frames are not known without decoding")
-        self.known: dict[int, Known[T]] = {}
-        self._reader = reader
-        self._meter = meter
-        self._frames = range(_entry(reader.table, start_s), _entry(reader.table, end_s))
-        self._leaving: dict[int, set[int]] = {}
 
-    def read(self, windows: Sequence[TimeSpan], others: Sequence[TimeSpan]) -> Iterator[WindowResult[T]]:
-        """Yield the windows inside the stretch; keep what the others need of it in `known`."""
-        reader = self._reader
-        inside = []
-        for window in self._chosen(windows):
-            if all(number in self._frames for number in window.missing):
-                inside.append(window)
-            else:
-                self._note(window)
-        for window in self._chosen(others):
-            self._note(window)
-        wanted = self._leaving.keys() | union(inside)
-        why = {window.number: "" for window in inside}
-        try:
-            yield from reader.served(self._decoded(wanted, seeks=True), inside, why, keep=self._keep)
-        except SeekFailed:  # before the first frame, because the frames are one run
-            yield from reader.served(self._decoded(wanted, seeks=False), inside, why, keep=self._keep)
-
-    def _chosen(self, spans: Sequence[TimeSpan]) -> Iterator[Window[T]]:
-        """Yield windows with their frames; those that cannot be read are left to `read_windows`."""
-        for number, span in enumerate(spans):
-            window = Window[T](number, span)
-            with suppress(VideoError):
-                window.choose(self._reader.wishes, self._reader.frame_times)
-                yield window
-
-    def _note(self, window: Window[T]) -> None:
+def _needs(windows: Iterable[Window[T]], frames: range) -> dict[int, set[int]]:
+    """Return which of the frames windows need, and for which wishes."""
+    needs: dict[int, set[int]] = {}
+    for window in windows:
         for wish, numbers in enumerate(window.wanted):
-            for number in numbers.tolist():
-                if number in self._frames:
-                    self._leaving.setdefault(number, set()).add(wish)
-
-    def _keep(self, number: int, picture: RgbPicture, results: Sequence[Callable[[], T]]) -> None:
-        if number in self._leaving:
-            bare = picture.without_pixels()  # first, for a wish may change the pixels
-            wanted = {wish: results[wish]() for wish in sorted(self._leaving[number])}
-            self.known[number] = Known(bare, wanted)
-
-    def _decoded(self, wanted: Collection[int], *, seeks: bool) -> Iterator[tuple[int, VideoFrame]]:
-        """Decode and measure every frame; yield the wanted ones."""
-        reader = self._reader
-        with reader.kept.opened(reader.path, strict=reader.strict) as source:
-            for number, frame in decode_sparse(source, reader.table, self._frames, reader.tally, seeks=seeks):
-                self._meter.add(number, frame)
-                if number in wanted:
-                    yield number, frame
+            for number in filter(frames.__contains__, numbers.tolist()):
+                needs.setdefault(number, set()).add(wish)
+    return needs
 
 
 def _entry(table: PacketTable, second: float) -> int:
