@@ -21,7 +21,7 @@ from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
     register_module_parameter_registration_hook,
 )
-from transformers import AutoConfig
+from transformers import CONFIG_MAPPING, AutoConfig
 from transformers.utils import logging as transformers_logging
 
 from obygaze_features.backbones.compute import ATTENTION
@@ -159,7 +159,10 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
     except BackboneError:
         raise
     except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
-        raise BackboneError(f"{weights.name}/{config}: there is no such network: {_words(error)}") from None
+        raise BackboneError(
+            f"{weights.name}/{config}: its values make no network ({type(error).__name__}); "
+            "is it that of these weights?"
+        ) from None
     finally:
         for hook in hooks:
             hook.remove()
@@ -306,8 +309,12 @@ def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | N
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
+        field = re.search(r"for field '(\w+)'", str(error))
+        wrong = f"the value of {field[1]}" if field else f"something ({type(error).__name__})"
+        known = f"{wrong} is none that a network of type {kind!r} has; is it that of these weights?"
+        unknown = f"transformers has no network of type {kind!r}"
         raise BackboneError(
-            f"{weights.name}/{CONFIG}: transformers has no network of type {kind!r}: {_words(error)}"
+            f"{weights.name}/{CONFIG}: {known if kind in CONFIG_MAPPING else unknown}"
         ) from None
 
 
@@ -427,11 +434,6 @@ def plain_config(config: Any) -> dict[str, Any]:
 
 def _allowed(key: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(pattern, key) for pattern in patterns)
-
-
-def _words(error: Exception) -> str:
-    """Write a message of transformers, whose first line may name the field alone, as one line."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _some(keys: Sequence[str]) -> str:

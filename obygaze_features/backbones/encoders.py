@@ -235,9 +235,20 @@ class SeeingHalf(Half[EncoderKind]):
     """The half of a network that sees, with the processor beside its weights."""
 
     def side(self) -> int | None:
-        """Return the side of the pictures that the network takes; None: any multiple of a patch."""
+        """Return the side of the pictures that the network takes; None: any multiple of a patch.
+
+        Raises
+        ------
+        BackboneError
+            If they are no squares.
+        """
         side = getattr(self.own, self.kind.side) if self.kind.side else None
-        return side[0] if isinstance(side, list | tuple) else side
+        if not isinstance(side, list | tuple):
+            return side
+        if len(set(side)) != 1:
+            expected = f"{self.kind.side} is {side}, expected the side of a square, in pixels"
+            raise BackboneError(f"{self.weights.name}/{CONFIG}: {expected}")
+        return side[0]
 
     def preset(self, name: str | None = None, allowed: Sequence[str] = (), *, named: bool = True) -> Preset:
         """Return the preset of a name, or what the processor beside the weights does."""

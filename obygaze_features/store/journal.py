@@ -149,7 +149,7 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
             line = None
             with suppress(*UNREADABLE):
                 line = decoder.decode(checked_entry(data) or b"")
-            if line is None or not all(_fits(entry, n_arrays) for entry in line.rows):
+            if line is None or not _fits(line.rows, n_arrays):
                 if number <= len(complete):
                     damage.append(f"{path}, line {number}: damaged and ignored; its clips will be done again")
                 continue
@@ -160,8 +160,10 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
     return lines, damage
 
 
-def _fits(entry: JournalEntry, n_arrays: int) -> bool:
-    return len(entry.sha256) == (SHA256_HEX * n_arrays if is_done(entry) else 0)
+def _fits(rows: Sequence[JournalEntry], n_arrays: int) -> bool:
+    """Return whether a line's rows have as many digests as arrays, and are of one attempt."""
+    lengths = all(len(row.sha256) == (SHA256_HEX * n_arrays if is_done(row) else 0) for row in rows)
+    return lengths and len({row.of for row in rows}) <= 1
 
 
 RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}

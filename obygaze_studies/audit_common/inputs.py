@@ -65,6 +65,8 @@ def read_rows(
     if not table.rows:
         raise AuditError(f"{path} has a header but no row")
     gaps = [name for name in table.columns if name not in needed] if "*" in numbers else []
+    if "*" in numbers and not gaps:
+        raise AuditError(f"{path} has no column beside {', '.join(needed)}: expected one of numbers for each")
     rows = []
     for row in table.rows:
         for name in needed:

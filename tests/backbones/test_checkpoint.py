@@ -281,6 +281,8 @@ HOSTILE = {
     "of labels without end": ("vivit", {"num_labels": 10**6}, "num_labels"),
     "whose field is no number": ("vivit", {"tubelet_size": "x"}, "config.json.*tubelet_size"),
     "whose field is too short": ("vivit", {"tubelet_size": [2]}, "config.json"),
+    "of pictures without a side": ("vivit", {"image_size": []}, "config.json.*image_size"),
+    "of pictures of a text": ("clip", {"vision_config": {"image_size": "x"}}, "config.json.*image_size"),
     "that divides by nothing": ("xclip", {"vision_config": {"patch_size": 0}}, "config.json"),
 }
 

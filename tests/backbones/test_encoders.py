@@ -301,7 +301,7 @@ def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
     config = AutoConfig.for_model("vit", **(SMALL | {"image_size": [32, 48]}))
     network = untrained(lambda: transformers.ViTModel(config, add_pooling_layer=False), 0)
     network.save_pretrained(tmp_path)
-    with pytest.raises(BackboneError, match="32 x 32 pixels"):
+    with pytest.raises(BackboneError, match="image_size"):
         load_backbone("image", weights=str(tmp_path), compute=cpu())
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.lines import encode_line
-from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage
+from obygaze_features.lines import checked_entry, encode_line
+from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, verify
 from obygaze_features.store.journal import read_journals
 
 from .toy_stores import CORPUS, F, do, features, group, plan, provenance, result, staged, tree
@@ -233,6 +233,19 @@ def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage
     assert stage.sweep() == 16
     do(stage, ids[:16], ok)
     assert stage.missing() == ids[32:]
+
+
+def test_a_line_of_two_attempts_is_damaged_and_sealing_ends(stage, ids, journal):
+    """A row of an attempt that is not there could never be taken over."""
+    data, _, last = journal.read_bytes().partition(b"\n")
+    line = checked_entry(data)
+    rows = json.loads(line)["rows"]
+    rows[3]["attempt"] = 2**31
+    journal.write_bytes(encode_line(json.loads(line) | {"rows": rows}) + last)
+    assert len(stage.damage()) == 1
+    assert stage.missing() == ids[:16] + ids[32:]
+    do(stage, [*ids[:16], *ids[32:]], ok)
+    assert verify(seal(stage.path, stage.path.with_name("toy"), licence="CC0-1.0"), "full").ok
 
 
 def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):

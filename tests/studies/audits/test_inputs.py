@@ -73,6 +73,9 @@ def test_ratings_are_read_as_declared_with_their_gaps(tmp_path):
         path.write_text(f"item_id,r1\ni1,{cell}\n", encoding="utf-8")
         with pytest.raises(AuditError, match=r"ratings\.csv.*item_id i1"):
             declared.value(path)
+    path.write_text("item_id,\ni1\n", encoding="utf-8")
+    with pytest.raises(AuditError, match=r"ratings\.csv.*item_id"):
+        declared.value(path)
 
 
 def test_a_setting_and_an_input_that_is_not_given_stay_as_they_are():
