@@ -242,13 +242,12 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If they are no squares.
         """
-        side = getattr(self.own, self.kind.side) if self.kind.side else None
-        if not isinstance(side, list | tuple):
-            return side
-        if len(set(side)) != 1:
+        side: Any = getattr(self.own, self.kind.side) if self.kind.side else None
+        sides: set[int | None] = set(side if isinstance(side, list | tuple) else [side])
+        if len(sides) != 1:
             expected = f"{self.kind.side} is {side}, expected the side of a square, in pixels"
             raise BackboneError(f"{self.weights.name}/{CONFIG}: {expected}")
-        return side[0]
+        return sides.pop()
 
     def preset(self, name: str | None = None, allowed: Sequence[str] = (), *, named: bool = True) -> Preset:
         """Return the preset of a name, or what the processor beside the weights does."""

@@ -76,3 +76,19 @@ def test_patches_side_by_side_are_one_product(how, replaced):
     before = network(pixels)
     assert bool(fuse_layers(network)) == replaced
     torch.testing.assert_close(network(pixels), before, rtol=0, atol=float(1e-6 * before.abs().max()))
+
+
+@pytest.mark.parametrize("make", [vivit, clip])
+@without_gradients
+def test_a_compiled_network_s_attention_has_no_mask(make):
+    """Of transformers 5.17 it had one of all pairs, which only the slowest kernels take."""
+    network, pixels = make()
+    masks = []
+
+    def look(graph, _inputs):
+        attention = [node for node in graph.graph.nodes if "scaled_dot_product" in str(node.target)]
+        masks.extend(node.kwargs.get("attn_mask") for node in attention)
+        return graph.forward
+
+    torch.compile(network.eval(), dynamic=False, backend=look)(pixel_values=pixels)
+    assert masks == [None] * SMALL["num_hidden_layers"]
