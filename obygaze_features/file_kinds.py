@@ -49,7 +49,7 @@ _TEXTS: tuple[tuple[bytes, str, str], ...] = (
     (rb"(ccopy_reg|c[a-z_]+(\.[a-z_]+)+)\n\w+\n[pq]|\([dl]p\d+\n", "a Python pickle", PICKLE),
     (_XML + rb"<(!doctype html|html|head|body)\b", "a web page (HTML)", PAGE),
     (_XML + rb"<(error|accessdenied)\b", "a server's error message (XML)", PAGE),
-    (rb"\s*\{\s*\"(error|message|detail)\"", "a server's error message (JSON)", PAGE),
+    (rb"\s*\{\s*\"(error|message|detail)\"(?!.*\}\s*\n\s*\{)", "a server's error message (JSON)", PAGE),
     (_XML + rb"<MPD\b", "a list of other files (DASH)", LIST),
     (rb"\s*#EXTM3U", "a list of other files (HLS)", LIST),
     (rb"\s*ffconcat", "a list of other files (ffconcat)", LIST),
@@ -164,6 +164,11 @@ def why_not(found: Path | bytes, wanted: str) -> str:
     if kind == UNKNOWN:
         return f"not {wanted}: damaged, or of another format; {AGAIN}"
     return f"this is {kind.name}, not {wanted}: {kind.remedy or f'name {wanted}'}"
+
+
+def no_text(content: bytes) -> str:
+    """Say why a file's bytes are no text, whatever its encoding; "" where they may be one."""
+    return "" if what(content).name in {TEXT, UTF16, XML, UNKNOWN.name} else why_not(content, TEXT)
 
 
 def where_damaged(error: Exception, found: Path | bytes, wanted: str) -> str:

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
+from obygaze_features.file_kinds import no_text
 from obygaze_features.workbook import Records
 
 DELIMITERS = ",;\t"
@@ -30,8 +30,8 @@ def marked_encoding(content: bytes) -> str:
 
 def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:
     """Decode a text: UTF-8, or UTF-16 or 32 with their marks; the error names what is wrong."""
-    if what(content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
-        raise refusal(f"{path}: {why_not(content, TEXT)}")
+    if why := no_text(content):
+        raise refusal(f"{path}: {why}")
     try:
         # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
         return content.decode(marked_encoding(content) or "utf-8-sig")

@@ -3,6 +3,7 @@
 import re
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import no_text
 from obygaze_features.text_records import marked_encoding
 
 _ESCAPED = re.compile("[\udc80-\udcff]")
@@ -28,7 +29,7 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     Raises
     ------
     ManifestError
-        It is in no encoding that can be, or Python does not know the one given.
+        It is no text, or in no encoding that can be; or Python does not know the one given.
 
     Examples
     --------
@@ -37,6 +38,8 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     >>> decoded("Déjà vu".encode("cp1252"))[1]
     'read as Windows-1252, which is a guess: if letters are wrong, give --encoding'
     """
+    if why := no_text(content):
+        raise ManifestError(why)
     wide = marked_encoding(content) or _unmarked(content)
     if wide or encoding:
         name = wide or encoding

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.file_kinds import TEXT, UNKNOWN, UTF16, XML, what, why_not
+from obygaze_features.file_kinds import no_text
 from obygaze_features.io import local_path
 from obygaze_features.manifest.spans.answers import ANSWERS, read_answers
 from obygaze_features.manifest.spans.boris import BORIS_BOUT, BORIS_EVENT, read_boris
@@ -135,9 +135,8 @@ def kind_of(given: Given) -> str:
 
 def _what_instead(given: Given) -> str:
     """Say what a file is that is near to a kind that is read, or no text; "" if that is not known."""
-    if what(given.content).name not in (TEXT, UTF16, XML, UNKNOWN.name):
-        return why_not(given.content, TEXT)
-    return next((hint for sign, hint in NOT_READ.items() if re.search(sign, given.head)), "")
+    hints = (hint for sign, hint in NOT_READ.items() if re.search(sign, given.head))
+    return no_text(given.content) or next(hints, "")
 
 
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:

@@ -11,6 +11,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
 from obygaze_features.manifest.spans.names import find_film, plain
+from obygaze_features.manifest.spans.sources import SOURCES
 from tests.manifest.spans.files import aligned, eaf, referring, sheet, tabbed, tier
 
 SLOTS = {"t1": 1000, "t2": 5000}
@@ -396,6 +397,13 @@ def test_answers_about_clips_of_no_table_are_said(read):
     assert "c9" not in read({"a.jsonl": lines}, annotator="vlm")[1]
 
 
+def test_an_error_of_a_server_costs_its_own_line_alone(read):
+    good = json.dumps({**ASKED, "answers": {"level": "S"}})
+    clips, said = read({"a.jsonl": f'{{"error": "overloaded"}}\n{good}\n'})
+    assert len(clips) == 1
+    assert "line 1" in said
+
+
 # --- workbooks
 # ---------------------------------------------------------------------------
 def patched(content, *changes):
@@ -442,6 +450,12 @@ def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
 def test_tools_tables_that_a_spreadsheet_saved_may_have_thousands(read, content):
     with pytest.raises(ManifestError, match=r"a\.csv.*could be"):
         read({"a.csv": content})
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_file_that_is_no_text_is_refused_as_what_it_is(read, kind):
+    with pytest.raises(ManifestError, match=r"a\.x: .*PNG picture"):
+        read({"a.x": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-->\n"}, kind=kind)
 
 
 @pytest.mark.parametrize(
