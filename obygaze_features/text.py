@@ -5,16 +5,20 @@ move its cursor or rename its window (ECMA-48); bidirectional ones show letters 
 have (Unicode Standard Annex 9). Manifests, provenance, attributes and tables therefore hold neither.
 """
 
+import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 __all__ = [
     "as_written",
     "composed",
     "file_name",
+    "first_few",
     "masked",
     "not_a_formula",
+    "number_of",
     "unescaped",
     "unsuitable",
     "visible",
@@ -130,7 +134,8 @@ def not_a_formula(cell: str) -> str:
     >>> not_a_formula("=1+1"), not_a_formula("-0.5"), not_a_formula("-abc")
     ("'=1+1", '-0.5', "'-abc")
     """
-    return f"'{cell}" if _FORMULA.match(cell) and not _is_number(cell) else cell
+    is_number = cell == cell.strip() and not math.isnan(number_of(cell))
+    return f"'{cell}" if _FORMULA.match(cell) and not is_number else cell
 
 
 def as_written(cell: str) -> str:
@@ -138,9 +143,21 @@ def as_written(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-def _is_number(cell: str) -> bool:
+def number_of(text: str) -> float:
+    """Read a number as any program writes it; NaN if it is none: Python alone reads 1_0 as ten."""
     try:
-        float(cell)
+        return math.nan if "_" in text else float(text)
     except ValueError:
-        return False
-    return "_" not in cell and cell == cell.strip()
+        return math.nan
+
+
+def first_few(texts: Sequence[str], most: int) -> str:
+    """Join the first of some texts, and count the rest.
+
+    Examples
+    --------
+    >>> first_few(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    rest = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features.errors import ObygazeError, install_command
+from obygaze_features.text import first_few
 
 MOST_CELLS = 20_000_000
 DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
@@ -104,7 +105,7 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
         if isinstance(error, ObygazeError):
             raise
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
-    return [f"cells {what}: {', '.join(at[:3])}" + ", ..." * (len(at) > 3) for what, at in odd.items() if at]
+    return [f"cells {what}: {first_few(at, 3)}" for what, at in odd.items() if at]
 
 
 def _number(column: bytes) -> int:

@@ -13,7 +13,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table
 from obygaze_features.manifest import Row as TableRow
-from obygaze_features.text import composed
+from obygaze_features.text import composed, number_of
 from obygaze_film.cells import cells_by, cells_of
 from obygaze_film.comparison import (
     LEAST_FILMS,
@@ -291,11 +291,8 @@ def _cell(cells: Mapping[str, str], column: str, movie: str) -> str:
 def _number(cells: Mapping[str, str], column: str, movie: str) -> float:
     """Read a film's number of a trend; NaN if it has none."""
     text = _cell(cells, column, movie)
-    try:
-        number = float(text or "nan")
-    except ValueError:
-        number = np.inf
-    if abs(number) > MOST or (text and np.isnan(number)):
+    number = number_of(text)
+    if text and not abs(number) <= MOST:
         raise FilmError(f"film {movie}, column {column}: {text!r} is no number")
     return number
 

@@ -29,6 +29,7 @@ from obygaze_features.backbones.weights import CONFIG, Weights
 from obygaze_features.door import open_regular
 from obygaze_features.errors import BackboneError
 from obygaze_features.file_kinds import SAFETENSORS, what, why_not
+from obygaze_features.text import first_few
 from obygaze_features.torch_files import load_torch
 
 POSITION_IDS = r".*position_ids"  # buffers 0, 1, 2, ... saved by older versions
@@ -81,7 +82,7 @@ def load_pretrained(
         check_types(str(path), types, tuple(integers))
         if twice := sorted(seen.keys() & types.keys()):
             raise BackboneError(
-                f"{path}: {_some(twice)} also in {seen[twice[0]].name}: which are the weights?"
+                f"{path}: {_shown(twice)} also in {seen[twice[0]].name}: which are the weights?"
             )
         seen |= dict.fromkeys(types, path)
     try:
@@ -190,7 +191,7 @@ def check_keys(
     """
     unexpected = [key for key in unexpected if not _allowed(key, allowed)]
     problems = [
-        f"{len(keys)} tensors {what}: {_some(keys)}"
+        f"{len(keys)} tensors {what}: {_shown(keys)}"
         for what, keys in (
             ("missing", missing),
             ("that the network has no place for", unexpected),
@@ -230,7 +231,7 @@ def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] =
     if strange:
         raise BackboneError(
             f"{name}: {len(strange)} tensors of another type than the network's, quantised or no weights: "
-            f"{_some(strange)}; get the unquantised weights (float32, float16 or bfloat16)"
+            f"{_shown(strange)}; get the unquantised weights (float32, float16 or bfloat16)"
         )
 
 
@@ -318,6 +319,25 @@ def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | N
         ) from None
 
 
+def read_beside(cls: Any, weights: Weights, what: str, **settings: Any) -> Any:
+    """Make an object of transformers of the files beside weights; code among them is never run.
+
+    Raises
+    ------
+    BackboneError
+        Naming the weights and what cannot be made.
+    """
+    try:
+        with quiet():
+            return cls.from_pretrained(
+                str(weights.folder), local_files_only=True, trust_remote_code=False, **settings
+            )
+    except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
+        raise BackboneError(
+            f"{weights.name}: {what} cannot be read ({type(error).__name__}): get its files again"
+        ) from None
+
+
 def untrained(make: Any, seed: int) -> Any:
     """Make a network with random weights that depend on the seed only."""
     with torch.random.fork_rng(devices=[]):
@@ -338,7 +358,7 @@ def frozen(network: Any, name: str = "") -> Any:
     if broken:
         raise BackboneError(
             f"{name}: weights that are not finite numbers (damaged, or too large for float32): "
-            f"{_some(broken)}; get them again"
+            f"{_shown(broken)}; get them again"
         )
     return network
 
@@ -436,9 +456,8 @@ def _allowed(key: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(pattern, key) for pattern in patterns)
 
 
-def _some(keys: Sequence[str]) -> str:
-    shown = ", ".join(sorted(keys)[:NAMES_SHOWN])
-    return shown if len(keys) <= NAMES_SHOWN else f"{shown} and {len(keys) - NAMES_SHOWN} more"
+def _shown(keys: Sequence[str]) -> str:
+    return first_few(sorted(keys), NAMES_SHOWN)
 
 
 @contextmanager

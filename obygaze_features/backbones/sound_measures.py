@@ -101,8 +101,7 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     rises = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0).mean(axis=1)
     heard = power[:, HEARD_BINS] + FLOOR
     flatness = np.exp(np.log(heard).mean(axis=1)) / heard.mean(axis=1)
-    weighted = np.square(signal.sosfilt(k_weighting(RATE), samples[: n_steps * hop].astype(np.float64)))
-    mean_squares = weighted.reshape(n_steps, hop).mean(axis=1)
+    mean_squares = _mean_squares(samples, hop)
     periodic = harmonicity(samples, n_steps)
     voiced = (periodic > VOICED) & (_lufs(mean_squares) > SILENT_LUFS)
     columns = [bands, *(x[:, None] for x in (mean_squares, rises, flatness, periodic, voiced))]
@@ -111,10 +110,13 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def weighted_squares(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     """Measure the mean square of the K-weighted samples `[N]` every tenth of a second: `[N // 1600, 1]`."""
-    hop = RATE // BLOCKS_A_SECOND
-    n_blocks = len(samples) // hop
-    weighted = np.square(signal.sosfilt(k_weighting(RATE), samples[: n_blocks * hop].astype(np.float64)))
-    return np.asarray(weighted.reshape(n_blocks, hop).mean(axis=1, keepdims=True), np.float32)
+    return _mean_squares(samples, RATE // BLOCKS_A_SECOND)[:, None].astype(np.float32)
+
+
+def _mean_squares(samples: NDArray[np.float32], hop: int) -> NDArray[np.float64]:
+    """Average the squares of K-weighted samples over every `hop` of them."""
+    whole = samples[: len(samples) // hop * hop].astype(np.float64)
+    return np.asarray(np.square(signal.sosfilt(k_weighting(RATE), whole)).reshape(-1, hop).mean(axis=1))
 
 
 def gated_loudness(mean_squares: NDArray[Any]) -> float:

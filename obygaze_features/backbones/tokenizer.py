@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
 from obygaze_features.backbones.backbone import Tokens
-from obygaze_features.backbones.checkpoint import quiet
+from obygaze_features.backbones.checkpoint import quiet, read_beside
 from obygaze_features.backbones.weights import TOKENIZER_FILES, Weights, digest, file_of
 from obygaze_features.errors import BackboneError
 
@@ -153,14 +153,7 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
         raise BackboneError(
             f"{weights.name}: there is no tokenizer beside the weights ({', '.join(VOCABULARIES)})"
         )
-    try:
-        with quiet():
-            loaded: Any = AutoTokenizer.from_pretrained(
-                weights.folder, local_files_only=True, trust_remote_code=False
-            )
-    except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
-        message = " ".join(str(error).split()) or type(error).__name__
-        raise BackboneError(f"{weights.name}: the tokenizer cannot be read: {message}") from None
+    loaded = read_beside(AutoTokenizer, weights, "the tokenizer")
     return loaded, {path.name: digest([path]) for path in paths}
 
 

@@ -20,10 +20,17 @@ from transformers import AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput
-from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config, quiet
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config, read_beside
 from obygaze_features.backbones.compute import ATTENTION, Compute, inference
-from obygaze_features.backbones.weights import Weights, file_of, find_weights
-from obygaze_features.door import read_bytes, read_text
+from obygaze_features.backbones.weights import (
+    PROCESSOR_FILES,
+    TOKENIZER_FILES,
+    Weights,
+    digest,
+    file_of,
+    find_weights,
+)
+from obygaze_features.door import read_text
 from obygaze_features.errors import BackboneError
 from obygaze_features.lines import json_bytes
 
@@ -31,11 +38,7 @@ SIDE = 448
 """Height and width of the squares that frames are put on."""
 N_FRAMES = 4
 ANSWERS = ("yes", "no")
-PROCESSOR = (
-    *("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json"),
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
-    *("chat_template.jinja", "chat_template.json"),
-)
+PROCESSOR = (*PROCESSOR_FILES, *TOKENIZER_FILES[:3], "chat_template.jinja", "chat_template.json")
 """Files of a processor, as far as there are any; none is code or a pickle."""
 
 
@@ -130,16 +133,8 @@ def vlm(
     config = auto_config(source)
     if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
         raise BackboneError(f"{source.name}: a {config.model_type} takes no images and text")
-    files = [path for name in PROCESSOR if (path := file_of(source, name)) is not None]
-    digests = {path.name: hashlib.sha256(read_bytes(path)).hexdigest() for path in files}
-    try:
-        with quiet():
-            reader: Any = AutoProcessor
-            processor = reader.from_pretrained(
-                str(source.folder), local_files_only=True, trust_remote_code=False, backend="pil"
-            )
-    except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
-        raise BackboneError(f"{source.name}: its processor cannot be read: {error!s:.300}") from None
+    digests = {name: digest([path]) for name in PROCESSOR if (path := file_of(source, name)) is not None}
+    processor = read_beside(AutoProcessor, source, "its processor", backend="pil")
     model = load_pretrained(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)], source, config)
     outputs = (BackboneOutput("pooled", (len(asked),)),)
     return Backbone(

@@ -21,6 +21,7 @@ from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, p
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
+from obygaze_features.text import first_few
 
 if TYPE_CHECKING:
     from obygaze_features.exchange.import_items import ImportItem
@@ -222,11 +223,12 @@ def import_(
                 f"and by --pattern {pattern} clips are called {next(iter(wanted.values()), '')!r}"
             )
         if unknown := matched.unknown:
-            some = ", ".join(unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
             known_ids = {name.rpartition("/")[2] for name in unknown} & table.by_id.keys()
             hint = "; some are ids of clips: give --pattern '{clip_id}'" if known_ids else ""
             click.echo(
-                f"left out: {len(unknown)} that belong to no clip of the manifest: {some}{hint}", err=True
+                f"left out: {len(unknown)} that belong to no clip of the manifest: "
+                f"{first_few(unknown, SHOWN)}{hint}",
+                err=True,
             )
         if stated["allow_missing"] and (absent := len(table) - len(matched.features)):
             click.echo(f"missing: {absent} of {len(table)} clips have no features", err=True)

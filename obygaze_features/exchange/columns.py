@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from obygaze_features.errors import StoreError
+from obygaze_features.text import first_few
 
 ColumnKind = Literal["number", "list", "other"]
 
@@ -66,7 +67,7 @@ def choose_columns(
         if not _matching(candidates, [pattern.removeprefix(LEAVE_OUT)]):
             raise StoreError(
                 f"{path}: --columns {pattern!r} matches no column that may be a feature; "
-                f"found {_listed(candidates)}"
+                f"found {first_few(candidates, SHOWN)}"
             )
     left_out = _matching(candidates, [pattern[1:] for pattern in asked if pattern.startswith(LEAVE_OUT)])
     candidates = [name for name in candidates if name not in set(left_out)]
@@ -78,22 +79,18 @@ def choose_columns(
     found = [*series, *([name] for name, kind in kinds.items() if kind == "list")]
     numbers = [name for name, kind in kinds.items() if kind == "number"]
     if not found and not numbers:
-        raise StoreError(f"{path}: no column of features beside the ids; found {_listed(names)}")
+        raise StoreError(f"{path}: no column of features beside the ids; found {first_few(names, SHOWN)}")
     if len(found) == 1 and not numbers:
         return found[0]
     shown = [one[0] if len(one) == 1 else f"{one[0]} to {one[-1]}" for one in found]
     raise StoreError(
-        f"{path}: cannot tell features from labels among {_listed([*shown, *numbers])}: name the features "
-        "(--columns 'f*'), or leave out what is none (--columns '!label')"
+        f"{path}: cannot tell features from labels among {first_few([*shown, *numbers], SHOWN)}: name the "
+        "features (--columns 'f*'), or leave out what is none (--columns '!label')"
     )
 
 
 def _matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join([*names[:SHOWN], *([f"and {len(names) - SHOWN} more"] if names[SHOWN:] else [])])
 
 
 def _series(names: Sequence[str]) -> list[list[str]]:

@@ -12,6 +12,7 @@ from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import clipped, contrasts, same_numerics
 from obygaze_features.store.store import Store
+from obygaze_features.text import first_few
 
 Contrasts = tuple[tuple[str, str, str], ...]
 """Dotted fields with the values in the first and in the second store, as JSON."""
@@ -223,12 +224,12 @@ def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> li
         (second, result.only_second, result.groups_second),
     ):
         if clips:
-            lines.append(f"clips: {len(clips)} only in {where}: {_some(clips, most)}")
+            lines.append(f"clips: {len(clips)} only in {where}: {first_few(clips, most)}")
         lines += [f"features of {name}: only in {where}" for name in names]
     for (a, b), count in sorted(result.statuses.items()):
         lines.append(f"clips: {count} {a} in {first}, {b} in {second}")
     for field, clips in result.clips.items():
-        lines.append(f"clips: {field} differs for {len(clips)}: {_some(clips, most)}")
+        lines.append(f"clips: {field} differs for {len(clips)}: {first_few(clips, most)}")
     for name, fields in result.provenance.items():
         for contrast in fields:
             matters = " (so the features must not be mixed)" if contrast[0] in result.numerics[name] else ""
@@ -246,8 +247,3 @@ def _array_in_words(array: ArrayDiff) -> str:
         f"values of {array.array}: {array.changed} of {array.clips} clips differ, "
         f"by at most {array.max_abs:.6g} ({array.max_abs_clip}){cosine}"
     )
-
-
-def _some(clips: Sequence[str], most: int) -> str:
-    more = f", and {len(clips) - most} more" if len(clips) > most else ""
-    return ", ".join(clips[:most]) + more

@@ -106,13 +106,8 @@ def _read_member(path: Path, place: tuple[int, int], where: str, choice: ArrayCh
         data = file.read(place[1])
     if what(data).name == NPZ:
         return read_npz(io.BytesIO(data), where, choice)
-    try:
-        content = io.BytesIO(data)
-        shape, in_columns, dtype = _header(content)
-        values = np.frombuffer(data, dtype, int(np.prod(shape)), content.tell())
-        return {"": values.reshape(shape, order="F" if in_columns else "C")}
-    except NOT_NPY:
-        raise StoreError(f"{where}: {why_not(data, NPY)}") from None
+    with _naming_npy(where, data):
+        return {"": np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)}
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -180,11 +175,18 @@ def map_npy(path: Path) -> NDArray[Any]:
     StoreError
         If it is not such a file.
     """
-    try:
+    with _naming_npy(str(path), path):
         return np.lib.format.open_memmap(path, mode="r")
+
+
+@contextmanager
+def _naming_npy(where: str, found: Path | bytes) -> Iterator[None]:
+    """Say why a .npy file cannot be read."""
+    try:
+        yield
     except NOT_NPY as error:
-        reason = OBJECTS if "object" in str(error) else why_not(path, NPY)
-        raise StoreError(f"{path}: {reason}") from error
+        reason = OBJECTS if "object" in str(error).lower() else why_not(found, NPY)
+        raise StoreError(f"{where}: {reason}") from error
 
 
 def read_npy(path: Path) -> NDArray[Any]:

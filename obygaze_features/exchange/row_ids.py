@@ -18,6 +18,7 @@ from obygaze_features.exchange.import_files import map_npy
 from obygaze_features.exchange.import_hdf5 import naming_damage
 from obygaze_features.exchange.import_items import Arrays, FileContent, ImportItem, read_apart, refuse_giants
 from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
+from obygaze_features.text import first_few
 from obygaze_features.text_records import decoded_text, split_records
 from obygaze_features.workbook import Records
 
@@ -89,10 +90,9 @@ def ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str]
         return None, ids
     candidates = [name for name in names if name in ID_NAMES]
     if len(candidates) != 1:
-        found = [*names[:8], *(["..."] if names[8:] else [])]
         raise StoreError(
             f"{path}: {'no' if not candidates else 'more than one'} column or array of ids "
-            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {', '.join(found)}"
+            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {first_few(names, 8)}"
         )
     return None, candidates[0]
 
@@ -100,7 +100,7 @@ def ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str]
 def ids_file(path: Path, ids: str, names: Sequence[str] = ()) -> list[str]:
     """Read the file that --ids names."""
     if not Path(ids).is_file():
-        within = f", nor a column or array of {path} ({', '.join(names[:8])})" if names else ""
+        within = f", nor a column or array of {path} ({first_few(names, 8)})" if names else ""
         raise StoreError(f"--ids {ids}: no such file{within}")
     return read_ids(Path(ids))
 

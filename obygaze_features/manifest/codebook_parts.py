@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
-from obygaze_features.text import unsuitable
+from obygaze_features.text import number_of, unsuitable
 
 
 class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -129,7 +129,7 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         known = spellings_of(self.levels)
         if plain(cell) in known:
             return known[plain(cell)]
-        number = _number(cell) if self.cuts else math.nan
+        number = number_of(cell) if self.cuts else math.nan
         if math.isnan(number):
             or_number = " or a number" if self.cuts else ""
             names = ", ".join(level.name for level in self.levels)
@@ -240,10 +240,3 @@ def check_text(text: str, key: str, *, empty: bool = True) -> None:
         raise ManifestError(f"{key}: {text!r} {what}")
     if text != text.strip():
         raise ManifestError(f"{key}: {text!r} begins or ends with a space")
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text) if "_" not in text else math.nan
-    except ValueError:
-        return math.nan

@@ -15,7 +15,7 @@ from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.text import as_written, unsuitable
+from obygaze_features.text import as_written, number_of, unsuitable
 from obygaze_features.text_records import decoded_text, header_row, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
 
@@ -66,11 +66,8 @@ class Row:
             It is none; names the table's path, line and column.
         """
         text = self.cells[column].strip()
-        try:
-            number = float(text or "nan")
-        except ValueError:
-            number = math.inf
-        if math.isinf(number) or (text and math.isnan(number)):
+        number = number_of(text)
+        if text and not math.isfinite(number):
             raise ManifestError(
                 f"{path}: line {self.line}, column {column}: {text!r} is no number; leave the column out"
             )
@@ -235,11 +232,6 @@ def table_of(
     problems.refuse()
     notes = (f"{counted(first, 'row')} above the header left out",) if first else ()
     return Table(path, tuple(header), tuple(rows), delimiter, notes)
-
-
-def first_few(texts: Sequence[str], most: int) -> str:
-    """Join the first of some texts, with dots for the rest."""
-    return ", ".join(texts[:most]) + ", ..." * (len(texts) > most)
 
 
 def naming(needed: Iterable[str]) -> Callable[[Sequence[str]], bool]:

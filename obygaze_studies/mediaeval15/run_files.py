@@ -11,6 +11,7 @@ import msgspec
 
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line, json_bytes
+from obygaze_features.text import number_of
 from obygaze_studies.audit_common.inputs import read_json, read_rows, read_text
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15.annotations import AXES, CLASSES, Axis
@@ -152,8 +153,5 @@ def _columns(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def _number(text: str) -> float | None:
-    try:
-        value = float(text) if "_" not in text else math.nan  # Python alone reads 1_0 as ten
-    except ValueError:
-        value = math.nan
+    value = number_of(text)
     return value if math.isfinite(value) else None

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import obygaze_features.manifest as manifests
 from obygaze_features.errors import ManifestError
+from obygaze_features.text import number_of
 
 FILE_NAME = "mobygaze_dataframe.csv"
 MOVIE_LIST = "mobygaze_movielist.csv"
@@ -185,10 +186,7 @@ def _comment(cell: str) -> str:
 
 
 def _rate(cell: str) -> float:
-    try:
-        rate = float(cell)
-    except ValueError:
-        rate = math.nan
-    if not (math.isfinite(rate) and rate > 0):
+    rate = number_of(cell)
+    if not 0 < rate < math.inf:
         raise ManifestError(f"{cell!r} is not a positive number of frames a second")
     return rate

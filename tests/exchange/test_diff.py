@@ -73,7 +73,7 @@ def test_only_clips_with_features_in_both_are_compared_by_id_not_by_row(tmp_path
     words = in_words(found, "a", "b", most=1)
     assert "clips: 1 only in a: c069" in words
     assert "clips: 1 failed in a, ok in b" in words
-    assert "clips: status differs for 2: c004, and 1 more" in words
+    assert "clips: status differs for 2: c004 and 1 more" in words
 
 
 def test_provenance_that_forbids_mixing_is_marked(tmp_path):

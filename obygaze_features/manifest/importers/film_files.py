@@ -11,8 +11,8 @@ from obygaze_features.manifest.clip import stored_path
 from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, list_files
 from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain
 from obygaze_features.manifest.spans.tables import media_name
-from obygaze_features.manifest.text_tables import counted, first_few
-from obygaze_features.text import composed
+from obygaze_features.manifest.text_tables import counted
+from obygaze_features.text import composed, first_few
 
 
 class FilmFiles:

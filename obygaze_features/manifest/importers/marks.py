@@ -13,7 +13,8 @@ from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
 from obygaze_features.manifest.spans.names import is_foreign, path_of, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
-from obygaze_features.manifest.text_tables import counted, first_few
+from obygaze_features.manifest.text_tables import counted
+from obygaze_features.text import first_few
 
 APART = ("subject", "observation")
 """What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""

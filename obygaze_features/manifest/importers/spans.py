@@ -48,9 +48,8 @@ from obygaze_features.manifest.text_tables import (
     Problems,
     Row,
     counted,
-    first_few,
 )
-from obygaze_features.text import composed
+from obygaze_features.text import composed, first_few
 
 OURS = ("judgements", "table")
 """Kinds of tables with the columns of a manifest: what is wrong in them is refused, not left out."""

@@ -136,19 +136,12 @@ def _of_frames(given: Given, first: float, last: float, fps: float | None, where
 
 def _shown(value: dict[str, Any]) -> list[tuple[float, float]]:
     """Find the stretches in which a rectangle is shown: from a key frame to the one that ends it."""
-    keys = [
-        (number(key.get("frame")), bool(key.get("enabled", True))) for key in _dicts(value.get("sequence"))
-    ]
-    stretches: list[tuple[float, float]] = []
-    first = math.nan
-    for frame, goes_on in sorted((frame, on) for frame, on in keys if not math.isnan(frame)):
-        first = frame if math.isnan(first) else first
-        if not goes_on:
-            stretches.append((first, frame))
-            first = math.nan
-    if not math.isnan(first):
-        stretches.append((first, number(value.get("framesCount"))))
-    return stretches
+    ends: dict[bool, list[float]] = {True: [], False: []}
+    for key in _dicts(value.get("sequence")):
+        ends[bool(key.get("enabled", True))].append(number(key.get("frame")))
+    ends[False].append(count := number(value.get("framesCount")))
+    shown, outside = (sorted(frame for frame in ends[on] if frame > 0) for on in (True, False))
+    return _runs(shown, outside, 0 * count, None)
 
 
 # --- ActivityNet
@@ -218,7 +211,7 @@ def _pictures(given: Given, root: Element) -> Iterator[RawSpan]:
             root.remove(image)
 
 
-Runs = list[tuple[int, int]]
+Runs = list[tuple[float, float]]
 """First frames of stretches, and the ones after their last."""
 Said = tuple[str, str]
 """Attribute or "", and its value or the label."""
@@ -272,7 +265,7 @@ def _frame(node: Element, name: str = "frame") -> int | None:
     return int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else None
 
 
-def _runs(frames: Sequence[int], outside: Iterable[int], step: int, widest: int | None) -> Runs:
+def _runs(frames: Sequence[float], outside: Iterable[float], step: float, widest: float | None) -> Runs:
     """Find the runs of frames [start, end): to the next frame outside, else one step after the last.
 
     Frames that are further apart than `widest` are of two runs; a track goes on until it is outside.

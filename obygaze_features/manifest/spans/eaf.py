@@ -12,8 +12,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.names import find_film, path_of, plain
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.text_tables import counted, first_few
-from obygaze_features.text import composed
+from obygaze_features.manifest.text_tables import counted
+from obygaze_features.text import composed, first_few
 
 LEVEL_TIER, CONCEPT_TIER = "human: level", "human: concepts"
 PEOPLE: Mapping[str, str] = {LEVEL_TIER: "levels", CONCEPT_TIER: "concepts"}

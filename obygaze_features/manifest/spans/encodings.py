@@ -4,6 +4,7 @@ import re
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import no_text
+from obygaze_features.text import first_few
 from obygaze_features.text_records import marked_encoding
 
 _ESCAPED = re.compile("[\udc80-\udcff]")
@@ -63,7 +64,7 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
         if sum(not line.isascii() for line in lines) >= 2 * len(others):  # most are UTF-8
             for at in others:
                 lines[at] = lines[at].encode("utf-8", "surrogateescape").decode("cp1252")
-            where = f"line {others[0] + 1}" + (f" and {len(others) - 1} more" if len(others) > 1 else "")
+            where = first_few([f"line {at + 1}" for at in others], 1)
             return "\n".join(lines), f"{where}: not UTF-8 as the others are, read as Windows-1252"
         text = content.decode("cp1252")
     except UnicodeDecodeError:

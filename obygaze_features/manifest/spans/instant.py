@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.text import number_of
 
 SHORTEST_S = 1 / 120
 """Length in seconds of the shortest frame that films have; nobody means a shorter span."""
@@ -48,11 +49,7 @@ def seconds(text: str) -> float | None:
     """Read a number of seconds; None if the cell is empty."""
     if not text:
         return None
-    try:
-        value = float(text) if "_" not in text else math.nan  # Python reads 1_0 as ten, other programs do not
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    if not math.isfinite(value := number_of(text)):
         raise ManifestError(f"{text!r} is not a finite number of seconds")
     return value
 

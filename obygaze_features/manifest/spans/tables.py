@@ -22,9 +22,9 @@ from obygaze_features.manifest.text_tables import (
     Row,
     Table,
     counted,
-    first_few,
     table_of,
 )
+from obygaze_features.text import first_few
 from obygaze_features.workbook import Records
 
 VIAN_SEGMENTS = ("segmentation_name",)
