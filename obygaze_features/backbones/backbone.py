@@ -186,7 +186,14 @@ class LoadedNetwork:
 
 
 def descriptor_provenance(
-    features: Sequence[str], *, preset: Mapping[str, Any], citation: str
+    name: str,
+    features: Sequence[str],
+    *,
+    resize: str,
+    crop: str | None,
+    order: str,
+    citation: str,
+    **more: str,
 ) -> dict[str, Any]:
     """Return the provenance of classical descriptors, which have no weights and need no device.
 
@@ -194,7 +201,7 @@ def descriptor_provenance(
     ----------
     features
         Names of the columns.
-    preset
+    resize, crop, order, more
         What is done to frames or samples before.
     """
     return {
@@ -203,7 +210,7 @@ def descriptor_provenance(
         "hub": None,
         "weights_sha256": None,
         "architecture": {"features": list(features)},
-        "preset": dict(preset),
+        "preset": {"name": name, "resize": resize, "crop": crop, "constants": None, "order": order, **more},
         "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
         "licence": "Apache-2.0",
         "citation": citation,

@@ -61,14 +61,11 @@ def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
         encode=encode,
         outputs=(BackboneOutput("frames", (n_frames, len(FEATURES))),),
         provenance=descriptor_provenance(
+            "camera",
             FEATURES,
-            preset={
-                "name": "camera",
-                "resize": f"at most {WIDTH} wide, by OpenCV's area mean",
-                "crop": "black bars",
-                "constants": None,
-                "order": "grey, resize",
-            },
+            resize=f"at most {WIDTH} wide, by OpenCV's area mean",
+            crop="black bars",
+            order="grey, resize",
             citation="Shi & Tomasi 1994; Bouguet 2001; Fischler & Bolles 1981",
         ),
         libraries=("opencv-python-headless",),

@@ -74,14 +74,11 @@ def descriptors(n_frames: int = 32) -> Backbone:
             BackboneOutput("pooled", (len(FEATURES),)),
         ),
         provenance=descriptor_provenance(
+            "descriptors",
             FEATURES,
-            preset={
-                "name": "descriptors",
-                "resize": f"squash to {SIZE}x{SIZE}, box mean",
-                "crop": None,
-                "constants": None,
-                "order": "resize",
-            },
+            resize=f"squash to {SIZE}x{SIZE}, box mean",
+            crop=None,
+            order="resize",
             citation="Swain & Ballard 1991; Hasler & Süsstrunk 2003; CIE 1976; Peli 1990; "
             "Dalal & Triggs 2005; Ojala et al. 2002; Zhang et al. 1993",
         ),

@@ -48,14 +48,11 @@ def signature(n_frames: int = 16) -> Backbone:
         encode=encode,
         outputs=(BackboneOutput("frames", (n_frames, len(FEATURES)), "float16"),),
         provenance=descriptor_provenance(
+            "signature",
             FEATURES,
-            preset={
-                "name": "signature",
-                "resize": f"squash to {HEIGHT}x{WIDTH}, box mean",
-                "crop": "flat borders, of three of five views",
-                "constants": None,
-                "order": "resize, crop",
-            },
+            resize=f"squash to {HEIGHT}x{WIDTH}, box mean",
+            crop="flat borders, of three of five views",
+            order="resize, crop",
             citation="obygaze",
         ),
         encode_in_worker=True,

@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular, read_bytes
+from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.import_arrays import hdf5_rows, npy_rows, npz_rows
 from obygaze_features.exchange.import_items import Asked, FileContent, ImportItem, read_apart
 from obygaze_features.exchange.row_ids import (
     ID_NAMES,
-    csv_rows,
     id_text,
     ids_of,
     parquet_table,
     row_items,
+    text_rows,
 )
 from obygaze_features.file_kinds import what, why_not
-from obygaze_features.workbook import Records, read_sheet
 
 NO_FEATURES = frozenset(
     {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason", "", "index"}
@@ -63,9 +62,7 @@ def table_items(
     """
     asked = Asked(ids, tuple(columns), NO_FEATURES | frozenset(labels))
     readers: Mapping[str, Callable[..., AbstractContextManager[FileContent]]] = {
-        ".csv": _csv,
-        ".tsv": _csv,
-        ".xlsx": _xlsx,
+        **dict.fromkeys((".csv", ".tsv", ".xlsx"), _cells),
         ".parquet": partial(read_apart, "Parquet", parquet_rows),
         ".npy": npy_rows,
         ".npz": npz_rows,
@@ -94,20 +91,9 @@ def table_items(
 
 
 @contextmanager
-def _csv(path: Path, asked: Asked) -> Iterator[FileContent]:
-    yield _cells(path, *csv_rows(path), asked)
-
-
-@contextmanager
-def _xlsx(path: Path, asked: Asked) -> Iterator[FileContent]:
-    records, others = read_sheet(path, read_bytes(path), StoreError)
-    items, about = _cells(path, records, "", asked)
-    said = [*filter(None, [about.get("left_out")]), *others]
-    yield items, {"left_out": "; ".join(said)} if said else {}
-
-
-def _cells(path: Path, records: Records, delimiter: str, asked: Asked) -> FileContent:
+def _cells(path: Path, asked: Asked) -> Iterator[FileContent]:
     """Take ids and features of rows of texts, the header first."""
+    records, delimiter, notes = text_rows(path)
     if not records:
         raise StoreError(f"{path}: empty; expected a header and a row per clip")
     (_, header), *rows = records
@@ -143,7 +129,9 @@ def _cells(path: Path, records: Records, delimiter: str, asked: Asked) -> FileCo
 
     signs = set[str]()
     columns = {name: [row[n] for _, row in rows] for n, name in enumerate(header)}
-    return _columns(path, header, columns, asked, kind_of=kind_of, numbers=numbers)
+    items, about = _columns(path, header, columns, asked, kind_of=kind_of, numbers=numbers)
+    said = [*about.values(), *notes]
+    yield items, {"left_out": "; ".join(said)} if said else {}
 
 
 def refuse_both_signs(where: str, cells: Sequence[str], signs: set[str]) -> None:

@@ -20,7 +20,7 @@ from obygaze_features.exchange.import_items import Arrays, FileContent, ImportIt
 from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
 from obygaze_features.text import first_few
 from obygaze_features.text_records import decoded_text, split_records
-from obygaze_features.workbook import Records
+from obygaze_features.workbook import Records, is_workbook, read_sheet
 
 ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
@@ -30,7 +30,7 @@ MOST_TEXT = 2 << 30
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read clip ids: the column clip_id of a CSV or Parquet, one id per line, or a .npy array of texts."""
+    """Read clip ids: the column clip_id of a table, one id per line, or a .npy array of texts."""
     content = read_bytes(path)
     kind = what(content).name
     if kind == NPY:
@@ -38,7 +38,7 @@ def read_ids(path: Path) -> list[str]:
     if kind == PARQUET:
         with read_apart("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
-    rows, delimiter = csv_rows(path)
+    rows, delimiter, _ = text_rows(path)
     if rows and "clip_id" in rows[0][1]:
         column = rows[0][1].index("clip_id")
         return [row[column] for _, row in rows[1:] if len(row) > column]
@@ -46,13 +46,17 @@ def read_ids(path: Path) -> list[str]:
     return [line for line in lines if line]
 
 
-def csv_rows(path: Path) -> tuple[Records, str]:
-    """Read the rows that are not empty, the header first, and what stands between their cells."""
+def text_rows(path: Path) -> tuple[Records, str, tuple[str, ...]]:
+    """Read the rows of a text or workbook that are not empty, what stands between their cells, and notes."""
     with open_regular(path, MOST_TEXT) as file:
         content = file.readall()
+    if is_workbook(content):
+        records, notes = read_sheet(path, content, StoreError)
+        return records, "", notes
     if what(content) == UNKNOWN:
         raise StoreError(f"{path}: {why_not(content, TEXT)}")
-    return split_records(path, decoded_text(path, content, StoreError), StoreError, lambda _: True)
+    text = decoded_text(path, content, StoreError)
+    return *split_records(path, text, StoreError, lambda _: True), ()
 
 
 @contextmanager
