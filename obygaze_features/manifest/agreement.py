@@ -19,6 +19,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.projection import project, windows
 
 DEFAULT_WINDOW_S = 46.0
 """Length of the windows that free segments are projected onto, in seconds.
@@ -185,11 +186,23 @@ def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[s
     return pairs
 
 
-def one_id_a_span(manifest: Manifest) -> Manifest | None:
-    """Give all annotators' clips of a span one id, so that nothing need be projected.
+def on_common_clips(manifest: Manifest) -> tuple[Manifest, float | None]:
+    """Give what annotators labelled in common one id, and project free segments onto windows first.
 
-    None where the annotators of a movie labelled other spans.
+    Returns
+    -------
+    Manifest
+    float or None
+        Seconds of a window, the mean clip of MovieGraphs; None where annotators of a movie labelled the same
+        spans, so that nothing need be projected.
     """
+    if (same := _one_id_a_span(manifest)) is not None:
+        return same, None
+    onto = windows(manifest, DEFAULT_WINDOW_S)
+    return project(manifest, onto, per_annotator=True).manifest, DEFAULT_WINDOW_S
+
+
+def _one_id_a_span(manifest: Manifest) -> Manifest | None:
     spans: dict[str, dict[str, set[object]]] = {}
     ids: dict[object, str] = {}
     clips = []

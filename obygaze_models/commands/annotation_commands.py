@@ -122,14 +122,14 @@ def read_annotated(path: Path) -> "manifests.Manifest":
 
 def projected(labels: "manifests.Manifest") -> "tuple[manifests.Manifest, dict[str, Any]]":
     """Project free segments of several annotators onto windows, and say how."""
-    from obygaze_features.manifest.agreement import DEFAULT_WINDOW_S, one_id_a_span
-    from obygaze_features.manifest.projection import DEFAULT_THRESHOLD
+    from obygaze_features.manifest.agreement import on_common_clips
 
-    if (aligned := one_id_a_span(labels)) is not None:
-        return aligned, {"window_s": None, "threshold": None}
-    click.echo(f"projected onto windows of {DEFAULT_WINDOW_S:g} s, threshold {DEFAULT_THRESHOLD:g}", err=True)
-    made = manifests.project(labels, manifests.windows(labels, DEFAULT_WINDOW_S), per_annotator=True)
-    return made.manifest, {"window_s": DEFAULT_WINDOW_S, "threshold": DEFAULT_THRESHOLD}
+    made, window_s = on_common_clips(labels)
+    if window_s is None:
+        return made, {"window_s": None, "threshold": None}
+    threshold = manifests.DEFAULT_THRESHOLD
+    click.echo(f"projected onto windows of {window_s:g} s, threshold {threshold:g}", err=True)
+    return made, {"window_s": window_s, "threshold": threshold}
 
 
 @click.command()
@@ -152,6 +152,8 @@ def disagreements(manifest: Path, output: Output) -> None:
       obygaze manifest disagreements segments.csv --out to-decide
       obygaze manifest import spans to-decide/*.eaf --decisions --out decided.csv
     """
+    from obygaze_models.evaluation.alttest import compare_machines
+
     given = read_annotated(manifest)
     if output.out is not None:
         annotators = {(clip.movie, clip.annotator) for clip in given if clip.annotator}
@@ -170,7 +172,7 @@ def disagreements(manifest: Path, output: Output) -> None:
         for pair, own in zip(pairs, counts, strict=True)
     ]
     try:
-        found = compared(given)
+        found = compare_machines(given)
     except ProtocolError as error:  # too few clips in common to tell
         found = {}
         click.echo(str(error), err=True)
@@ -226,7 +228,11 @@ def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json
       obygaze manifest alttest judged.csv
       obygaze manifest alttest judged.csv --machine qwen-vl --task concept:Body
     """
-    found = compared(read_annotated(manifest), machines, task)
+    from obygaze_models.evaluation.alttest import compare_machines
+
+    labels = read_annotated(manifest)
+    projected(labels)  # says so
+    found = compare_machines(labels, machines, task)
     document = {name: record(each) for name, each in found.items()}
     if not found:
         raise ProtocolError(
@@ -234,34 +240,6 @@ def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json
             "with 'obygaze manifest import spans FILE --as answers'"
         )
     show(document, lambda: text(document).lstrip(), as_json=as_json)
-
-
-def compared(
-    labels: "manifests.Manifest", machines: "Sequence[str]" = (), task: str | None = None
-) -> "dict[str, Alternative]":
-    """Test each machine among a manifest's annotators, by default those that answers were imported of."""
-    import numpy as np
-
-    from obygaze_models.evaluation.alttest import UNKNOWN, alt_test
-    from obygaze_models.protocol import find_target
-    from obygaze_models.protocol.targets import labels_of
-
-    names = {clip.annotator for clip in labels if clip.annotator}
-    if unknown := [name for name in machines if name not in names]:
-        raise ProtocolError(f"no annotator {unknown[0]!r}: there are {', '.join(sorted(names)) or 'none'}")
-    known = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
-    chosen = list(machines) or known
-    if not chosen:
-        return {}
-    clips = labels_of(projected(labels)[0])
-    target = None if task is None else find_target(task, labels.codebook)
-    rank = {"": UNKNOWN} | {name: place for place, name in enumerate(labels.codebook.level_names)}
-    codes = {
-        name: np.array([rank[level] for level in own.levels.tolist()]) if target is None else target.of(own)
-        for name, own in clips.experts.items()
-    }
-    people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
-    return {name: alt_test(codes[name], people, clips.movies, name) for name in chosen}
 
 
 def record(found: "Alternative") -> dict[str, Any]:

@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
+from obygaze_features.manifest import Manifest
+from obygaze_features.manifest.agreement import on_common_clips
 from obygaze_models.errors import ProtocolError
+from obygaze_models.protocol import find_target
+from obygaze_models.protocol.targets import labels_of
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -156,6 +160,40 @@ def alt_test(
     passing = [standings[2].passes, *(_standing("", row, humans, film, compared).passes for row in tried)]
     people = {who: n[who] for who in np.array([*n])[compared].tolist()}
     return Alternative(standings, people, int(film.max()) + 1, any(passing))
+
+
+def compare_machines(
+    labels: Manifest, machines: Sequence[str] = (), task: str | None = None
+) -> dict[str, Alternative]:
+    """Compare each machine among a manifest's annotators with the people among them.
+
+    Parameters
+    ----------
+    machines : sequence of str
+        Annotators that are machines; by default those that answers were imported of.
+    task : str, optional
+        Task of levels, or concept:NAME; by default all levels are compared.
+
+    Raises
+    ------
+    ProtocolError
+        A machine is none of the annotators, or as `alt_test`.
+    """
+    names = {clip.annotator for clip in labels if clip.annotator}
+    if unknown := [name for name in machines if name not in names]:
+        raise ProtocolError(f"no annotator {unknown[0]!r}: there are {', '.join(sorted(names)) or 'none'}")
+    known = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
+    if not (chosen := list(machines) or known):
+        return {}
+    clips = labels_of(on_common_clips(labels)[0])
+    target = None if task is None else find_target(task, labels.codebook)
+    rank = {"": UNKNOWN} | {name: place for place, name in enumerate(labels.codebook.level_names)}
+    codes = {
+        name: np.array([rank[level] for level in own.levels.tolist()]) if target is None else target.of(own)
+        for name, own in clips.experts.items()
+    }
+    people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
+    return {name: alt_test(codes[name], people, clips.movies, name) for name in chosen}
 
 
 def _shuffles(machine: Codes, film: Codes, rng: np.random.Generator) -> Iterator[Codes]:

@@ -7,9 +7,15 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from obygaze_features.manifest import Clip, Manifest, write_manifest
-from obygaze_models.commands.annotation_commands import compared
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.alttest import FORMS, MARGINS, UNKNOWN, alt_test, share_rejected
+from obygaze_models.evaluation.alttest import (
+    FORMS,
+    MARGINS,
+    UNKNOWN,
+    alt_test,
+    compare_machines,
+    share_rejected,
+)
 from tests.command import obygaze
 
 # Counts of what four annotators (-: did not judge) and a model answered to 2,552 questions about news:
@@ -102,10 +108,11 @@ def test_a_machine_is_compared_with_people_alone(tmp_path, name):
         for who, own in calls.items()
         for k in range(len(films))
     ]  # fmt: skip
-    found = compared(Manifest(tuple(clips), tmp_path))
+    judged = Manifest(tuple(clips), tmp_path)
+    found = compare_machines(judged)
     assert list(found) == ["one", "other"]
     assert [list(each.annotators) for each in found.values()] == [["h0", "h1"]] * 2
-    assert compared(Manifest(tuple(clips), tmp_path), ["one"])["one"].annotators == found["one"].annotators
+    assert compare_machines(judged, ["one"])["one"].annotators == found["one"].annotators
     as_given = alt_test(machine, annotators, films).standings[0]
     assert found["one"].standings[0].found["films"] == pytest.approx(as_given.found["films"])
 

@@ -23,7 +23,7 @@ from obygaze_features.manifest.agreement import (
     distances,
     expected_disorder,
     mean_defined,
-    one_id_a_span,
+    on_common_clips,
 )
 from obygaze_features.manifest.agreement import gamma as gamma_of
 
@@ -66,9 +66,10 @@ def test_the_closed_form_is_the_mean_over_every_order(first, random):
 
 @pytest.mark.long
 def test_the_means_over_every_pair_of_mobygaze(segments):
-    assert one_id_a_span(segments) is None
-    clips = project(segments, windows(segments, DEFAULT_WINDOW_S), per_annotator=True).manifest
-    assert one_id_a_span(clips) is clips
+    clips, window_s = on_common_clips(segments)
+    assert window_s == DEFAULT_WINDOW_S
+    assert clips == project(segments, windows(segments, DEFAULT_WINDOW_S), per_annotator=True).manifest
+    assert on_common_clips(clips) == (clips, None)
     pairs = agreement(clips)
     assert len(pairs) == 20
     assert all(part.value < 1 for pair in pairs for part in (pair.all_levels, pair.labels_only))
