@@ -1,6 +1,7 @@
-"""Make the pictures of the desk in docs/pictures anew, from the films of `obygaze demo`, in Chromium.
+"""Make the pictures of the desk and of the page in docs/pictures anew, in Chromium.
 
-Run it with: python docs/desk_pictures.py DEMO (the folder of `obygaze demo`; needs extra dev and chromium).
+Run it with: PYTHONPATH=. python docs/desk_pictures.py DEMO (the folder of `obygaze demo`, whose film the desk
+shows; needs extra dev and chromium). The page is of a film that the tests invent.
 The fifteen films of the comparison are the demo's film under other names, judged by chance: their numbers
 mean nothing.
 """
@@ -22,7 +23,9 @@ from playwright.sync_api import sync_playwright
 
 from obygaze_features.manifest import Manifest, builtin_codebook, write_manifest
 from obygaze_film import Timeline
+from obygaze_film.page import write_film_page
 from obygaze_film.windows_to_judge import choose_next
+from tests.film.page.invented import invented_film, with_model
 
 PICTURES = Path(__file__).parent / "pictures"
 SIZE = {"width": 1280, "height": 800}
@@ -97,6 +100,23 @@ def take_pictures(page: Any, demo: Path, folder: Path) -> None:
         page.screenshot(path=PICTURES / "workspace-compare.png")
 
 
+def page_pictures(browser: Any, folder: Path) -> None:
+    """Read the mailed page: its top, and the same in both themes."""
+    (means,) = (level.means for level in builtin_codebook("obygaze12").levels if level.name == "S")
+    write_film_page([with_model(invented_film(), means=means)], folder / "film.html")
+    for name, theme, wide, high in (
+        ("top", "light", 1200, 880), ("light", "light", 1280, 900), ("dark", "dark", 1280, 900)
+    ):  # fmt: skip
+        page = browser.new_page(viewport={"width": wide, "height": high}, color_scheme=theme)
+        page.goto((folder / "film.html").as_uri())
+        track = page.locator(".track").first
+        track.hover(position={"x": 237, "y": 60})  # the second passage
+        if name != "top":
+            track.press("ArrowRight")
+        page.screenshot(path=PICTURES / f"film-{name}.png")
+        page.close()
+
+
 def main() -> None:
     """Take the pictures."""
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
@@ -104,6 +124,7 @@ def main() -> None:
         path = os.environ.get("OBYGAZE_CHROMIUM") or shutil.which("chromium")
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
         take_pictures(browser.new_page(viewport=SIZE, locale="en-GB"), Path(sys.argv[1]), Path(name))
+        page_pictures(browser, Path(name))
         browser.close()
 
 

@@ -11,9 +11,9 @@ import pandas as pd
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table
+from obygaze_features.manifest import Manifest, Problems, counted, find_film, name_hint, read_table
 from obygaze_features.manifest import Row as TableRow
-from obygaze_features.text import composed, number_of
+from obygaze_features.text import composed, number_of, unsuitable
 from obygaze_film.cells import cells_by, cells_of
 from obygaze_film.comparison import (
     LEAST_FILMS,
@@ -134,6 +134,8 @@ def match_rows(path: Path | str, titles: Mapping[str, str]) -> tuple[dict[str, T
     ------
     FilmError
         It has neither column, two rows are of one film, or a title is that of two films.
+    ManifestError
+        It holds control characters.
     """
     path = local_path(path)
     table = read_table(path, ())
@@ -141,7 +143,12 @@ def match_rows(path: Path | str, titles: Mapping[str, str]) -> tuple[dict[str, T
     if key is None:
         raise FilmError(f"{path}: no column movie or title: one of them says which film a row is of")
     rows: dict[str, TableRow] = {}
-    unmatched = []
+    unmatched, problems = [], Problems(path)
+    for row in table.rows:
+        for column, cell in row.cells.items():
+            if wrong := unsuitable(cell, lines=True) or unsuitable(column):
+                problems.add(row.line, f"{cell!r:.80} {wrong}", column)
+    problems.refuse()
     for row in table.rows:
         if row.is_empty:
             continue

@@ -1,7 +1,7 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, count
 from pathlib import Path
@@ -154,6 +154,10 @@ def judged_cells(
         books = {"codebook": judgements.codebook.name, "expected": model.codebook}
         raise FilmError(said("rate_level", model=model.key, level=unknown[0], **books))
     notices: list[str] = []
+    if model.is_trained_on:  # perhaps on these judgements: it is right where they are, not elsewhere
+        mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))
+        cells = replace(cells, p=np.full_like(cells.p, mean))
+        notices.append(said("note_trained"))
 
     def kept(clips: Iterable[Clip], keep: Callable[[Clip], bool], why: str) -> list[Clip]:
         clips = list(clips)

@@ -30,9 +30,9 @@ from obygaze_film.notes import said
 from obygaze_film.rows import SLACK_S, overlaps, windows_of
 from obygaze_film.schema import FORMER
 from obygaze_film.score import FilmFacts, score_film
-from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, write_films
+from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, folders_of, write_films
 from obygaze_film.timeline import Timeline
-from obygaze_film.workspace.decisions import judged_files
+from obygaze_film.workspace.decisions import copy_decisions, judged_files
 from obygaze_models.dataset import Dataset, find_group, read_features
 from obygaze_models.evaluation import Interval, Run, auc, t_interval
 from obygaze_models.models import BUILTIN_MODELS, find_models
@@ -253,7 +253,8 @@ def learn_films(
     """Learn from what was judged in films' folders, into a folder; return the report and the model's file.
 
     Given too are files `judged` elsewhere, stores of `windows` that are not near the folders, and `notes` for
-    the report; `how` as in `learn_from_judgements`.
+    the report; `how` as in `learn_from_judgements`. The films as the new model scores them keep what was
+    decided of them.
     """
     clips, (store,) = corpus
     files, told = judged_files(films, clips.codebook, JUDGEMENTS, PASSAGES)
@@ -264,7 +265,11 @@ def learn_films(
         learnt = learn_from_judgements([*films.values()], imported.manifest, stores, clips, store, **how)
         report = learning_report(replace(learnt, notes=(*told, *imported.notices, *notes, *learnt.notes)))
         write_report(report, folder)
-        return report, learnt.write(folder, [*films.values()], stores, licence)
+        model = learnt.write(folder, [*films.values()], stores, licence)
+        places = folders_of([film.movie for film in films.values()], folder / "scored")
+        for place, film in films.items():
+            copy_decisions(place, places[film.movie])
+        return report, model
 
 
 def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:

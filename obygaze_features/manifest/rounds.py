@@ -53,6 +53,8 @@ def assign(
             f"{each} of {len(names)} annotators ({', '.join(names)}): name each once, and at least as many "
             "as a film gets"
         )
+    if taken := sorted({CALIBRATION, ORDER}.intersection(*(clip.extras for clip in clips.clips[:1]))):
+        raise ManifestError(f"{', '.join(taken)}: a round writes its own: rename yours, or remove it")
     if calibration > len(films):
         raise ManifestError(f"{calibration} films for calibration: there are {len(films)}")
     own: dict[str, list[Clip]] = {film: [] for film in films}

@@ -61,8 +61,9 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
         away = 0.0 if year is None or trend is None else trend[slope] * (year - middle) / 10
         return f"{x(middle if year is None else year)} {y(share + away)}"
 
+    axis = words.say("years_axis", positive=compared.positive)
     return _figure(
-        "years", HIGH + 36, words.say("years_figure", positive=compared.positive), words, alone=alone,
+        "years", HIGH + 50, f"{words['years_title']}: {axis}", words, alone=alone, axis=axis,
         x=x, y=y, at=at, left=LEFT, right=RIGHT, dated=dated, trend=trend, ends=(min(years), max(years)),
         shares=np.linspace(0, scale, 5).tolist(), decades=range(int(begin), int(end) + 1, 10),
         blocks=groups if compared.by == "decade" else (),

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,8 +12,8 @@ from threading import RLock
 from typing import Any, Final
 
 from obygaze_features.door import read_bytes
-from obygaze_features.errors import ObygazeError
-from obygaze_features.io import sha256_of, write_whole
+from obygaze_features.errors import InputError, ObygazeError
+from obygaze_features.io import sha256_of, write_new, write_whole
 from obygaze_features.lines import sheet_line
 from obygaze_features.manifest import (
     BUILTIN,
@@ -152,6 +153,16 @@ class Decisions:
                 found.setdefault(clip.annotator, {})[place] = clip
         return found
 
+    def verdict(self, level: str) -> str:
+        """Say what a judgement of a passage that the model marks is: agree, disagree, or unsure.
+
+        As in rates: what is not positive is negative, whatever levels the model was trained on; a level that
+        the codebook puts in no task is neither.
+        """
+        if level in self.film.model().positive:
+            return "agree"
+        return "disagree" if level in self.codebook.labels else "unsure"
+
     def fixed_by(self, who: str) -> int:
         """Return how many windows somebody had decided to judge, before the first."""
         judged = self.blind().get(who, {}).values()
@@ -194,18 +205,18 @@ class Decisions:
         """
         row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
         row |= {"annotator": " ".join(who.split()), "written_at" if kind == "note" else "judged_at": _now()}
-        place, model, level = more.get("place", 0), self.film.model(), more.get("level", "")
+        place = more.get("place", 0)
         if kind == "note":
             row |= {"note": " ".join(more["note"].split())}
         else:
-            row |= {"level": self.codebook.level_named(level), "concepts": ";".join(more.get("concepts", ()))}
+            level = self.codebook.level_named(more.get("level", ""))
+            row |= {"level": level, "concepts": ";".join(more.get("concepts", ()))}
             row |= {SEEN_SCORE: "0" if place else "1", "note": " ".join(more.get("note", "").split())}
         if kind == "passage":
             row |= {"origin": more.get("origin", "own")}
         elif kind == "judgement":
-            agreed = dict.fromkeys(model.positive, "agree") | dict.fromkeys(model.negative, "disagree")
             fixed = {DRAW: RANDOM, PLACE: f"{place}", FIXED: str(more.get("windows") or "")}
-            row |= fixed if place else {"judgement": agreed.get(level, "unsure")}
+            row |= fixed if place else {"judgement": self.verdict(row["level"])}
             row |= {CODEBOOK_COLUMN: self.codebook.name} if self.codebook.name != BUILTIN[0] else {}
         row, problems = {name: cell for name, cell in row.items() if cell}, Problems(self.folder)
         self._refuse(kind, row, start_s, end_s)
@@ -453,6 +464,14 @@ def judged_files(
         if (folder / LEDGER).is_dir():
             notices += Decisions(folder, film, book or codebook_of(film.model().codebook, None)).notices
     return [path for folder in films for name in names if (path := folder / name).is_file()], notices
+
+
+def copy_decisions(folder: Path, out: Path) -> None:
+    """Copy what was decided about a film into another folder of it, where people go on deciding."""
+    for path in (*(folder / LEDGER).glob("*.jsonl"), *filter(Path.is_file, map(folder.joinpath, COLUMNS))):
+        (there := out / path.relative_to(folder)).parent.mkdir(exist_ok=True)
+        with suppress(InputError):  # what is no file was left out, and said, where it was read
+            write_new(there, read_bytes(path, MOST_BYTES, within=folder))
 
 
 def codebook_of(name: str, path: Path | None) -> Codebook:

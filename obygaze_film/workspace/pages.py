@@ -199,7 +199,7 @@ def desk_page(
     }
     state: dict[str, Any] = {
         "mode": mode, "who": who, "whole": record.duration_s, "fps": film.fps, "film": film.number,
-        "levels": book.level_names, "ticks": charts.TICKS_S, "positive": view.model.positive,
+        "levels": book.level_names, "ticks": charts.TICKS_S,
         "cuts": [round(start, 3) for start in film.timeline.shots["start_s"].tolist()],
         "words": view.words.starting("desk_"), "weak": [], "passages": [], "cited": cited,
         "decisions": shown_decisions(film, who, blind=blind), "around": AROUND_S,
@@ -258,13 +258,12 @@ def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[di
 
 def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
     row, book = film.decisions.ledger.lines[clip.clip_id].row, film.decisions.codebook
-    agrees = "agree" if clip.level in film.timeline.model().positive else "disagree"
     return {
         "id": clip.clip_id, "kind": kind, "start": clip.start_s or 0.0, "end": clip.end_s or 0.0,
         "level": clip.level or "", "title": _title(book, clip.level or ""),
         "concepts": clip.concepts, "note": row.get("note", ""),
         "who": clip.annotator, "origin": row.get("origin", ""), "place": film.decisions.place_of(clip),
-        "verdict": "note" if kind == "note" else agrees,
+        "verdict": film.decisions.verdict(clip.level) if clip.level else "note",
         "history": [said_of(line.row, book) for line in film.decisions.history(clip.clip_id)],
     }  # fmt: skip
 

@@ -312,6 +312,9 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
         ("name,genre\na,b\n", FilmError),
         ("movie,genre\ntt01,a\ntt01,b\n", FilmError),
         ("movie,genre\ntt01\n", ManifestError),
+        ("movie,genre\ntt01,dra\x1bma\n", ManifestError),
+        ("movie,genre\ntt09,\u202edrama\n", ManifestError),
+        ("movie,ge\x07nre\ntt01,drama\n", ManifestError),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(error):

@@ -39,6 +39,16 @@ def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
     assert len(read_manifest(tmp_path / "m.csv")) == 3
 
 
+def test_of_several_files_of_one_name_each_is_told_apart(tmp_path):
+    """As those are that lie in the folders of scored films."""
+    paths = []
+    for movie in ("tt1", "tt2"):
+        (tmp_path / movie).mkdir()
+        paths.append(file(tmp_path / movie, "judgements.csv", f"a,{movie},,0,5,S,,AB,1,agree"))
+    notices = import_judgements(paths, tmp_path).notices
+    assert [notice.partition(": ")[0] for notice in notices[:2]] == [*map(str, paths)]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 from sklearn.metrics import cohen_kappa_score
@@ -304,6 +305,17 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
     assert notices == ["left out 12 judgements made with the score in sight, or not saying"]
     write_rates(tmp_path, [rate])
     assert read_rates(tmp_path) == [rate]
+
+
+def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_path):
+    """It may have learnt these very judgements: where they are it is right, and only there."""
+    (model, *others), seen = timeline.record.models, judged(choose_next([timeline], 30, blind=True), tmp_path)
+    record = structs.replace(timeline.record, models=[structs.replace(model, is_trained_on=True), *others])
+    rate, notices = correct_rate(replace(timeline, record=record), seen)
+    assert rate.method == "wilson"
+    assert rate.value == pytest.approx(rate.n_positive / rate.n)
+    assert any("trained on this film" in notice for notice in notices)
+    assert correct_rate(timeline, seen)[0].method == "difference"
 
 
 def test_a_machines_labels_of_all_windows_narrow_a_rate_as_a_models_probabilities_do(timeline, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -67,11 +68,14 @@ def test_an_event_that_the_corpus_lacks_is_learnt_and_recorded(tmp_path, trained
     learn = ["film", "learn", *scored, "--manifest", tmp_path / "films.csv", "--store", trained.store.where]
     for name in ("learnt", "again"):
         assert obygaze(*learn, "--out", tmp_path / name) == 0
+    kept = [Path("scored", movie, "judgements.csv") for movie in ("n0", "n1", "n2")]
     learnt, again = (
         {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
         for name in ("learnt", "again")
     )
     assert learnt == again
+    # The films as they are scored now have what was decided of them, to go on from.
+    assert [learnt[path] for path in kept] == [(each / "judgements.csv").read_bytes() for each in scored]
 
     # A film that nobody judged: the event is found, as it was not before.
     model = om.load_model(tmp_path / "learnt" / "linear.model")

@@ -1,6 +1,7 @@
 """A round of annotation: films, lengths and pairs are spread evenly, by a seed."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 from unicodedata import normalize
 
@@ -64,6 +65,13 @@ def test_films_for_calibration_stand_evenly_through_the_order(tmp_path):
         places[name] = common
     assert assign(clips(tmp_path), NAMES, 2, calibration=4, seed=1) == made
     assert assign(clips(tmp_path), NAMES, 2, calibration=4, seed=2) != made
+
+
+def test_columns_of_ones_own_are_not_replaced(tmp_path):
+    given = clips(tmp_path)
+    named = given.with_clips(replace(clip, extras={"order": "story"}) for clip in given)
+    with pytest.raises(ManifestError, match="order"):
+        assign(named, NAMES, 2)
 
 
 def test_a_corpus_of_mobygaze_is_assigned(segments):

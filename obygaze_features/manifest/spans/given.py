@@ -131,7 +131,7 @@ class Account:
         ]
         if rest := sum(n for _, n in counts[SHOWN_REASONS:]):
             told.append(f"{rest:,} more left out")
-        head = f"{self.path.name}: {self.used:,} of {self.seen:,} spans read ({self.kind})"
+        head = f"{self.path}: {self.used:,} of {self.seen:,} spans read ({self.kind})"
         return "; ".join([head, *told, *self.notes])
 
     def record(self) -> dict[str, Any]:

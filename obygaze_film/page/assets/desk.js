@@ -87,17 +87,19 @@ async function refresh() {
  const found = await got(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`);
  if (found.ok) store.answered(found);
 }
+const unchosen = words[blind ? "nothing_blind" : "choose_first"];
 const judge = async (level) => {
- if (!store.selected) return say(words.choose_first);
+ if (!store.selected) return say(unchosen);
+ if (!level) return say(filled(words.levels, {n: state.levels.length}));
  const judged = store.selected, body = store.body({level});
  if (wanted) body.windows = wanted;
  if (await decide(body) && judged.place) await advance();
 };
 const change = (values) => {
- if (!store.selected) return say(words.choose_first);
+ if (!store.selected) return say(unchosen);
  store.edit(values);
  const own = store.decision?.who === store.name && store.decision;
- if ("note" in values ? values.note.trim() || own?.note : own) decide(store.body());
+ if ("note" in values || own) decide(store.body());
 };
 
 // Windows in the order of the draw; their number is fixed before, and kept with the judgements.
@@ -145,7 +147,7 @@ addEventListener("keydown", (e) => {
  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input:not([type=checkbox]), textarea, select") || find("dialog[open]")) return;
  if (e.key === "Escape") return player.leave();
  if (e.key === " " && e.target.matches("button, input, video, summary, a")) return; // they have it already
- const level = state.levels[+e.key - 1], does = level ? () => judge(level) : keys[e.key.toLowerCase()];
+ const does = /^[1-9]$/.test(e.key) ? () => judge(state.levels[e.key - 1]) : keys[e.key.toLowerCase()];
  if (!does || (e.key !== " " && !singles.checked)) return;
  e.preventDefault();
  does();
@@ -161,8 +163,10 @@ each("span", (ends) => {
 });
 find("#d-note").oninput = (e) => { if (store.selected) store.draft = {...store.draft, note: e.target.value}; };
 click("#d-keep", () => {
+ const note = find("#d-note").value;
+ if (!note.trim() && !store.decision?.note) return say(words.no_note);
  if (!store.selected) mark(player.at, Math.min(player.at + 1, state.whole));
- change({note: find("#d-note").value});
+ change({note});
 });
 who.oninput = () => { store.who = who.value; };
 who.onchange = refresh;
@@ -171,7 +175,7 @@ addEventListener("focus", refresh);
 // A citation, with a still of the user's own copy and the figure of the span, each to keep.
 function cite() {
  const it = store.selected, {title, year, file, model, made} = state.cited;
- if (!it) return say(words.choose_first);
+ if (!it) return say(unchosen);
  const own = store.decision, p = panel.found.p && `${panel.found.p} ${find("#d-band").textContent}`;
  const by = own ? filled(words.by, own) : it.type === "passage" ? words.by_model : "";
  const ends = `${it.start},${it.end}`, facts = [by, p && filled(words.cited, {p, model}), made, new Date().toISOString().slice(0, 10)];

@@ -36,7 +36,7 @@ export class Panel {
  table() {
   const {store, words} = this, chosen = store.decision?.id;
   const button = (one, what, text) => make("button", {type: "button", textContent: text, ariaLabel: filled(words.of, {what: words[what], which: `${clock(one.start)} ${one.title || one.note}`}), title: words[what], onclick: () => this.act[what](one)});
-  this.one("#d-count").textContent = filled(words.counted, {n: store.judged.length, notes: store.own.length - store.judged.length});
+  this.one("#d-count").textContent = filled(words.counted, {n: store.judged.length, notes: store.own.filter((one) => one.note).length});
   const {activeElement: focused} = document, label = focused?.closest("#d-table") && focused.ariaLabel;
   this.one("#d-table tbody").replaceChildren(...store.decisions.map((one) => {
    const mine = one.who === store.name, said = [one.title, one.concepts.join(", "), one.note].filter(Boolean).join(" · ");

@@ -4,8 +4,8 @@ const named = (text) => text.trim().replace(/\s+/g, " ");
 const overlap = (a, b) => Math.min(a.end, b.end) - Math.max(a.start, b.start);
 
 export class Store {
- constructor({decisions, passages, weak, who, mode, positive}) {
-  Object.assign(this, {decisions, mode, positive, who, selected: null, loops: false, draft: null, changed: () => {}});
+ constructor({decisions, passages, weak, who, mode}) {
+  Object.assign(this, {decisions, mode, who, selected: null, loops: false, draft: null, changed: () => {}});
   // Numbered in order of time; those below the threshold apart.
   this.passages = passages.map((one, k) => ({...one, type: "passage", number: String(k + 1)}));
   this.weak = weak.map((one, k) => ({...one, type: "passage", number: `w${k + 1}`}));
@@ -68,13 +68,13 @@ export class Store {
  }
  // Who has seen how many of the passages, and what they said of them.
  get progress() {
-  const read = this.judged.filter((one) => !one.place), found = {passages: this.passages.length, seen: 0, agree: 0, not: 0, added: 0};
+  const read = this.judged.filter((one) => !one.place), found = {passages: this.passages.length, seen: 0, agree: 0, disagree: 0, unsure: 0, added: 0};
   const over = (one, passage) => overlap(one, passage) >= (passage.end - passage.start) / 2;
   for (const passage of this.passages) {
    const said = read.filter((one) => over(one, passage)).at(-1);
-   if (said) { found.seen++; this.positive.includes(said.level) ? found.agree++ : found.not++; }
+   if (said) { found.seen++; found[said.verdict]++; }
   }
-  found.added = read.filter((one) => !this.passages.some((passage) => over(one, passage)) && this.positive.includes(one.level)).length;
+  found.added = read.filter((one) => !this.passages.some((passage) => over(one, passage)) && one.verdict === "agree").length;
   return found;
  }
 }

@@ -1,6 +1,7 @@
 """What people decide: what stands, is undone, conflicts, and is hidden from whom."""
 
 import errno
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,12 +9,12 @@ import pytest
 from obygaze_features import io
 from obygaze_features.errors import ObygazeError
 from obygaze_features.lines import encode_line
-from obygaze_features.manifest import builtin_codebook, import_spans
+from obygaze_features.manifest import Level, builtin_codebook, import_spans
 from obygaze_film import Timeline
 from obygaze_film.errors import FilmError
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace import pages
-from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions
+from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions, copy_decisions
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
 from tests.files import rows_of
@@ -46,6 +47,34 @@ def test_decisions_are_read_back_as_judgements_of_the_film(place):
     assert (again.notices, len([*folder.glob("ledger/*.jsonl")])) == ([], 1)
     assert before == {name: (folder / name).stat().st_mtime_ns for name in KINDS.values()}
     assert Timeline.read(folder).movie == "tt1"
+
+
+def test_a_level_that_the_model_was_not_trained_on_disagrees_unless_it_is_in_no_task(place):
+    """As rates and the desk's head count it: of scores of HN and S, EN is not S, and NS is neither."""
+    folder, film, book = place
+    made = Decisions(folder, film, replace(book, levels=(Level("none"), *book.levels)))
+    for start, level in enumerate(("none", "calm", "unsure", "violent")):
+        judge(made, start, start + 1, level)
+    verdicts = ["disagree", "disagree", "unsure", "agree"]
+    assert [row["judgement"] for row in rows_of(folder / JUDGEMENTS)] == verdicts
+    assert [one["verdict"] for one in shown_decisions(OpenFilm(0, film, made), "AB")] == verdicts
+
+
+def test_what_was_decided_goes_with_a_film_that_is_scored_anew(place):
+    folder, film, book = place
+    made = Decisions(folder, film, book)
+    judge(made, 10, 20, "violent")
+    judge_blindly(made, "calm", "violent")
+    made.undo("AB")
+    out = folder.parent / "again"
+    film.write(out)
+    copy_decisions(folder, out)
+    again = Decisions(out, film, book)
+    assert (stands(again), again.notices) == (stands(made), [])
+    judge(again, 30, 40)  # and its owner goes on there
+    assert len(levels(again)) == len(levels(made)) + 1
+    assert [line.id for line in again.history(made.kept["judgement"][0].clip_id)] == []
+    again.delete(made.kept["judgement"][0].clip_id, "AB")
 
 
 def test_the_last_judgement_of_a_span_stays_and_each_takes_back_their_own(place):

@@ -116,6 +116,7 @@ def test_a_sitting_of_reading(opened):
     page.get_by_role("button", name="Keep the note").click()
     said(page, "kept")
     assert "added 1" in page.locator("#d-progress").inner_text()
+    assert page.locator("#d-count").inner_text() == "judged: 2, notes: 1"
     (own,) = rows_of(folder / PASSAGES)
     assert (own["note"][-7:], own["level"], own["origin"]) == ("=a note", "violent", "own")
     assert abs(float(own["start_s"]) - 240) < 1 > abs(float(own["end_s"]) - 262)
@@ -134,6 +135,10 @@ def test_a_sitting_of_reading(opened):
         assert kept.value.suggested_filename.endswith(kind)
         assert kept.value.path().stat().st_size > 100
     page.keyboard.press("Escape")
+    press(page, "7", "keys 1 to 3")  # what does nothing says so
+    page.keyboard.press("n")
+    page.get_by_role("button", name="Keep the note").click()
+    said(page, "note is empty")
     page.keyboard.press("?")
     assert page.get_by_role("dialog").is_visible()
     page.keyboard.press("Escape")

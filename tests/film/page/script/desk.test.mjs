@@ -5,8 +5,8 @@ import {Store} from "./store.js";
 import {clock, nextCut, snapped, tickTimes, toFrame, windowOf} from "./time.js";
 
 const passages = [{start: 10, end: 20, p: .8}, {start: 50, end: 60, p: .6}];
-const kept = (values) => ({kind: "judgement", level: "S", concepts: [], note: "", who: "AB", origin: "", history: [], place: 0, ...values});
-const made = (decisions = [], more = {}) => new Store({decisions, passages, weak: [{start: 30, end: 34, p: .1}], who: " AB ", mode: "read", positive: ["S"], ...more});
+const kept = (values) => ({kind: "judgement", level: "S", verdict: "agree", concepts: [], note: "", who: "AB", origin: "", history: [], place: 0, ...values});
+const made = (decisions = [], more = {}) => new Store({decisions, passages, weak: [{start: 30, end: 34, p: .1}], who: " AB ", mode: "read", ...more});
 
 test("times are written, framed and snapped", () => {
  assert.equal(clock(3725.9), "1:02:05");
@@ -84,6 +84,8 @@ test("next goes by time from wherever one is, weak ones apart", () => {
 });
 
 test("progress counts passages seen, agreed with or not, and what was added", () => {
- const store = made([kept({id: "1", start: 10, end: 20}), kept({id: "2", kind: "passage", start: 49, end: 58, level: "EN"}), kept({id: "3", kind: "passage", start: 90, end: 95}), kept({id: "4", start: 50, end: 60, who: "CD"})]);
- assert.deepEqual(store.progress, {passages: 2, seen: 2, agree: 1, not: 1, added: 1});
+ const store = made([kept({id: "1", start: 10, end: 20}), kept({id: "2", kind: "passage", start: 49, end: 58, level: "EN", verdict: "disagree"}), kept({id: "3", kind: "passage", start: 90, end: 95}), kept({id: "4", start: 50, end: 60, who: "CD"})]);
+ assert.deepEqual(store.progress, {passages: 2, seen: 2, agree: 1, disagree: 1, unsure: 0, added: 1});
+ store.answered({you: [kept({id: "5", start: 10, end: 20, level: "NS", verdict: "unsure"})]});
+ assert.deepEqual(store.progress, {passages: 2, seen: 1, agree: 0, disagree: 0, unsure: 1, added: 0});
 });
