@@ -33,7 +33,7 @@ from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline
 from obygaze_models.report import Column, Report, block, interval, number, signed
 
-ALL: Final = "all films"
+ALL: Final = said("all_films_name")
 """Name of the only group, where no column is given."""
 
 LEAST_VALUES: Final = 3
@@ -256,7 +256,9 @@ def compare_films(
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
     """Make a table whose notes stay what can be said in other languages."""
     notes = {
-        name: [row[name] for row in rows] for name in ("change", "reason", "note") if rows and name in rows[0]
+        name: [row[name] for row in rows]
+        for name in ("group", "change", "reason", "note")
+        if rows and name in rows[0]
     }
     said_so = {name: pd.Series(column, dtype=object) for name, column in notes.items()}
     return pd.DataFrame(rows).assign(**said_so)

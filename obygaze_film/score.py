@@ -63,7 +63,7 @@ PACKAGES = ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")
 NO_SHOTS = pd.DataFrame(columns=SHOT_COLUMNS)
 
 MOBYGAZE = HumanRecord(
-    corpus="MObyGaze (20 films, two annotators)",
+    corpus="MObyGaze (20 films)",
     kappa=0.308,
     second_f1=0.401,
     segment_f1=0.172,

@@ -205,7 +205,7 @@ class Decisions:
         """
         row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
         row |= {"annotator": " ".join(who.split()), "written_at" if kind == "note" else "judged_at": _now()}
-        place = more.get("place", 0)
+        place = more.get("place", 0) if kind == "judgement" else 0
         if kind == "note":
             row |= {"note": " ".join(more["note"].split())}
         else:

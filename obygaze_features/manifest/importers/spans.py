@@ -448,7 +448,10 @@ class _Made:
             if tabled and (new := [name for name in ids if name not in tabled]):
                 what = counted(len(new), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
-        notices = [account.line() for account in self._accounts]
+        names, notices = Counter(account.path.name for account in self._accounts), []
+        for account in self._accounts:
+            movies = dict.fromkeys(clip.movie for clip, of, _ in self._clips if of is account)
+            notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
         judged = any(account.kind == "judgements" for account in self._accounts)

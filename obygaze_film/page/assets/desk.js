@@ -44,14 +44,14 @@ function reshape(a, b) {
  if (store.decision) decide(store.body());
 }
 function end(isLast) {
- const t = nearby(player.at), it = store.selected, own = store.decision, mine = it?.type === "span" || (own?.who === store.name && own.kind !== "judgement");
- if (!mine) return mark(isLast ? Math.max(0, t - 10) : t, isLast ? t : Math.min(t + 10, state.whole));
+ const t = nearby(player.at), it = store.selected;
+ if (it?.type !== "span" && (store.mine?.kind ?? "judgement") === "judgement") return mark(isLast ? Math.max(0, t - 10) : t, isLast ? t : Math.min(t + 10, state.whole));
  isLast ? reshape(it.start, t) : reshape(t, it.end > t ? it.end : Math.min(t + 10, state.whole));
 }
 
 const act = {
  snap: nearby, go: (t) => player.seek(t), jump: (one) => choose(one), edit: (one) => { choose(one); find("[data-level]").focus(); },
- delete: (one) => decide({kind: "delete", id: one.id}), mark, move: (one, a, b) => { store.select(one); reshape(a, b); },
+ delete: (one) => redraw({kind: "delete", id: one.id}), mark, move: (one, a, b) => { store.select(one); reshape(a, b); },
 };
 const tiers = new Tiers(find(".d-tiers"), store, player, state, act), panel = new Panel(document.body, store, state, act);
 store.changed = () => { panel.draw(); tiers.draw(); };
@@ -79,8 +79,9 @@ async function send(body, last) {
   return null;
  }
  say(result.said);
- store.answered(result);
- if (id && result.id) latest.set(id, result.id);
+ store.answered(result, body.id);
+ if (!result.id) latest.clear(); // what was undone stands again
+ else if (id) latest.set(id, result.id);
  return {...result, span};
 }
 async function refresh() {
@@ -98,8 +99,7 @@ const judge = async (level) => {
 const change = (values) => {
  if (!store.selected) return say(unchosen);
  store.edit(values);
- const own = store.decision?.who === store.name && store.decision;
- if ("note" in values || own) decide(store.body());
+ if ("note" in values || store.mine) decide(store.body());
 };
 
 // Windows in the order of the draw; their number is fixed before, and kept with the judgements.
@@ -128,16 +128,24 @@ async function begin() {
 click("#d-start", begin);
 click("#d-tell", () => advance("&tell=1"));
 
-const undo = async (kind) => { if (await decide({kind}) && wanted) await advance(); };
-const passage = (step, weak) => { const next = store.next(step, weak); next && choose(next); };
+// What was taken back may be a window of the draw, which is then the next one.
+const redraw = async (body) => { if (await decide(body) && wanted) await advance(); };
+const passage = (step, weak) => {
+ const next = store.next(step, weak);
+ next ? choose(next) : say(blind ? words.only_windows : words.none_moved);
+};
 const toggle = (name) => change({concepts: store.form.concepts.includes(name) ? store.form.concepts.filter((one) => one !== name) : [...store.form.concepts, name]});
 const keys = {
  " ": () => player.toggle(), j: () => player.seek(player.at - 5), l: () => player.seek(player.at + 5), ",": () => player.step(-1), ".": () => player.step(1),
  "[": () => player.seek(nextCut(player.at, state.cuts, -1)), "]": () => player.seek(nextCut(player.at, state.cuts, 1)),
  n: () => passage(1), p: () => passage(-1), w: () => passage(1, true), i: () => end(false), o: () => end(true),
- s: () => find("#d-snap").click(), r: () => { if (store.selected && video) { store.loops = !store.loops; store.changed(); } },
- z: () => undo("undo"), y: () => undo("redo"), x: () => store.decision && act.delete(store.decision),
- c: () => cite(), "+": () => tiers.zoom(.5, player.at), "-": () => tiers.zoom(2, player.at), 0: () => tiers.view(0, state.whole),
+ s: () => find("#d-snap").click(), r: () => {
+  if (!store.selected) return say(unchosen);
+  store.loops = !store.loops && Boolean(video);
+  store.changed();
+ },
+ z: () => redraw({kind: "undo"}), y: () => redraw({kind: "redo"}), x: () => store.mine ? act.delete(store.mine) : say(words.no_delete),
+ c: () => blind ? say(words.only_windows) : cite(), "+": () => tiers.zoom(.5, player.at), "-": () => tiers.zoom(2, player.at), 0: () => tiers.view(0, state.whole),
  "?": () => find("#d-help").showModal(),
 };
 const singles = find("#d-singles");
@@ -163,8 +171,10 @@ each("span", (ends) => {
 });
 find("#d-note").oninput = (e) => { if (store.selected) store.draft = {...store.draft, note: e.target.value}; };
 click("#d-keep", () => {
- const note = find("#d-note").value;
- if (!note.trim() && !store.decision?.note) return say(words.no_note);
+ const note = find("#d-note").value, {mine} = store;
+ if (!note.trim() && !mine?.note) return say(words.no_note);
+ if (blind && store.selected && !store.form.level) return say(words.level_first);
+ if (!note.trim() && mine.kind === "note") return act.delete(mine);
  if (!store.selected) mark(player.at, Math.min(player.at + 1, state.whole));
  change({note});
 });
@@ -226,13 +236,15 @@ click("#d-copy", (button) => {
  button.disabled = true;
  work("copy", find("#d-copied"), () => location.reload(), say);
 });
-click("#d-train", (button) => {
- const show = (...lines) => find("#d-learnt").replaceChildren(...lines.map((line) => make("p", {}, line)));
- const end = (...lines) => { show(...lines); button.disabled = false; };
+const show = (...lines) => find("#d-learnt").replaceChildren(...lines.map((line) => make("p", {}, line)));
+const learnt = ({said, film}) => show(...said, make("a", {href: `../${film}/read`, textContent: words.open_learnt}));
+click("#d-train", async (button) => {
  show(words.training);
  button.disabled = true;
- work("learn", find("#d-trained"), ({said, film}) => end(...said, make("a", {href: `../${film}/read`, textContent: words.open_learnt})), end);
+ await work("learn", find("#d-trained"), learnt, show);
+ button.disabled = false;
 });
+if (find("#d-train")) got("learn").then((now) => { if (now.done) learnt(now); }); // for whoever comes back
 const [, a, b] = location.hash.match(/^#t=([\d.]+)(?:,([\d.]+))?$/) ?? [];
 store.changed();
 if (a && b && !blind) mark(+a, +b);

@@ -27,9 +27,9 @@ export class Panel {
   if (note !== document.activeElement || note.dataset.of !== JSON.stringify(it)) note.value = form.note;
   note.dataset.of = JSON.stringify(it);
   this.one("#d-loop").ariaPressed = String(store.loops);
-  for (const one of this.all("[data-needs]")) one.disabled = !(one.dataset.needs === "own" ? own && own.who === store.name : it);
+  for (const one of this.all("[data-needs]")) one.disabled = !(one.dataset.needs === "own" ? store.mine : it);
   const {progress} = store;
-  if (store.mode === "read") this.one("#d-progress").textContent = filled(progress.passages ? words.progress : words.progress_none, {...progress, n: progress.passages});
+  if (store.mode === "read") this.one("#d-progress").textContent = filled(progress.passages ? words.progress : words.progress_none, {...progress, n: progress.passages, unsure: progress.unsure ? filled(words.unsure, progress) : ""});
   this.table();
   this.evidence();
  }

@@ -27,6 +27,7 @@ export class Store {
   if (it.id) return this.find(it.id) ?? null;
   return it.type === "passage" || it.place ? this.judged.findLast((one) => sameSpan(one, it)) ?? null : null;
  }
+ get mine() { return this.decision?.who === this.name ? this.decision : null; }
  get form() {
   const {level = "", concepts = [], note = ""} = this.decision ?? {};
   return {level, concepts, note, ...this.draft};
@@ -46,11 +47,13 @@ export class Store {
   const it = this.selected, old = this.decision, {level, concepts, note} = {...this.form, ...change};
   const kind = !level ? "note" : it.place || (it.type === "passage" && !it.moved) || (old?.kind === "judgement" && !it.moved) ? "judgement" : "passage";
   const body = {kind, start_s: it.start, end_s: it.end, level, concepts, note, origin: it.origin || old?.origin || "own"};
-  return {...body, ...(old && old.who === this.name && {id: old.id}), ...(it.place && {place: it.place})};
+  return {...body, ...(this.mine && {id: this.mine.id}), ...(it.place && {place: it.place})};
  }
- answered({you, id}) {
+ // `id` is of what was kept in place of `old`: of what is selected still, unless one went on meanwhile.
+ answered({you, id}, old) {
   this.decisions = you;
-  if (id) [this.selected, this.draft] = [{...this.selected, id, moved: false}, null];
+  const it = this.selected, kept = this.find(id);
+  if (it && kept && (sameSpan(kept, it) || (old && it.id === old))) [this.selected, this.draft] = [{...this.selected, id, moved: false}, null];
   if (this.selected?.id && !this.find(this.selected.id)) { // deleted, or changed elsewhere
    const {id: gone, ...span} = this.selected, again = this.own.findLast((one) => sameSpan(one, span));
    this.selected = again ? {...span, id: again.id} : span.type === "passage" ? span : null;

@@ -444,7 +444,49 @@ def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, f
     page.context.close()
 
 
-ENGLISH = r"\b(the|and|judged?|films? by|Loop|Note:|undefined|\{\w+\})\b"
+def test_what_was_undone_is_changed_again_and_a_note_that_is_emptied_goes(opened):
+    page, _, errors, folder = opened
+    read(page)
+    page.locator("#d-title").click()
+    page.keyboard.press("n")
+    for key, text in (
+        ("3", "kept"),
+        ("1", "kept"),
+        ("z", "undo"),
+        ("x", "deleted"),
+        ("x", "nothing of yours"),
+    ):
+        press(page, key, text)
+    press(page, "z", "undo")
+    assert decided(page) == ["violent"]
+    page.reload()
+    named(page)
+    for text, answer in (("", "note is empty"), ("here", "kept"), ("", "deleted: 0:00:00")):
+        page.locator("#d-note").fill(text)
+        page.get_by_role("button", name="Keep the note").click()
+        said(page, answer)
+    page.get_by_role("link", name="Judge blind").click()
+    page.wait_for_url("**/blind")
+    named(page)
+    page.get_by_role("button", name="Begin").click()
+    until(page, f"{TITLE}.startsWith('Window to judge')")
+    page.locator("#d-title").click()
+    for key in "cnw":  # of passages, which are not shown here
+        press(page, key, "only the windows")
+    page.locator("#d-note").fill("dark")
+    page.get_by_role("button", name="Keep the note").click()
+    said(page, "with it")
+    page.locator("#d-title").click()
+    press(page, "1")
+    (row,) = [row for row in rows_of(folder / JUDGEMENTS) if row["seen_score"] == "0"]
+    assert row["note"] == "dark"
+    until(page, "document.querySelector('#d-progress').textContent.includes('Window 2')")
+    page.locator("#d-table").get_by_role("button", name="Delete").click()
+    until(page, "document.querySelector('#d-progress').textContent.includes('Window 1')")
+    assert errors == []
+
+
+ENGLISH = r"\b(the|and|judged?|films? by|all films|Loop|Note:|undefined|\{\w+\})\b"
 
 
 def test_a_french_browser_gets_french(opened):

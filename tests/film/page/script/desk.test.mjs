@@ -73,6 +73,21 @@ test("what was deleted or changed elsewhere is no longer selected", () => {
  assert.equal(store.selected, null);
 });
 
+test("an answer that comes late is of what it was asked of, never of what is selected now", () => {
+ const first = kept({id: "a-1", start: 10, end: 20}), store = made();
+ store.select(store.passages[1]);
+ store.answered({you: [first], id: "a-1"});
+ assert.equal(store.decision, null);
+ store.select(null);
+ store.answered({you: [first], id: "a-1"});
+ assert.equal(store.selected, null);
+ store.select(first);
+ store.move(10, 22);
+ store.move(10, 23); // before the first move is answered
+ store.answered({you: [kept({id: "a-2", start: 10, end: 22})], id: "a-2"}, "a-1");
+ assert.deepEqual([store.selected.id, store.selected.end], ["a-2", 23]);
+});
+
 test("next goes by time from wherever one is, weak ones apart", () => {
  const store = made();
  assert.equal(store.next(1).number, "1");
