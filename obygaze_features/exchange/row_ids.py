@@ -30,7 +30,7 @@ MOST_TEXT = 2 << 30
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read clip ids: the column clip_id of a table, one id per line, or a .npy array of texts."""
+    """Read clip ids: a column of `ID_NAMES` of a table, one id per line, or a .npy array of texts."""
     content = read_bytes(path)
     kind = what(content).name
     if kind == NPY:
@@ -39,8 +39,8 @@ def read_ids(path: Path) -> list[str]:
         with read_apart("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
     rows, delimiter, _ = text_rows(path)
-    if rows and "clip_id" in rows[0][1]:
-        column = rows[0][1].index("clip_id")
+    header = rows[0][1] if rows else []
+    if (column := next((n for n, name in enumerate(header) if name in ID_NAMES), -1)) >= 0:
         return [row[column] for _, row in rows[1:] if len(row) > column]
     lines = (delimiter.join(row).strip() for _, row in rows)
     return [line for line in lines if line]

@@ -14,6 +14,7 @@ from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.exchange.row_ids import read_ids, row_items
 from obygaze_features.store import PlannedClip, open_store
 
+from ..manifest.spans.files import sheet
 from ..store.toy_stores import sealed
 from .lab_features import D, imported, row
 
@@ -63,6 +64,15 @@ TABLES = {
     "a.npz": (lambda path: np.savez(path, features=MATRIX, ids=np.array(IDS)), None),
     "a.h5": (write_hdf5, None),
 }
+
+
+@pytest.mark.parametrize("header", ["", "clip_id,label", "id,label"])
+def test_ids_in_a_file_are_those_of_its_column_or_its_lines(tmp_path, header):
+    rows = [f"{clip},1" if header else clip for clip in IDS]
+    (tmp_path / "ids.csv").write_text("\n".join([*filter(None, [header]), *rows, ""]))
+    assert read_ids(tmp_path / "ids.csv") == IDS
+    (tmp_path / "ids.xlsx").write_bytes(sheet([row.split(",") for row in [*filter(None, [header]), *rows]]))
+    assert read_ids(tmp_path / "ids.xlsx") == IDS
 
 
 @pytest.mark.parametrize("name", TABLES)
