@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 def _roles(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Parse NAME=levels and NAME=concepts; a tier's name may hold "="."""
-    roles = {}
+    roles: dict[str, str] = {}
     for value in values:
         name, _, role = value.rpartition("=")
         if not name or role not in {"levels", "concepts"}:
             raise click.BadParameter(f"{value!r}: expected NAME=levels or NAME=concepts", ctx, param)
-        roles[name] = role
+        if roles.setdefault(name, role) != role:
+            raise click.BadParameter(f"{name!r} is levels or concepts, not both", ctx, param)
     return roles
 
 

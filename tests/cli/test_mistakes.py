@@ -34,6 +34,8 @@ MISTAKES = f"""
     films-1.0.0 is sealed; the name is
 2 manifest import spans in/a.eaf --tier levels --out out/a.csv
     expected NAME=levels or NAME=concepts
+2 manifest import spans in/a.eaf --tier x=levels --tier x=concepts --out out/a.csv
+    'x' is levels or concepts, not both
 1 manifest rank in/scaled.csv in/one-pair.csv --scale valence --out out/r.csv
     line 2, column chosen: 'm0-02' is neither left nor right
 2 manifest rank in/scaled.csv --scale valence --ask --master w0 --out out/r.csv
