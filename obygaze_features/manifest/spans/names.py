@@ -12,7 +12,7 @@ from obygaze_features.text import composed
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-_ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
+_ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^?#]*")
@@ -25,7 +25,9 @@ def plain(text: str) -> str:
     width, and those of full width.
     """
     folded = composed(" ".join(text.translate(_ALIKE).split()).casefold())
-    return _ARTICLE.sub(r"\2 \1\3", folded) if ", " in folded else folded
+    if moved := _ARTICLE.match(folded) if ", " in folded else None:
+        return moved[2] + " " * (moved[2] != "l'") + moved[1] + (moved[3] or "")
+    return folded
 
 
 def nearest(text: str, names: Iterable[str]) -> str:

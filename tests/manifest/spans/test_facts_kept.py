@@ -317,6 +317,7 @@ def test_a_page_of_imdb_names_its_film(read):
 
 def test_articles_behind_a_comma_are_in_front(read):
     assert plain("Matrix, The (1999)") == plain("The Matrix (1999)")
+    assert plain("Avventura, L’ (1960)") == plain("L'Avventura (1960)")
     with pytest.raises(ManifestError, match="one name"):
         read({"a.csv": 'movie,start_s,end_s\n"Matrix, The",1,5\nThe Matrix,6,7\n'})
 
