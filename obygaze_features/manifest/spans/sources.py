@@ -106,8 +106,10 @@ NOT_READ: Final = {
     r"\A\W*Praat chronological": "a chronological TextGrid: save it in Praat as a text file",
     r"\A[^\n]*\bannotation_id\b": "a table of Label Studio: export its annotations as JSON",
     r"\A\s*TITLE:[^\n]*\n\s*(?:FCM:|\d{3} )": "a list of cuts (EDL): export its markers as a table",
-    r"\A\s*\{": "a JSON object of no kind that is read: tasks of Label Studio, ActivityNet's database, answers or "
-    "moviegraphs were expected",
+    r"\A\s*\{": (
+        "a JSON object of no kind that is read: tasks of Label Studio, a database of ActivityNet, answers or "
+        "moviegraphs were expected"
+    ),
     r"(?im)<(?:tt|sami)\b|^\[(?:\d+:\d+|\d+\]\[\d+\]|subtitle\])|^\d+:\d+:[\d.]+,\d+:\d+:[\d.]+\s*$": (
         "subtitles of a kind that is not read: convert them to SRT or WebVTT"
     ),
