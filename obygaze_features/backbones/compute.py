@@ -5,14 +5,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
 from obygaze_features.errors import BackboneError, first_line
 
 Precision = Literal["float32", "bfloat16", "float16", "bfloat16-weights"]
-PRECISIONS = ("float32", "bfloat16", "float16", "bfloat16-weights")
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 BFLOAT16_SINCE = (8, 0)  # compute capability; below it torch emulates bfloat16, slowly
 ATTENTION = "sdpa"  # of all networks of the transformers library

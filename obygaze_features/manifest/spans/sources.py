@@ -16,7 +16,7 @@ from obygaze_features.manifest.spans.eaf import read_eaf
 from obygaze_features.manifest.spans.elan_text import TIME, read_elan_text
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.moviegraphs import KEY, read_moviegraphs
-from obygaze_features.manifest.spans.subtitles import Subtitle, in_order, read_ass, read_srt, read_vtt
+from obygaze_features.manifest.spans.subtitles import Subtitle, in_order, read_ass, read_cues
 from obygaze_features.manifest.spans.tables import VIAN_PROJECT, VIAN_SEGMENTS, read_vian
 from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid
 from obygaze_features.manifest.spans.via import VIA_HEADER, read_via
@@ -80,12 +80,12 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
     "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
     "moviegraphs": SpanSource(read_moviegraphs, _starts(rf'\{{\s*"{KEY}"\s*:')),
     "activitynet": SpanSource(read_activitynet, _is_activitynet),
-    "vtt": SpanSource(read_vtt, _starts(r"WEBVTT")),
+    "vtt": SpanSource(read_cues, _starts(r"WEBVTT")),
     "ass": SpanSource(read_ass, _holds(r"^\s*\[(?:Script Info|Events|V4\+? Styles)\]")),
     "textgrid": SpanSource(read_textgrid, _holds(r'"ooTextFile|\AooBinaryFile')),
     "via": SpanSource(read_via, _holds(f"^{re.escape(VIA_HEADER)}")),
     "rttm": SpanSource(read_rttm, _holds(r"^SPEAKER[ \t]+\S+[ \t]+\S.*[ \t]<NA>")),
-    "srt": SpanSource(read_srt, _holds(r"^[-\d:.,; ]*\d[^\S\n]*-->|^\s*\{\d+\}\{\d+\}")),
+    "srt": SpanSource(read_cues, _holds(r"^[-\d:.,; ]*\d[^\S\n]*-->|^\s*\{\d+\}\{\d+\}")),
     "boris": SpanSource(
         read_boris, _columns(BORIS_BOUT, (*BORIS_EVENT, "Behavior type"), (*BORIS_EVENT, "Status"))
     ),

@@ -56,17 +56,9 @@ class Subtitle(NamedTuple):
     text: str
 
 
-def read_srt(given: Given) -> Iterator[RawSpan]:
-    """Yield the subtitles of SRT."""
-    yield from _blocks(given, is_vtt=False)
-
-
-def read_vtt(given: Given) -> Iterator[RawSpan]:
-    """Yield the cues of WebVTT; without its first line it is read as SRT."""
-    yield from _blocks(given, is_vtt=given.text.lstrip("\ufeff").startswith("WEBVTT"))
-
-
-def _blocks(given: Given, *, is_vtt: bool) -> Iterator[RawSpan]:
+def read_cues(given: Given) -> Iterator[RawSpan]:
+    """Yield the cues of WebVTT, or without its first line the subtitles of SRT."""
+    is_vtt = given.text.lstrip("\ufeff").startswith("WEBVTT")
     lines = [line.replace("\0", "") for line in given.lines]
     if "\0" in given.text:
         given.account.notes.append("characters NUL left out")
