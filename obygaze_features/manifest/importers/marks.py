@@ -14,7 +14,7 @@ from obygaze_features.manifest.spans.instant import SHORTEST_S
 from obygaze_features.manifest.spans.names import is_foreign, path_of, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
 from obygaze_features.manifest.text_tables import counted
-from obygaze_features.text import first_few
+from obygaze_features.text import composed, first_few
 
 APART = ("subject", "observation")
 """What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""
@@ -77,11 +77,12 @@ def is_of_one(raw: RawSpan, other: RawSpan) -> bool:
     return all(mine == theirs for mine, theirs in both if mine and theirs)
 
 
-def signed(raw: RawSpan) -> RawSpan:
-    """Take whom the name of a tier has behind `@` as its annotator, where nobody else is named."""
-    who = raw.tier.partition("@")[2].strip()
-    named = who and not raw.cells.get("annotator")
-    return replace(raw, cells={**raw.cells, "annotator": who}) if named else raw
+def signed(raw: RawSpan, usual: str) -> RawSpan:
+    """Name the annotator: whom the file does, its tier behind `@`, the usual one, or the machine."""
+    cells = raw.cells
+    said = (cells.get("annotator", ""), raw.tier.partition("@")[2], usual, cells.get("model", ""))
+    who = composed(next(filter(None, map(str.strip, said)), ""))
+    return raw if who == said[0] else replace(raw, cells={**cells, "annotator": who})
 
 
 def parts_of(text: str) -> list[str]:

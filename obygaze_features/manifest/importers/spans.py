@@ -307,7 +307,7 @@ class _Made:
         """Add the spans of another tool's file."""
         account = given.account
         found = account.spans(SOURCES[account.kind].read(given))
-        raws = [signed(raw) for raw in found if is_label(account, raw)]
+        raws = [signed(raw, self._annotator) for raw in found if is_label(account, raw)]
         book = self._book(given, (raw.cells.get("codebook", "") for raw in raws))
         roles = {tier_key(name): role for name, role in given.tiers.items()}
         words = set(spellings_of(book.levels)), set(spellings_of(book.concepts))
@@ -403,7 +403,7 @@ class _Made:
     def _clip(self, given: Given, level: Marked, book: Codebook, number: int, *, seen: bool) -> Clip:
         """Make a clip of a span and what is marked on it."""
         raw, cells = level.raw, level.raw.cells
-        who = composed(cells.get("annotator", "").strip()) or self._annotator or cells.get("model", "")
+        who = cells.get("annotator", "")
         extras = {"text": "" if level.is_level else level.text}
         extras |= {name: cells[name] for name in KEPT_OF_TOOLS if cells.get(name)}
         if raw.tier and (extras["text"] or given.tiers):

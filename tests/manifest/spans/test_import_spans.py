@@ -74,6 +74,13 @@ def test_the_offset_of_the_media_moves_all_times(read):
         elan(read, LEVEL, header=two, movie="tt2")
 
 
+@pytest.mark.parametrize("place", ['MEDIA_URL="file:///C:/f/m%20x.mp4"', 'RELATIVE_MEDIA_URL="./m x.mp4"'])
+def test_a_document_names_its_film_by_any_place_of_the_media(read, place):
+    text = eaf(SLOTS, LEVEL, f'<MEDIA_DESCRIPTOR {place} MIME_TYPE="video/mp4"/>')
+    old = eaf(SLOTS, LEVEL).replace('MEDIA_FILE=""', 'MEDIA_FILE="m x.mpg"')
+    assert [read(each, annotator="AB")[0][0][0] for each in (text, old)] == ["m x"] * 2
+
+
 def test_all_concepts_of_a_level_are_kept(read):
     below = 'PARENT_REF="human: level"'
     one = tier("human: concepts", referring("a2", "a1", "Body") + referring("a3", "a1", "Look"), below)
@@ -87,6 +94,7 @@ def test_all_concepts_of_a_level_are_kept(read):
         clips, _ = elan(read, LEVEL, *tiers)
         assert clips == [(1.0, 5.0, "S", concepts)]
     signed = tier("human: level", aligned("a1", "t1", "t2", "S"), 'ANNOTATOR="AB"')
+    assert elan(read, signed, beside)[0] == [(1.0, 5.0, "S", ("Look", "Body"))]
     assert any("signed CD" in note for note in elan(read, signed, two)[1].notes)
 
 
