@@ -30,7 +30,7 @@ from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
 from obygaze_features.video.stream import describe, side_data_names
-from obygaze_features.video.time_line import USUAL_RATE, TimeLine, settled, time_line
+from obygaze_features.video.time_line import JUMP_S, USUAL_RATE, TimeLine, settled, time_line
 
 # Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
@@ -55,6 +55,7 @@ ANOTHER_BELOW = 0.9
 BESIDES = {"sound": "audio", "subtitles": "subtitle"}
 # Matroska's duration may be that of the sound, so a difference of one second is not evidence.
 DURATION_SLACK_S = 1.0
+MOST_TICKS = np.iinfo(np.int64).max
 # Spans of one film are read one after the other, and a film is not read again.
 TABLES = 4
 _tables: dict[tuple[Path, int, int], PacketTable] = {}
@@ -291,9 +292,8 @@ def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -
         decoding = stored and DECODING_FORMATS & {*source.formats}
         line = time_line(
             known,
-            jumps=_jumps(source, packets),
-            tick_s=tick_s,
             step=_step(source),
+            longest=np.where(_jumps(source, packets), int(JUMP_S / tick_s), MOST_TICKS),
             key=packets.key,
             shown=~packets.hidden,
             decoding=(known if estimated else packets.dts) if decoding else None,
@@ -307,10 +307,9 @@ def _jumps(source: Source, packets: Packets) -> NDArray[np.bool_]:
 
     Times of transport and program streams wrap around; MP4 lists how long each picture is shown.
     """
-    if {"mpegts", "mpeg"} & {*source.formats}:
-        return np.ones(len(packets.key), np.bool_)
     listed = "mov" in source.formats and source.declared > 0
-    return packets.key & (not listed)
+    wraps = bool({"mpegts", "mpeg"} & {*source.formats})
+    return wraps | packets.key & (not listed)
 
 
 def _stand_in_times(source: Source, packets: Packets, count: int) -> tuple[NDArray[np.float64], str]:

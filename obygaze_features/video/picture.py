@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from av.sidedata.sidedata import SideData, SideDataContainer, Type
+from av.video.format import VideoFormat
 from av.video.frame import VideoFrame
 from av.video.reformatter import ColorRange, Interpolation, VideoReformatter
 from numpy.typing import NDArray
@@ -19,18 +20,8 @@ from obygaze_features.video.source import guarded, naming_file
 from obygaze_features.video.stills import over_white
 from obygaze_features.video.stream import PICTURES, STRANGE, UNKNOWN, has_alpha, is_exact
 
-# Display matrix, as the signs of (a, b, c, d) in x' = a x + c y, y' = b x + d y -> clockwise quarter turns,
-# and whether the picture is then mirrored left to right. ISO/IEC 14496-12, 6.2.2.
-ORIENTATIONS = {
-    (1, 0, 0, 1): (0, False),
-    (0, 1, -1, 0): (1, False),
-    (-1, 0, 0, -1): (2, False),
-    (0, -1, 1, 0): (3, False),
-    (-1, 0, 0, 1): (0, True),
-    (0, 1, 1, 0): (1, True),
-    (1, 0, 0, -1): (2, True),
-    (0, -1, -1, 0): (3, True),
-}
+# First row of a display matrix, as signs -> clockwise quarter turns. ISO/IEC 14496-12, 6.2.2.
+TURNS = {(1, 0): 0, (0, 1): 1, (-1, 0): 2, (0, -1): 3}
 # H.273, table 4 (MatrixCoefficients). Untagged is BT.601 at any size, as in swscale.
 MATRICES = {
     0: "bt601 (untagged)",
@@ -61,6 +52,28 @@ Bars = tuple[int, int, int, int]
 NO_BARS: Bars = (0, 0, 0, 0)
 
 
+class Shown(NamedTuple):
+    """How a stored picture became one to look at.
+
+    Parameters
+    ----------
+    rotation
+        Degrees clockwise by which it was rotated: 0, 90, 180 or 270.
+    mirrored
+        Whether it was then mirrored left to right.
+    matrix
+        Matrix used to convert to RGB, e.g. ``bt709``; ``bt601 (untagged)`` where the file states none;
+        ``rgb`` and ``grey`` for pictures that need none.
+    full_range
+        Whether samples were read as full range (0-255) rather than limited range (16-235).
+    """
+
+    rotation: int
+    mirrored: bool
+    matrix: str
+    full_range: bool
+
+
 @dataclass(frozen=True)
 class RgbPicture:
     """One frame's pixels, with a record of their conversion.
@@ -69,17 +82,10 @@ class RgbPicture:
     ----------
     rgb
         uint8 [H, W, 3], upright.
-    rotation
-        Degrees clockwise by which the stored picture was rotated: 0, 90, 180 or 270.
-    mirrored
-        Whether it was then mirrored left to right.
+    shown
+        How the stored picture became this one.
     corrupt
         Whether the decoder flags it as damaged.
-    matrix
-        Matrix used to convert to RGB, e.g. ``bt709``; ``bt601 (untagged)`` where the file states none;
-        ``rgb`` and ``grey`` for pictures that need none.
-    full_range
-        Whether samples were read as full range (0-255) rather than limited range (16-235).
     bits
         Bits per sample; RGB keeps the upper 8.
     facts
@@ -87,18 +93,10 @@ class RgbPicture:
     """
 
     rgb: NDArray[np.uint8]
-    rotation: int
-    mirrored: bool
+    shown: Shown
     corrupt: bool
-    matrix: str
-    full_range: bool
     bits: int
     facts: tuple[str, ...]
-
-    @property
-    def shown(self) -> tuple[object, ...]:
-        """How the stored picture became this one."""
-        return self.rotation, self.mirrored, self.matrix, self.full_range
 
     @cached_property
     def bars(self) -> tuple[int, int, int, int] | None:
@@ -113,7 +111,7 @@ class RgbPicture:
 
 
 class Converter:
-    """Converter of frames to pictures; use one per stream, since it caches conversion tables and tags.
+    """Converter of frames to pictures; use one per stream, since it caches conversion tables.
 
     Parameters
     ----------
@@ -124,15 +122,11 @@ class Converter:
     def __init__(self, crop: Sequence[int] = ()) -> None:
         self._crop = crop
         self._reformatter = VideoReformatter()
-        self._read: dict[tuple[str, int, int, int], Tags] = {}
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert to RGB at full size; crop, rotate upright, and lay transparent pixels over white."""
-        transfer = int(frame.color_trc)
-        key = (frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
-        if key not in self._read:
-            self._read[key] = Tags.of(frame, TRANSFERS.get(transfer, ""))
-        tags = self._read[key]
+        numbers = (int(tag) for tag in (frame.colorspace, frame.color_range, frame.color_trc))
+        tags = tags_of(frame.format.name, *numbers)
         stored, transparent = self._rgb(frame, tags)
         if self._crop:
             above, below, left, right = self._crop
@@ -150,16 +144,9 @@ class Converter:
             "limited": frame.format.is_rgb and frame.color_range == ColorRange.MPEG,
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
         }
-        return RgbPicture(
-            rgb=rgb,
-            rotation=90 * turns,
-            mirrored=mirrored,
-            corrupt=frame.is_corrupt,
-            matrix=tags.matrix,
-            full_range=tags.full_range,
-            bits=tags.bits,
-            facts=(*(fact for fact, holds in facts.items() if holds), *side_data),
-        )
+        shown = Shown(90 * turns, mirrored, tags.matrix, tags.full_range)
+        said = (*(fact for fact, holds in facts.items() if holds), *side_data)
+        return RgbPicture(rgb, shown, frame.is_corrupt, tags.bits, said)
 
     def _rgb(self, frame: VideoFrame, tags: "Tags") -> tuple[NDArray[np.uint8], bool]:
         """Convert to RGB [H, W, 3]; return whether a pixel was transparent (rgba is wrong at some widths)."""
@@ -207,15 +194,23 @@ class Tags(NamedTuple):
     exact: bool
     levels: NDArray[np.uint8] | None
 
-    @classmethod
-    def of(cls, frame: VideoFrame, transfer: str) -> "Tags":
-        """Read the tags of a frame."""
-        (matrix, full_range), bits = colours(frame), frame.format.components[0].bits
-        levels = None
-        if matrix == "grey" and (bits > 8 or not full_range):
-            levels = grey_levels(bits, full_range=full_range)
-        alpha, exact = has_alpha(frame.format), is_exact(frame.format)
-        return cls(matrix, full_range, transfer, bits, alpha, exact, levels)
+
+@cache
+def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags:
+    """Return how pixels of FFmpeg's name and tags of colours become RGB.
+
+    Raises
+    ------
+    VideoError
+        The colour coding is not supported.
+    """
+    pixels = VideoFormat(name)
+    (matrix, full_range), bits = colours(pixels, matrix_tag, color_range), pixels.components[0].bits
+    levels = None
+    if matrix == "grey" and (bits > 8 or not full_range):
+        levels = grey_levels(bits, full_range=full_range)
+    alpha, exact = has_alpha(pixels), is_exact(pixels)
+    return Tags(matrix, full_range, TRANSFERS.get(transfer, ""), bits, alpha, exact, levels)
 
 
 def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
@@ -227,27 +222,26 @@ def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
     return np.round(255 * value.clip(0, 1)).astype(np.uint8)
 
 
-def colours(frame: VideoFrame) -> tuple[str, bool]:
-    """Return the name of the matrix that converts a frame to RGB, and whether samples are full range.
+def colours(pixels: VideoFormat, matrix: int, color_range: int) -> tuple[str, bool]:
+    """Return the name of the matrix that converts pixels to RGB, and whether samples are full range.
 
     Raises
     ------
     VideoError
-        The frame's colour coding is not supported.
+        The colour coding is not supported.
     """
-    name, tag = frame.format.name, int(frame.colorspace)
-    if frame.format.is_rgb or name.startswith("pal"):
+    if pixels.is_rgb or pixels.name.startswith("pal"):
         return "rgb", True
-    if name.startswith("xyz"):  # of digital cinema
+    if pixels.name.startswith("xyz"):  # of digital cinema
         return "xyz", True
-    if len(frame.format.components) < 3:
-        return "grey", frame.color_range != ColorRange.MPEG
-    if tag not in MATRICES:
-        coding = UNREAD_MATRICES.get(tag, f"matrix {tag}")
+    if len(pixels.components) < 3:
+        return "grey", color_range != ColorRange.MPEG
+    if matrix not in MATRICES:
+        coding = UNREAD_MATRICES.get(matrix, f"matrix {matrix}")
         raise VideoError(
             f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
         )
-    return MATRICES[tag], name.startswith("yuvj") or frame.color_range == ColorRange.JPEG
+    return MATRICES[matrix], pixels.name.startswith("yuvj") or color_range == ColorRange.JPEG
 
 
 def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:
@@ -282,18 +276,22 @@ def orientation(frame: VideoFrame) -> tuple[int, bool, bool, tuple[str, ...]]:
         given = {item.type.name: item for item in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
         return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90), (UNKNOWN,)
-    names = tuple(given)
-    if Type.DISPLAYMATRIX.name not in given:
-        return 0, False, False, names
-    a, b, _, c, d = np.frombuffer(bytes(given[Type.DISPLAYMATRIX.name]), np.int32)[:5].tolist()
-    signs = (_sign(a), _sign(b), _sign(c), _sign(d))
-    if signs in ORIENTATIONS:
-        return *ORIENTATIONS[signs], False, names
-    return 0, False, True, names
+    matrix = bytes(given.get(Type.DISPLAYMATRIX.name, np.array([1, 0, 0, 0, 1], np.int32)))
+    return *turned(*np.sign(np.frombuffer(matrix, np.int32)[[0, 1, 3, 4]]).tolist()), tuple(given)
 
 
-def _sign(value: int) -> int:
-    return (value > 0) - (value < 0)
+def turned(a: int, b: int, c: int, d: int) -> tuple[int, bool, bool]:
+    """Return clockwise quarter turns, mirroring after them, and whether the turn is oblique and not done.
+
+    Parameters
+    ----------
+    a, b, c, d
+        Signs of a display matrix, as in x' = a x + c y, y' = b x + d y.
+    """
+    if (a, b) not in TURNS or (c, d) not in ((-b, a), (b, -a)):
+        return 0, False, True
+    mirrored = (c, d) == (b, -a)
+    return TURNS[-a if mirrored else a, b], mirrored, False
 
 
 @dataclass(slots=True)
@@ -337,8 +335,8 @@ class CollectedFrames(Generic[T]):
         if self.first is None:
             raise VideoError("not one picture was decoded")
         height, width = self.first.rgb.shape[:2]
-        own = {name: getattr(self.first, name) for name in ("rotation", "mirrored", "matrix", "full_range")}
-        return {**own, "width": width, "height": height, "interlaced": self.interlaced, "bars": self.bars}
+        size = {"width": width, "height": height}
+        return {**self.first.shown._asdict(), **size, "interlaced": self.interlaced, "bars": self.bars}
 
     def all_remarks(self) -> list[str]:
         """Return all remarks, including those that need all pictures."""

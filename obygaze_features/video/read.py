@@ -89,7 +89,7 @@ def read_frames(
     (48, 64, 3)
     """
     wishes: Wishes[Any] = [(sampling, each or (lambda frame: frame))]
-    _, result = next(_windows(local_path(path), [TimeSpan(start_s, end_s)], wishes, strict=strict))
+    _, result = next(read_windows(local_path(path), [(start_s, end_s)], wishes, strict=strict))
     if isinstance(result, VideoError):
         raise result
     return result[0]
@@ -98,11 +98,11 @@ def read_frames(
 def read_windows(
     path: str | Path,
     windows: Sequence[tuple[float | None, float | None]],
-    wishes: Sequence[tuple[Sampling, Callable[[Pixels], T]]],
+    wishes: Wishes[T],
     *,
     strict: bool = False,
     known: Mapping[int, Known[T]] | None = None,
-) -> Iterator[tuple[int, tuple[Frames[T], ...] | VideoError]]:
+) -> Iterator[WindowResult[T]]:
     """Read many windows of one file in one pass that decodes shared frames once.
 
     Parameters
@@ -139,7 +139,15 @@ def read_windows(
     >>> for number, result in read_windows("film.mkv", windows, [(uniform(32), shrink)]):  # doctest: +SKIP
     ...     print(windows[number], result)
     """
-    return _windows(Path(path), [TimeSpan(*window) for window in windows], wishes, strict=strict, known=known)
+    path, spans = Path(path), [TimeSpan(*window) for window in windows]
+    if not is_still(path):
+        yield from WindowReader(path, wishes, strict=strict).read(spans, known)
+        return
+    for number, span in enumerate(spans):
+        try:
+            yield number, read_still(path, wishes, spanned=span != TimeSpan(), strict=strict)
+        except VideoError as error:
+            yield number, error
 
 
 def probe(path: str | Path) -> Probe:
@@ -200,24 +208,6 @@ def sampled_times(
         index = choose(sampling, frames)
     last_s = float(np.max(every.time_s)) + every.step_s
     return index, every.time_s[index], last_s if end_s is None else min(end_s, last_s)
-
-
-def _windows(
-    path: Path,
-    spans: Sequence[TimeSpan],
-    wishes: Wishes[T],
-    *,
-    strict: bool,
-    known: Mapping[int, Known[T]] | None = None,
-) -> Iterator[WindowResult[T]]:
-    if not is_still(path):
-        yield from WindowReader(path, wishes, strict=strict).read(spans, known)
-        return
-    for number, span in enumerate(spans):
-        try:
-            yield number, read_still(path, wishes, spanned=span != TimeSpan(), strict=strict)
-        except VideoError as error:
-            yield number, error
 
 
 def decoder_versions(*, stills: bool = False) -> dict[str, str]:

@@ -45,7 +45,7 @@ BYTES_KEPT = 1 << 26
 HIGHEST_RATE = 384_000
 
 Samples = NDArray[np.float32]
-PlacedPackets = Generator[tuple[float | None, Any, int], None, None]
+PlacedPackets = Generator[tuple[float, Any, int], None, None]
 Measure = Callable[[Samples], NDArray[np.float32]]
 
 
@@ -189,7 +189,7 @@ class SoundTrack:
         packets = self._packets(begin_s) if self._joined is None else self._joined.packets(begin_s)
         with closing(packets):
             for time_s, packet, part in packets:
-                if time_s is not None and time_s >= origin + end_s:
+                if time_s >= origin + end_s:
                     break
                 with suppress(*UNREADABLE):  # what a damaged packet held is missing
                     for frame in packet.decode():
@@ -208,7 +208,7 @@ class SoundTrack:
         return rate, samples
 
     def _packets(self, begin_s: float) -> PlacedPackets:
-        """Yield packets, with their times, from a time on; those without a time too; all are of part 0.
+        """Yield packets from a time on, with their times; all are on one line.
 
         Some containers can be sought in by their pictures alone, and some not at all: then all is read, by a
         reader that has sought nothing, for a failed seek may move it.
@@ -224,15 +224,13 @@ class SoundTrack:
                         self._ways = tuple(other for other in self._ways if other != way)
                         continue
                 source.stream.discard = Discard.all
-                tick_s, ready = float(stream.time_base or 0), way == "all"
-                for packet in source.container.demux(stream):
-                    stamp = packet.dts if packet.pts is None else packet.pts
-                    time_s = None if stamp is None else stamp * tick_s
-                    if not ready and time_s is not None and time_s > begin_s:
+                ready = way == "all"
+                for time_s, packet, part in placed(source, stream, (0.0,)):
+                    if not ready and time_s > begin_s:
                         break
                     ready = True
-                    if packet.size and (time_s is None or time_s >= begin_s):
-                        yield time_s, packet, 0
+                    if time_s >= begin_s:
+                        yield time_s, packet, part
                 if ready:
                     return
 

@@ -49,12 +49,11 @@ class TimeLine:
 def time_line(
     ticks: NDArray[np.int64],
     *,
-    tick_s: Fraction,
     step: int,
+    longest: NDArray[np.int64],
     key: NDArray[np.bool_],
     shown: NDArray[np.bool_],
     decoding: NDArray[np.int64] | None = None,
-    jumps: NDArray[np.bool_] | None = None,
 ) -> TimeLine:
     """Find where times start again or jump, and put each part after the one before it.
 
@@ -62,14 +61,12 @@ def time_line(
     ----------
     ticks, key, shown
         Shape [P]: times of presentation in decoding order; which packets are key packets, and shown.
-    tick_s
-        Seconds of a tick.
     step
         Ticks between two pictures, for parts of one picture.
+    longest
+        Shape [P]: ticks of a step to the packet above which it is no pause, but begins a part.
     decoding
         Shape [P]: times of decoding, where the container stores them for its packets.
-    jumps
-        Shape [P]: packets at which a step of over an hour begins a part; by default all.
 
     Raises
     ------
@@ -78,10 +75,7 @@ def time_line(
     """
     chosen = np.flatnonzero(shown)
     own, keys = ticks[chosen], key[chosen]
-    jump = np.full(len(own), int(JUMP_S / tick_s))
-    if jumps is not None:
-        jump[~jumps[chosen]] = np.iinfo(np.int64).max
-    begins = _part_starts(own, keys, None if decoding is None else decoding[chosen], jump, step)
+    begins = _part_starts(own, keys, None if decoding is None else decoding[chosen], longest[chosen], step)
     offset = [0]
     for first, start, end in zip(begins[:-1], begins[1:], [*begins, len(own)][2:], strict=True):
         before, part = np.unique(own[first:start]), own[start:end]
@@ -96,7 +90,7 @@ def _part_starts(
     own: NDArray[np.int64],
     key: NDArray[np.bool_],
     decoding: NDArray[np.int64] | None,
-    jump: NDArray[np.int64],
+    longest: NDArray[np.int64],
     step: int,
 ) -> list[int]:
     """List the pictures [L] with which parts begin, without decoding.
@@ -112,7 +106,7 @@ def _part_starts(
         latest = np.maximum.accumulate(part)
         before = np.concatenate((part[:1], latest[:-1]))
         settled = np.concatenate((np.full(min(REORDERED, len(part)), part.min()), latest[:-REORDERED]))
-        starts = (key[start:] & (part < before)) | (part < settled) | (part - before > jump[start:])
+        starts = (key[start:] & (part < before)) | (part < settled) | (part - before > longest[start:])
         if step > 1:  # else ticks are too coarse for the rate, and pictures share them
             starts[1:] |= key[start + 1 :] & (before[1:] == part[0]) & (part[1:] == part[0])
         if decoding is not None:

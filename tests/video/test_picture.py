@@ -1,9 +1,10 @@
 """Pictures are turned as the file asks."""
 
-import numpy as np
-import pytest
+from itertools import product
 
-from obygaze_features.video.picture import ORIENTATIONS
+import numpy as np
+
+from obygaze_features.video.picture import turned
 
 
 def shown(picture: np.ndarray, a: int, b: int, c: int, d: int) -> np.ndarray:
@@ -17,9 +18,13 @@ def shown(picture: np.ndarray, a: int, b: int, c: int, d: int) -> np.ndarray:
     return moved
 
 
-@pytest.mark.parametrize(("matrix", "orientation"), ORIENTATIONS.items())
-def test_turns_and_mirrors_do_what_the_matrix_says(matrix, orientation):
-    picture = np.arange(12).reshape(3, 4)
-    turns, mirrored = orientation
-    upright = np.rot90(picture, -turns)
-    assert np.array_equal(upright[:, ::-1] if mirrored else upright, shown(picture, *matrix))
+def test_turns_and_mirrors_do_what_the_matrix_says():
+    picture, found = np.arange(12).reshape(3, 4), set()
+    for matrix in product((-1, 0, 1), repeat=4):
+        turns, mirrored, oblique = turned(*matrix)
+        if not oblique:
+            found.add((turns, mirrored))
+            upright = np.rot90(picture, -turns)
+            assert np.array_equal(upright[:, ::-1] if mirrored else upright, shown(picture, *matrix))
+    assert found == {*product(range(4), (False, True))}
+    assert turned(1, 1, -1, 1) == (0, False, True)
