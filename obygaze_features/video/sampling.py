@@ -1,7 +1,7 @@
 """Choose frames by sampling rules: pure functions of the frames' times, without decoding."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
@@ -55,11 +55,8 @@ class Sampling:
 
     def record(self) -> dict[str, object]:
         """Return the rule and its parameters as plain JSON."""
-        fields = {"policy": self.policy, "n": self.n, "rate": self.rate, "gap_s": self.gap_s}
-        record: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
-        if self.indices is not None:
-            record["indices"] = list(self.indices)
-        return record
+        fields = asdict(self) | {"indices": self.indices and list(self.indices)}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def uniform(n: int) -> Sampling:

@@ -315,7 +315,7 @@ class _Run:
         *_, self.rate = kind
         self.n = 0
         self.earliest = self.latest = time_s
-        self._mix = _Mixer()
+        self._resampler: av.AudioResampler | None = av.AudioResampler(format="flt", layout="mono")
         self._values: list[Samples] = []
 
     @property
@@ -329,22 +329,16 @@ class _Run:
             trimmed = 0 < self.n < frame.samples  # the first frame, whose time stamp was rounded once more
             self.earliest = start_s if trimmed else min(self.earliest, start_s)
             self.latest = start_s if trimmed else max(self.latest, start_s)
-        self._values += self._mix(frame)
+        self._values += self._mixed(frame)
         self.n += frame.samples
 
     def mono(self, rate: int) -> list[Samples]:
         """Return the samples, mixed from all channels as they came, at a rate."""
-        values = [*self._values, *self._mix(None)]
+        values = [*self._values, *self._mixed(None)]
         return values if rate == self.rate else [_resampled(np.concatenate(values), self.rate, rate)]
 
-
-class _Mixer:
-    """Mixes the channels of frames: by libswresample, or with equal weights where it knows no places."""
-
-    def __init__(self) -> None:
-        self._resampler: av.AudioResampler | None = av.AudioResampler(format="flt", layout="mono")
-
-    def __call__(self, frame: Any) -> list[Samples]:
+    def _mixed(self, frame: Any) -> list[Samples]:
+        """Mix channels by libswresample, or with equal weights where it knows no places; None ends it."""
         if self._resampler is not None:
             try:
                 return [part.to_ndarray()[0] for part in self._resampler.resample(frame)]
