@@ -36,7 +36,7 @@ NAL_SLICE, NAL_IDR, NAL_SEI = 1, 5, 6
 NAL_PARAMETER_SETS = (7, 8, 13)
 HEVC_FIRST_IRAP, HEVC_LAST_IRAP, HEVC_LAST_SLICE = 16, 21, 31
 HEVC_PARAMETER_SETS = (32, 33, 34)
-SEI_RECOVERY_POINT = 6
+SEI_RECOVERY_POINT, SEI_DISPLAY_ORIENTATION, HEVC_SEI = 6, 47, 39
 START_CODE = b"\x00\x00\x01"
 VOP_START = b"\x00\x00\x01\xb6"
 VOP_TYPES = "IPBS"
@@ -67,6 +67,8 @@ class PictureHeader(NamedTuple):
         I, P, B or S, where only the picture types give the display order; empty unless there is one picture.
     sets
         The parameter sets sent with a random access point, or what decides the shape of its pictures.
+    turned
+        It asks to turn this picture and those that follow.
     """
 
     start: bool = False
@@ -75,6 +77,7 @@ class PictureHeader(NamedTuple):
     layer: int = 0
     kind: str = ""
     sets: bytes = b""
+    turned: bool = False
 
 
 # Packets share the few headers that there are without parameter sets.
@@ -126,28 +129,36 @@ def nal_units(data: Data, length_size: int) -> Iterator[Data]:
 
 def h264(data: Data, length_size: int) -> PictureHeader:
     """Find where decoding can start with exact pictures: at an IDR, or a recovery point of 0 frames."""
-    start, sets = False, b""
+    start, turned, sets = False, False, b""
     for unit in nal_units(data, length_size):
         kind = unit[0] & 31
-        start |= kind == NAL_IDR or (kind == NAL_SEI and recovers_at_once(bytes(unit[1:])))
+        start |= kind == NAL_IDR
         if kind in (NAL_SLICE, NAL_IDR):
             break
-        if kind in NAL_PARAMETER_SETS:
+        if kind == NAL_SEI:
+            found = sei_says(bytes(unit[1:]))
+            start, turned = start or found[0], turned or found[1]
+        elif kind in NAL_PARAMETER_SETS:
             sets += bytes(unit).rstrip(b"\x00")
-    return PictureHeader(start=True, sets=sets) if start else NO_HEADER
+    return PictureHeader(start=True, sets=sets, turned=turned) if start else NO_HEADER
 
 
-def recovers_at_once(sei: bytes) -> bool:
-    """Return whether the recovery point of an SEI unit is after 0 frames: in Exp-Golomb coding, a bit 1."""
+def sei_says(sei: bytes) -> tuple[bool, bool]:
+    """Return whether an SEI unit has a recovery point after 0 frames, and whether it asks to turn pictures.
+
+    The former begins with a bit 1, by Exp-Golomb coding; the latter with a bit 0, unless it ends a turn, then
+    flips and an angle of 16 bits (D.1.27).
+    """
     sei = sei.replace(b"\x00\x00\x03", b"\x00\x00")
-    position = 0
+    position, recovers, turned = 0, False, False
     while position + 2 < len(sei):
         kind, position = _sei_number(sei, position)
         size, position = _sei_number(sei, position)
-        if kind == SEI_RECOVERY_POINT:
-            return sei[position : position + size] >= b"\x80"
+        content = sei[position : position + size]
+        recovers |= kind == SEI_RECOVERY_POINT and content >= b"\x80"
+        turned |= kind == SEI_DISPLAY_ORIENTATION and 0 < int.from_bytes(content[:3], "big") >> 5 < 1 << 18
         position += size
-    return False
+    return recovers, turned
 
 
 def _sei_number(sei: bytes, position: int) -> tuple[int, int]:
@@ -160,16 +171,17 @@ def _sei_number(sei: bytes, position: int) -> tuple[int, int]:
 
 def hevc(data: Data, length_size: int) -> PictureHeader:
     """Find a BLA, IDR or CRA picture, to start at, or an unreferenced one, whose type is named _N."""
-    sets = b""
+    turned, sets = False, b""
     for unit in nal_units(data, length_size):
         kind = unit[0] >> 1 & 63
         if kind in HEVC_PARAMETER_SETS:
             sets += bytes(unit).rstrip(b"\x00")
+        turned |= kind == HEVC_SEI and sei_says(bytes(unit[2:]))[1]
         if kind > HEVC_LAST_SLICE or len(unit) < 2 or (unit[0] & 1) << 5 | unit[1] >> 3:
             continue  # no picture, or one of another layer
         layer = max((unit[1] & 7) - 1, 0)
         if HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP:
-            return PictureHeader(start=True, layer=layer, sets=sets)
+            return PictureHeader(start=True, layer=layer, sets=sets, turned=turned)
         return picture_header(unreferenced=kind < HEVC_FIRST_IRAP and kind % 2 == 0, layer=layer)
     return NO_HEADER
 

@@ -48,6 +48,7 @@ ODD_EDITS = (
 SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
 OTHER_SETTINGS = "a joined file has other settings of its codec, which are not read: join films with FFmpeg"
 RESET = "the codec's settings change within the video: the shape of its pixels may, and is not followed"
+TURNED = "its packets ask to turn the pictures, which is done for those alone that say so themselves"
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 TRUNCATED_BELOW = 0.98
 # Where the pictures of a transport stream end so early, others follow that a joined recording has.
@@ -209,6 +210,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         f"times start again or jump: {len(first)} parts are put one after the other": len(first) > 1,
         f"where films were joined, {len(cut)} picture{'s'[: len(cut) > 1]} cut through: left out": bool(cut),
         RESET: len(carried) > 1,
+        TURNED: any(header.turned for header in packets.headers),
         f"{torn} pictures at the start of parts refer to pictures before the part: they may be wrong": torn,
         f"the container flags {flawed} packet{'s'[: flawed > 1]} as damaged": flawed,
         "not every picture has a time of its own: some are estimates": not (unique or note or line is None),

@@ -264,7 +264,7 @@ class WindowReader(Generic[T]):
             return VideoError("; ".join(losses), self.path)
         overhang = window.span.overhang(frame_times)
         losses += [overhang] if overhang else []
-        decoded = self.unreported()
+        decoded, remarks = self.unreported(), (*self.table.notes, *collected.all_remarks())
         if few := self._too_few(window.span):
             return VideoError(few, self.path)
         return tuple(
@@ -273,7 +273,7 @@ class WindowReader(Generic[T]):
                 index=numbers,
                 time_s=frame_times.time_s[np.searchsorted(frame_times.index, numbers)],
                 status="partial" if losses else "ok",
-                notes=(*losses, *self.table.notes, *collected.all_remarks(), *_repeated(sampling, numbers)),
+                notes=(*losses, *dict.fromkeys(remarks), *_repeated(sampling, numbers)),
                 method="sequential" if why else "sparse",
                 why_sequential=why,
                 total=len(frame_times),

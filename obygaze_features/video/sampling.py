@@ -177,12 +177,15 @@ class TimeSpan:
         return f"the span asks for pictures up to {self.end_s:g} s, but the video ends at {end:.2f} s"
 
     def gap(self, frame_times: FrameTimes, holes: NDArray[np.float64]) -> str:
-        """Return a note if holes [H, 2] take more than a second or a tenth of the span; else empty."""
-        if not len(holes):
-            return ""
-        start = frame_times.time_s[0] if self.start_s is None else self.start_s
-        end = frame_times.time_s[-1] + frame_times.step_s if self.end_s is None else self.end_s
-        inside = np.clip(holes, start, end)
+        """Return a note if holes [H, 2] take more than a second or a tenth of the span; else empty.
+
+        What lies before the first picture is a hole, too.
+        """
+        first, step = frame_times.time_s[0], frame_times.step_s
+        start = first if self.start_s is None else self.start_s
+        end = frame_times.time_s[-1] + step if self.end_s is None else self.end_s
+        before = [(start, first)] if first - start > LONG_STEP * step else np.zeros((0, 2))
+        inside = np.clip(np.concatenate([before, holes]), start, end)
         inside = inside[inside[:, 0] < inside[:, 1]]
         without = float(np.sum(inside[:, 1] - inside[:, 0]))
         if without <= min(LONGEST_HOLE_S, LARGEST_HOLE * (end - start)):

@@ -35,6 +35,9 @@ STATED = {
     rb"(?s:colrnclx..\0\x12|cICP.\x12)": PICTURES["HLG"].sentence,
 }
 USUAL_GAMMA = 1 / 2.2
+USUAL_PRIMARIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
+"""White, red, green and blue of sRGB, as x and y."""
+
 # EXIF orientation -> degrees clockwise that make a picture upright, and whether it is then mirrored.
 ORIENTATIONS = {
     2: (0, True),
@@ -169,6 +172,8 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
         yield PACKETS["icc_profile"].sentence
     elif not math.isclose(image.info.get("gamma", USUAL_GAMMA), USUAL_GAMMA, rel_tol=0.01):
         yield "its gamma is not applied"
+    elif not np.allclose(image.info.get("chromaticity", USUAL_PRIMARIES), USUAL_PRIMARIES, atol=0.01):
+        yield "its primaries are not those of an ordinary screen, and are not applied"
 
 
 def _load(path: Path) -> tuple[Image.Image, int, bool]:

@@ -12,7 +12,7 @@ from obygaze_features.video.bitstream import (
     mpeg4,
     mpeg12,
     picture_header,
-    recovers_at_once,
+    sei_says,
     vp8,
     vp9,
 )
@@ -46,7 +46,23 @@ def test_decoding_starts_at_an_idr_or_at_a_recovery_point_of_zero_frames(join, l
 @given(st.integers(0, 600), st.integers(0, 5))
 def test_a_recovery_point_is_at_once_behind_any_other_message_or_it_is_not(frames, before):
     other = b"\x05" + b"\xff" * before + b"\x03" + b"\x11" * (255 * before + 3)
-    assert recovers_at_once(other + recovery_sei(frames)[1:]) == (frames == 0)
+    assert sei_says(other + recovery_sei(frames)[1:]) == (frames == 0, False)
+
+
+@pytest.mark.parametrize(
+    ("bits", "turned"),
+    [
+        ("000" + "0" * 16, False),  # neither flipped nor turned
+        ("001" + "0" * 16, True),
+        ("000" + f"{3 << 14:016b}", True),  # 270 degrees
+        ("1" + "1" * 18, False),  # the turn ends
+    ],
+)
+def test_a_display_orientation_asks_for_a_turn_unless_it_is_none(bits, turned):
+    content = int(f"{bits}010{'1':<02}".ljust(24, "0"), 2).to_bytes(3, "big")
+    sei = b"\x06\x2f\x03" + content.replace(b"\0\0", b"\0\0\x03") + b"\x80"
+    assert h264(avcc(sei, IDR), 4).turned == turned
+    assert read_hevc(avcc(hevc(39)[:2] + sei[1:], hevc(19)), 4).turned == turned
 
 
 @given(st.binary(min_size=1, max_size=200), st.sampled_from([0, 1, 2, 4]))

@@ -114,6 +114,13 @@ def test_a_span_that_runs_over_the_end_is_partial_and_says_so(films):
     assert read_frames(films["b1.mp4"], uniform(4), start_s=2.0, end_s=4.0).status == "ok"
 
 
+def test_a_span_that_begins_long_before_the_pictures_is_partial_and_says_so(films):
+    for start_s, end_s, status in ((-3.0, 1.0, "partial"), (-0.1, 2.0, "ok"), (None, 1.0, "ok")):
+        frames = read_frames(films["b1.mp4"], uniform(4), start_s=start_s, end_s=end_s)
+        assert frames.status == status
+        assert any("no pictures for 3.00 s" in note for note in frames.notes) == (status == "partial")
+
+
 def test_keyframes_are_key_frames_and_need_no_others(films, numbers):
     frames = read_frames(films["b1.mp4"], keyframes(4))
     assert frames.index.tolist() == [0, 24, 48, 72]

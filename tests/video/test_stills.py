@@ -220,6 +220,8 @@ def test_colours_that_a_still_states_and_nothing_applies_are_said(drawing, tmp_p
         (b"gAMA", struct.pack(">I", 100_000), "gamma"),
         (b"gAMA", struct.pack(">I", 45_455), ""),
         (b"cICP", bytes([9, 16, 0, 1]), "PQ"),
+        (b"cHRM", struct.pack(">8I", 31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000), "primaries"),
+        (b"cHRM", struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000), ""),
     ):
         chunk = PngImagePlugin.PngInfo()
         chunk.add(kind, data)

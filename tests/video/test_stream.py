@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import get_args
 import av
 import numpy as np
 import pytest
+from av.bitstream import BitStreamFilterContext
 from av.packet import PktSideDataT
 from av.sidedata.sidedata import Type
 from av.stream import Disposition
@@ -95,6 +97,46 @@ def test_a_crop_is_applied_at_its_place(plain, tmp_path):
     for mine, full in zip(frames.images, whole.images, strict=True):
         assert np.array_equal(mine, full[6:46, 20:84])
     assert frames.stream["crop"] == [6, 18, 20, 12]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rotation"), [((7, 65536, -65536, 7), 90), ((60000, 25000, -25000, 60000), 0)]
+)
+def test_a_matrix_of_nearly_a_quarter_turns_and_an_oblique_one_is_said(plain, tmp_path, matrix, rotation):
+    data = bytearray(plain.read_bytes())
+    a, b, c, d = matrix
+    start = data.index(b"tkhd") + 44
+    data[start : start + 36] = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 1 << 30)
+    (tmp_path / "turned.mp4").write_bytes(data)
+    frames = read_frames(tmp_path / "turned.mp4", uniform(1))
+    assert frames.rotation == rotation
+    assert any("oblique" in note for note in frames.notes) == (rotation == 0)
+
+
+def test_a_turn_that_packets_ask_for_and_the_decoder_gives_to_one_picture_alone_is_said(plain, tmp_path):
+    with av.open(str(plain)) as film, av.open(str(tmp_path / "turned.mkv"), "w") as made:
+        stream = made.add_stream_from_template(film.streams.video[0])
+        told = "h264_metadata=display_orientation=insert:rotate=-90"
+        turning = BitStreamFilterContext(told, film.streams.video[0], stream)
+        for packet in film.demux(video=0):
+            for each in turning.filter(packet) if packet.size else ():
+                each.stream = stream
+                made.mux(each)
+    assert any("turn" in note for note in read_frames(tmp_path / "turned.mkv", at([5])).notes)
+
+
+def test_what_the_stream_and_its_pictures_state_is_said_once(tmp_path):
+    film = encode(tmp_path / "a.mkv", map(draw, range(12)), options=X264 | {"x264-params": "frame-packing=3"})
+    with_box(
+        encode(tmp_path / "b.mp4", map(draw, range(12)), options=X264 | {"x264-params": "frame-packing=3"}),
+        tmp_path / "c.mp4",
+        b"avc1",
+        box(b"st3d", bytes(4) + b"\x02"),
+    )
+    for path in (film, tmp_path / "c.mp4"):
+        assert [note for note in read_frames(path, uniform(2)).notes if "stereoscopic" in note] == [
+            "stereoscopic: the pictures are given as stored"
+        ]
 
 
 def dolby(profile: int, compatibility: int) -> bytes:
