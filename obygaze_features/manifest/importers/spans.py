@@ -37,7 +37,7 @@ from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
-from obygaze_features.manifest.spans.names import is_foreign, path_of, refuse_twins
+from obygaze_features.manifest.spans.names import is_foreign, path_of, plain, refuse_twins
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
 from obygaze_features.manifest.spans.tables import doubts, media_name, own_table, respelled_labels
 from obygaze_features.manifest.text_tables import (
@@ -312,6 +312,11 @@ class _Made:
         roles = {tier_key(name): role for name, role in given.tiers.items()}
         words = set(spellings_of(book.levels)), set(spellings_of(book.concepts))
         seen = any(why.startswith("of a model") for _, why in account.left_out)
+        if (twins := words[0] & words[1]) and not roles:
+            both = sorted({raw.text for raw in raws if plain(raw.text) in twins and not raw.role})
+            account.notes += [
+                f"{text!r} is a level and a concept, read as the level: give --tier" for text in both
+            ]
         levels, marks, unknown = [], [], Counter[str]()
         for raw in raws:
             role, parts = role_of(raw, roles, *words, is_said=account.kind in SAID)

@@ -163,7 +163,7 @@ def _line(where: str, said: Any) -> Answered:
         if question == "level" and isinstance(answer, dict):
             given = {level: _probability(p) for level, p in answer.items()}
         elif question == "level":
-            given = {answer.strip(): 1.0} if isinstance(answer, str) and answer.strip() else {"": math.nan}
+            given = {_bare(answer): 1.0 if _bare(answer) else math.nan}
         else:
             given = {name: _probability(answer)}
         if kind not in {"level", "concept"} or (question != "level" and not name):
@@ -181,7 +181,10 @@ def _line(where: str, said: Any) -> Answered:
 
 def _probability(answer: object) -> float:
     """Read yes, no, or the probability of yes; NaN for anything else."""
-    if isinstance(answer, str):
-        return YES.get(answer.strip().rstrip(".!").lower(), math.nan)
-    value = number(answer)
+    value = YES.get(_bare(answer).lower(), number(answer))
     return value if 0 <= value <= 1 else math.nan
+
+
+def _bare(answer: object) -> str:
+    """Write an answer without the signs that end a sentence; "" if it is no text."""
+    return answer.strip().rstrip(".!").strip() if isinstance(answer, str) else ""

@@ -80,24 +80,19 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
 def _chosen(given: Given, wanted: Mapping[str, str], ids: Sequence[str]) -> dict[str, str]:
     """Find the tiers to read, each with its role; note the others."""
     roles = {tier_key(name): role for name, role in wanted.items()}
-    chosen: dict[str, str] = {}
+    forms = {name: (tier_key(name), tier_key(name.partition("@")[0])) for name in ids}
+    keys = {name: next((key for key in forms[name] if key in roles), "") for name in ids}
+    chosen = {name: roles[key] for name, key in keys.items() if key}
     spelled: dict[str, str] = {}
-    found: set[str] = set()
-    for name in ids:
-        key = next((key for key in (tier_key(name), tier_key(name.partition("@")[0])) if key in roles), None)
-        if key is None:
-            continue
+    for name in chosen:
         if name.startswith(MODEL):
             raise given.error(f"tier {name!r} was written by a model: its output is no label")
-        twin = spelled.setdefault(tier_key(name), name)
-        if twin != name:
+        if (twin := spelled.setdefault(tier_key(name), name)) != name:
             raise given.error(
                 f"tiers {twin!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
             )
-        chosen[name] = roles[key]
-        found.add(key)
     others = {tier_key(name): name for name in ids if name not in chosen}
-    for name in (name for name in wanted if tier_key(name) not in found):
+    for name in (name for name in wanted if tier_key(name) not in keys.values()):
         near = get_close_matches(tier_key(name), others, n=1, cutoff=0.75)
         if given.tiers and dict(wanted) != DECIDED and not near:
             raise given.error(f"no tier {name!r}: there are {', '.join(map(repr, ids))}")

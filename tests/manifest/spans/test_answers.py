@@ -112,11 +112,9 @@ def test_whole_files_have_no_times(tmp_path):
 
 
 def test_a_level_may_be_named_or_have_probabilities(tmp_path):
-    said = [{"answers": {"level": "Sure"}}, {"answers": {"level": {"EN": 0.1, "S": 0.3}}}]
-    found = import_spans([lines(tmp_path / "a.jsonl", said[0])], tmp_path)
-    assert [clip.level for clip in found.manifest] == ["S"]
-    found = import_spans([lines(tmp_path / "a.jsonl", said[1])], tmp_path)
-    assert [clip.level for clip in found.manifest] == ["S"]
+    for level in ("Sure", "Sure.", {"EN": 0.1, "S": 0.3}, {"EN": "0.1", "S": "0.3"}):
+        found = import_spans([lines(tmp_path / "a.jsonl", {"answers": {"level": level}})], tmp_path)
+        assert [clip.level for clip in found.manifest] == ["S"]
 
 
 def test_what_the_codebook_has_not_is_refused_or_left_out(tmp_path):

@@ -252,6 +252,16 @@ def test_a_word_of_the_codebook_is_a_level_or_concept_and_any_other_stays_a_text
         read(rttm((2, 3, "Ann")), tiers={"speaker": "levels"})
 
 
+def test_a_word_that_is_a_level_and_a_concept_is_said(read, tmp_path):
+    text = 'name = "v"\nversion = "1"\n[[levels]]\nname = "calm"\n[[concepts]]\nname = "Calm"\n'
+    (tmp_path / "v.toml").write_text(text)
+    book = load_codebook(tmp_path / "v.toml")
+    clips, account = read(rttm((1, 5, "calm")), codebook=book)
+    assert [clip[3] for clip in clips] == ["calm"]
+    assert any("'calm'" in note and "--tier" in note for note in account.notes)
+    assert not read(rttm((1, 5, "calm")), codebook=book, tiers={"speaker": "concepts"})[1].notes
+
+
 def test_what_a_model_wrote_is_no_label(read):
     clips, account = read(rttm((1, 5, "S"), (1, 5, "obygaze:_segments")))
     assert clips == [("tt1", 1.0, 5.0, "S", ())]
