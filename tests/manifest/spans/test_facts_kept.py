@@ -109,6 +109,12 @@ def test_who_speaks_is_kept(read, name, text):
     assert (clip.extras["text"], clip.extras["subject"]) == ("Hi", "Ann")
 
 
+def test_fields_of_rttm_that_are_not_read_are_named(read):
+    _, said = read({"a.rttm": "SPEAKER a 1 1 4 <NA> <NA> S 0.93 <NA>\n"})
+    assert "confidence" in said
+    assert "orthography" not in said
+
+
 def test_columns_of_elan_that_are_not_read_are_named(read):
     _, said = read({"a.txt": tabbed([*ELAN, "Certainty"], ["level", "", "1", "5", "S", "low"])})
     assert "Certainty" in said
