@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
 
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
@@ -46,9 +45,9 @@ def labels_of_clip(clip: Clip) -> str:
     return ";".join(filter(None, (clip.level, *clip.concepts)))
 
 
-def span_key(raw: RawSpan, movie: str) -> tuple[object, ...]:
+def span_key(raw: RawSpan, movie: str, usual: str) -> tuple[object, ...]:
     """Return what spans must share for a concept to belong to a level."""
-    return movie, raw.cells.get("annotator", ""), round(raw.start_s, 3), round(raw.end_s, 3)
+    return movie, annotator_of(raw, usual), round(raw.start_s, 3), round(raw.end_s, 3)
 
 
 def is_place(movie: str) -> bool:
@@ -77,12 +76,10 @@ def is_of_one(raw: RawSpan, other: RawSpan) -> bool:
     return all(mine == theirs for mine, theirs in both if mine and theirs)
 
 
-def signed(raw: RawSpan, usual: str) -> RawSpan:
+def annotator_of(raw: RawSpan, usual: str) -> str:
     """Name the annotator: whom the file does, its tier behind `@`, the usual one, or the machine."""
-    cells = raw.cells
-    said = (cells.get("annotator", ""), raw.tier.partition("@")[2], usual, cells.get("model", ""))
-    who = composed(next(filter(None, map(str.strip, said)), ""))
-    return raw if who == said[0] else replace(raw, cells={**cells, "annotator": who})
+    said = (raw.cells.get("annotator", ""), raw.tier.partition("@")[2], usual, raw.cells.get("model", ""))
+    return composed(next(filter(None, map(str.strip, said)), ""))
 
 
 def parts_of(text: str) -> list[str]:

@@ -19,6 +19,7 @@ from obygaze_features.manifest.importers.imported import Imported, slug, unique_
 from obygaze_features.manifest.importers.marks import (
     SAID,
     Marked,
+    annotator_of,
     doubtful_questions,
     facts_of,
     film_by_name,
@@ -29,7 +30,6 @@ from obygaze_features.manifest.importers.marks import (
     labels_of_clip,
     parts_of,
     role_of,
-    signed,
     span_key,
 )
 from obygaze_features.manifest.importers.repeated import repeated_concepts
@@ -307,7 +307,7 @@ class _Made:
         """Add the spans of another tool's file."""
         account = given.account
         found = account.spans(SOURCES[account.kind].read(given))
-        raws = [signed(raw, self._annotator) for raw in found if is_label(account, raw)]
+        raws = [raw for raw in found if is_label(account, raw)]
         book = self._book(given, (raw.cells.get("codebook", "") for raw in raws))
         roles = {tier_key(name): role for name, role in given.tiers.items()}
         words = set(spellings_of(book.levels)), set(spellings_of(book.concepts))
@@ -384,19 +384,18 @@ class _Made:
         account = given.account
         by_id = {level.raw.own: level for level in levels if level.raw.own}
         by_span: dict[tuple[object, ...], list[Marked]] = {}
-        for level in levels:
-            by_span.setdefault(span_key(level.raw, level.movie), []).append(level)
+        for level in levels if marks else ():
+            by_span.setdefault(span_key(level.raw, level.movie, self._annotator), []).append(level)
         alone = not any(level.is_level for level in levels)
         for mark in marks:
             movie = self._movie(given, mark)
+            key = span_key(mark, movie, self._annotator)
             above = [by_id[name] for name in mark.above if name in by_id]
-            same = above or [
-                each for each in by_span.get(span_key(mark, movie), []) if is_of_one(each.raw, mark)
-            ]
+            same = above or [each for each in by_span.get(key, []) if is_of_one(each.raw, mark)]
             if not same and alone:
                 same = [Marked(mark, movie, is_level=False, parts=[""])]
                 levels += same
-                by_span.setdefault(span_key(mark, movie), []).extend(same)
+                by_span.setdefault(key, []).extend(same)
                 account.used -= 1  # counted as the clip that it is
             if not same:
                 account.leave(mark.where, "concepts at no level's times")
@@ -408,7 +407,7 @@ class _Made:
     def _clip(self, given: Given, level: Marked, book: Codebook, number: int, *, seen: bool) -> Clip:
         """Make a clip of a span and what is marked on it."""
         raw, cells = level.raw, level.raw.cells
-        who = cells.get("annotator", "")
+        who = annotator_of(raw, self._annotator)
         extras = {"text": "" if level.is_level else level.text}
         extras |= {name: cells[name] for name in KEPT_OF_TOOLS if cells.get(name)}
         if raw.tier and (extras["text"] or given.tiers):
