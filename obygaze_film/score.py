@@ -313,15 +313,9 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
         (row for row in model.card.metrics if row.get("task") == f"concept:{name}" and "movie_chance" in row),
         {},
     )
-    return ConceptRecord(
-        name=name,
-        threshold_p=threshold,
-        ap=row.get("movie_mean"),
-        low=row.get("movie_low"),
-        high=row.get("movie_high"),
-        chance=row.get("movie_chance"),
-        absent=_absent(model, name),
-    )
+    columns = {"ap": "mean", "low": "low", "high": "high", "chance": "chance"}
+    figures = {field: row.get(f"movie_{column}") for field, column in columns.items()}
+    return ConceptRecord(name=name, threshold_p=threshold, absent=_absent(model, name), **figures)
 
 
 def _absent(model: Model, concept: str) -> float | None:

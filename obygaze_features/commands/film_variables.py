@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,14 +20,8 @@ if TYPE_CHECKING:
 WINDOW_S = 10.0
 """Length of windows where none are given."""
 
-
-class Window(NamedTuple):
-    """A clip of a film, from `start_s` to `end_s`."""
-
-    clip_id: str
-    movie: str
-    start_s: float
-    end_s: float
+Window = tuple[str, str, float, float]
+"""Id, movie, start and end of a clip of a film."""
 
 
 @click.command()
@@ -87,7 +81,7 @@ def variables(
     output.refuse_existing()
     detector = FaceDetector(faces) if faces else None
     windows, cameras = _windows(films, source)
-    movies = list(dict.fromkeys(clip.movie for own in windows.values() for clip in own))
+    movies = list(dict.fromkeys(movie for own in windows.values() for _, movie, *_ in own))
     beside = shots or (source and manifests.shots_file(source))
     parts = manifests.read_parts(beside, movies) if beside and (shots or beside.is_file()) else None
     rows: list[tuple[Window, dict[str, float]]] = []
@@ -95,9 +89,9 @@ def variables(
         with progress_bar(f"variables of {path.name}", "window") as show:
             found = film_variables(
                 path,
-                [(clip.start_s, clip.end_s) for clip in own],
-                shots=None if parts is None else parts[own[0].movie],
-                camera=None if cameras is None else [cameras.get(clip.clip_id) for clip in own],
+                [(start_s, end_s) for *_, start_s, end_s in own],
+                shots=None if parts is None else parts[own[0][1]],
+                camera=None if cameras is None else [cameras.get(clip_id) for clip_id, *_ in own],
                 speech=sound,
                 faces=detector,
                 note=lambda line: click.echo(line, err=True),
@@ -135,9 +129,9 @@ def _windows(
             hint = manifests.name_hint(film.movie, by_movie)
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
         windows[film.path] = [
-            Window(clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s) for clip in own
+            (clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s) for clip in own
         ]
-    taken = {clip.clip_id for own in windows.values() for clip in own}
+    taken = {clip_id for own in windows.values() for clip_id, *_ in own}
     if len(taken) < sum(map(len, windows.values())):
         raise ManifestError(f"{source}: two files have the same windows: give one file a film")
     if len(taken) < len(clips):

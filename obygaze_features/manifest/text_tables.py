@@ -116,6 +116,22 @@ class Table:
                 told = {name: "" if value is None else repr(value) for name, value in found.items()}
                 yield Row(row.line, {**row.cells, **told})
 
+    def numbers(self, names: Sequence[str]) -> dict[str, list[float]]:
+        """Read columns of numbers by clip (`Row.number`).
+
+        Raises
+        ------
+        ManifestError
+            A clip has two rows, or a cell is no number.
+        """
+        found: dict[str, list[float]] = {}
+        for row in self.rows:
+            if not row.is_empty:
+                if (clip_id := row.cells["clip_id"]) in found:
+                    raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
+                found[clip_id] = [row.number(name, self.path) for name in names]
+        return found
+
     def as_csv(self, texts: Collection[str]) -> str:
         """Write it with commas between cells and points in numbers; the columns `texts` stay as they are."""
 

@@ -141,13 +141,9 @@ def sentence(parts: Sequence[Reason], words: Words) -> str:
     main = [name for name, value in present if value >= most / 2 > 0]
     rest = [name for name, value in present if 0 < value < most / 2]
     against = [name for name, value in present if value < 0]
-    phrases = []
-    if main:
-        phrases.append(words.say("mainly", names=words.listed(main)))
-    if rest:
-        phrases.append(words.say("helps" if len(rest) == 1 else "help", names=words.listed(rest)))
-    if against:
-        phrases.append(words.say("against" if len(against) == 1 else "againsts", names=words.listed(against)))
+    helps, speaks = "helps" if len(rest) == 1 else "help", "against" if len(against) == 1 else "againsts"
+    parted = (("mainly", main), (helps, rest), (speaks, against))
+    phrases = [words.say(key, names=words.listed(names)) for key, names in parted if names]
     if not main:
         phrases.reverse()
     if not phrases:  # a tree need not ask for what is seen

@@ -95,25 +95,15 @@ def with_variables(data: Dataset, path: Path) -> tuple[Dataset, list[str]]:
     Raises
     ------
     DatasetError
-        A clip has two rows, or no clip or no column is left.
+        No clip or no column is left.
     ManifestError
-        A cell is no number.
+        A clip has two rows, or a cell is no number.
     """
     table = read_table(path, needed=("clip_id",))
     names = [name for name in table.columns if name not in FIELDS]
-    values = np.full((len(data), len(names)), np.nan)
-    seen: set[str] = set()
-    for row in table.rows:
-        if row.is_empty:
-            continue
-        clip_id = row.cells["clip_id"]
-        if clip_id in seen:
-            raise DatasetError(f"{path}: line {row.line}: clip {clip_id} has a row already")
-        seen.add(clip_id)
-        numbers = [row.number(name, path) for name in names]
-        if clip_id in data.row_of:
-            values[data.row_of[clip_id]] = numbers
-    without = sum(clip_id not in seen for clip_id in data.row_of)
+    known = table.numbers(names)
+    values = np.array([known.get(name, [np.nan] * len(names)) for name in data.clip_ids.tolist()])
+    without = len(data.row_of.keys() - known)
     varies = [len(np.unique(own[np.isfinite(own)])) > 1 for own in values.T]
     if without == len(data) or not any(varies):
         what = "no clip of the evaluation" if without == len(data) else "no column of numbers that vary"
@@ -123,6 +113,6 @@ def with_variables(data: Dataset, path: Path) -> tuple[Dataset, list[str]]:
     account = f"{path.name}: staging by {', '.join(used)}"
     account += f"; left out {', '.join(left_out)}" if left_out else ""
     account += f"; {counted(without, 'clip')} of {len(data):,} without a row" if without else ""
-    others = len(seen - data.row_of.keys())
+    others = len(known.keys() - data.row_of)
     account += f"; {counted(others, 'row')} of other clips" if others else ""
     return replace(data, variables=values[:, varies]), [account]

@@ -105,9 +105,9 @@ NAMES = ("clip_id", "movie", "image_id", "subject")
 """Columns of names, which may be NA; pandas would take it for a missing value."""
 
 
-def _frame(columns: Sequence[str], text: str) -> pd.DataFrame:
-    missing = {column: ["", "nan", "NaN"] for column in columns if column not in NAMES}
-    return pd.read_csv(StringIO(text), keep_default_na=False, na_values=missing)
+def _frame(table: Any) -> pd.DataFrame:
+    missing = {column: ["", "nan", "NaN"] for column in table.columns if column not in NAMES}
+    return pd.read_csv(StringIO(table.as_csv(NAMES)), keep_default_na=False, na_values=missing)
 
 
 def read_input(path: Path) -> tuple[str, Any]:
@@ -122,22 +122,13 @@ def read_input(path: Path) -> tuple[str, Any]:
     """
     read = read_table(path, (), named=False)
     if {"image_id", "subject", "emotion", "condition", "n_captions"} <= set(read.columns):
-        return "words", _frame(read.columns, read.as_csv(NAMES))
+        return "words", _frame(read)
     if {"clip_id", "movie", "cuts"} <= set(read.columns):
         asked = {str(claim.arguments["variable"]) for claim in CLAIMS if claim.needs == "staging"}
-        staged = pd.DataFrame(
-            {
-                "clip_id": row.cells["clip_id"],
-                **{name: row.number(name, path) for name in asked & row.cells.keys()},
-            }
-            for row in read.rows
-            if not row.is_empty
-        )
-        if (twice := staged["clip_id"][staged["clip_id"].duplicated()]).any():
-            raise AuditError(f"{path}: clip {twice.iloc[0]} has two rows: give each clip one")
-        return "staging", staged
+        names = sorted(asked.intersection(read.columns))
+        return "staging", pd.DataFrame.from_dict(read.numbers(names), orient="index", columns=names)
     if {"model", "task", "movie", "label", "score"} <= set(read.columns):
-        table = _frame(read.columns, read.as_csv(NAMES))
+        table = _frame(read)
         missing = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")} - set(
             table["task"]
         )

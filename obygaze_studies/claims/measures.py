@@ -81,15 +81,19 @@ def lowest(findings: Sequence[Measured]) -> Measured:
     return replace(chosen, p=min(1.0, chosen.p * len(findings)))
 
 
+def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
+    """List the clips with the labels that the paper gives them."""
+    return clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
+
+
 # --- sentences of 001 that ObyGaze12's annotations decide
 # ---------------------------------------------------------------------------
 
 
 def same_rate(manifest: manifests.Manifest) -> Measured:
     """Compare which concepts are marked at HN, NS and S; levels are permuted within films."""
-    labelled = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
-    names, levels = labelled.codebook.visual_concepts, labelled.codebook.level_names[1:]
-    table = clip_table(labelled)
+    names, levels = manifest.codebook.visual_concepts, manifest.codebook.level_names[1:]
+    table = _paper_clips(manifest)
     table = table[table["level"].isin(levels)].sort_values("movie", kind="stable")
     marks = np.array([[name in held for name in names] for held in table["concepts"]], dtype=np.float64)
     rank = table["level"].map(levels.index).to_numpy()
@@ -130,9 +134,7 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
 
 def rising(manifest: manifests.Manifest) -> Measured:
     """Measure how many more visual concepts S clips have than HN clips."""
-    labelled = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
-    levels = labelled.codebook.level_names[1:]
-    table = clip_table(labelled)
+    levels, table = manifest.codebook.level_names[1:], _paper_clips(manifest)
     films = by_film(table, "n", "level")
     means = table.groupby("level")["n"].mean()
     note = "visual concepts per clip: " + ", ".join(f"{level} {means[level]:.2f}" for level in levels)
@@ -176,7 +178,7 @@ def _of(values: "pd.Series[Any]") -> str:
 
 
 def _with_concepts(manifest: manifests.Manifest) -> pd.DataFrame:
-    table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
+    table = _paper_clips(manifest)
     table = table[(table["level"] != manifest.codebook.level_names[0]) & (table["n"] > 0)]
     return table.assign(high=table["level"] == "S")
 
@@ -190,7 +192,7 @@ def any_visual(manifest: manifests.Manifest) -> Measured:
 
 def share_of_sure(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S clips."""
-    table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
+    table = _paper_clips(manifest)
     shares = table["level"].value_counts(normalize=True)
     note = ", ".join(f"{level} {share:.1%}" for level, share in shares.items())
     return Measured(float(shares["S"]), n=len(table), unit="clips", note=note)
@@ -229,18 +231,15 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
 def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, concept: str = "") -> Measured:
     """Compare a variable of staging of clips with and without a concept, or of S and of HN, film by film."""
     manifest, table = inputs
-    value_of = dict(zip(table["clip_id"], table.get(variable, stats.NAN * table["cuts"]), strict=True))
-    labelled = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)
-    clips = clip_table(labelled).assign(
-        value=[value_of.get(clip.clip_id, stats.NAN) for clip in labelled if clip.level is not None]
-    )
-    clips = clips.dropna(subset="value")
+    clips = _paper_clips(manifest)
+    values = clips["clip_id"].map(table.get(variable, pd.Series(dtype=np.float64)))
+    clips = clips.assign(value=values).dropna(subset="value")
     if concept:
         clips["side"] = np.where([concept in held for held in clips["concepts"]], "one", "other")
     else:
         clips["side"] = clips["level"].map({"S": "one", "HN": "other"})
     films = by_film(clips, "value", "side").reindex(columns=["one", "other"]).dropna()
-    note = f"{len(clips):,} of {len(labelled):,} clips have the column {variable}"
+    note = f"{len(clips):,} of {len(manifest):,} clips have the column {variable}"
     if len(films) < 2:
         return Measured(n=len(films), unit="films", note=f"{note}: films of both kinds are too few")
     return over_units((films["one"] - films["other"]).to_numpy(), "films", note)
@@ -270,7 +269,7 @@ def thresholds(segments: manifests.Manifest) -> Measured:
     onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     printed = {"EN": 1, "HN": 1, "NS": -1, "S": -1}
     low, high = (
-        clip_table(manifests.apply_policy(projection.manifest, manifests.LabelPolicy.PAPER))
+        _paper_clips(projection.manifest)
         .pivot_table("n", "movie", "level", aggfunc="size", fill_value=0)
         .reindex(index=list(segments.movies), columns=list(printed), fill_value=0)
         for projection in manifests.sweep(segments, onto, [0.1, 0.4]).values()

@@ -105,13 +105,14 @@ def statistics(manifest: Manifest) -> Statistics:
 
 
 def clip_table(manifest: Manifest) -> pd.DataFrame:
-    """List movie, level, number of visual concepts and number of shots of each clip that has a level."""
+    """List id, movie, level, visual concepts, their number and that of shots of clips that have a level."""
     visual = manifest.codebook.visual
     shots = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str").str.extract(
         r"ss-(\d+)\.es-(\d+)"
     )
     table = pd.DataFrame(
         {
+            "clip_id": [clip.clip_id for clip in manifest],
             "movie": [clip.movie for clip in manifest],
             "level": [clip.level for clip in manifest],
             "concepts": [visual(clip.concepts) for clip in manifest],

@@ -184,7 +184,7 @@ def test_without_staging_its_manifest_or_a_column_nothing_is_decided(files, obyg
     path = staging(tmp_path, obygaze12)
     whole = path.read_text()
     path.write_text(whole + whole.splitlines()[1] + "\n", encoding="utf-8")
-    with pytest.raises(AuditError, match="has two rows"):
+    with pytest.raises(ManifestError, match="has a row already"):
         claims([path])
     path.write_text(whole + "x,y,0,5,fast,0,0\n", encoding="utf-8")
     with pytest.raises(ManifestError, match="column camera"):
