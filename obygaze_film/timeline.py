@@ -83,9 +83,8 @@ class Timeline:
         models = self.record.models
         if key is None:
             return next((model for model in models if model.decides), models[0])
-        for model in models:
-            if model.key == key:
-                return model
+        if key in self.keys:
+            return models[self.keys.index(key)]
         raise FilmError(f"film {self.movie} has no model {key!r}: it has {', '.join(self.keys)}")
 
     def rows(self, key: str | None = None) -> pd.DataFrame:
