@@ -8,7 +8,6 @@ import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final, Literal
@@ -301,8 +300,8 @@ class Workspace:
     def copy(self, request: Request) -> Response:
         """Begin the copy that the browser plays, or say how far it is."""
         film = self.film(request)
-        if request.method == "POST" and film.for_browser and not film.lost and film.played is None:
-            film.copying.begin(partial(_copy, film))
+        if request.method == "POST":
+            _begin_copy(film)
         return JSONResponse(_state(film.copying, request) | {"done": film.played is not None})
 
     def learn(self, request: Request) -> Response:
@@ -371,12 +370,17 @@ def _state(job: Job, request: Request) -> dict[str, Any]:
     }
 
 
-def _copy(film: OpenFilm, tell: Tell) -> list[str]:
-    """Make the copy that the browser plays."""
-    if film.path and film.for_browser:
-        whole_s = film.timeline.record.duration_s
-        make_proxy(film.path, film.for_browser, lambda seconds: tell(min(1.0, seconds / whole_s)))
-    return []
+def _begin_copy(film: OpenFilm) -> None:
+    """Make the copy that the browser plays, where it needs one."""
+    path, out, whole_s = film.path, film.for_browser, film.timeline.record.duration_s
+    if path is None or out is None or film.lost or film.played is not None:
+        return
+
+    def copy(tell: Tell) -> list[str]:
+        make_proxy(path, out, lambda seconds: tell(min(1.0, seconds / whole_s)))
+        return []
+
+    film.copying.begin(copy)
 
 
 def serve(
