@@ -48,7 +48,7 @@ def table_items(
     Parameters
     ----------
     ids
-        A file of ids in the order of the rows (one per line, or a table with a column clip_id), or the name
+        A file of ids in the order of the rows (one per line, or a column of `ID_NAMES`), or the name
         of the column or array that holds them; by default one of `ID_NAMES`.
     labels
         Names of columns that hold labels of the clips, such as concepts, and so no features.

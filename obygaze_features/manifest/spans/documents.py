@@ -225,8 +225,9 @@ def _tracks(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
         what = f"track {track.get('id', '')}"
         frames = [(_frame(node), node.get("outside") != "1") for node in track]
         shown, outside = ({n for n, on in frames if n is not None and on is kind} for kind in (True, False))
-        why = "it is shown nowhere" if outside and not shown else NO_FRAME
-        if track.get("source") == "auto" or not shown or any(frame is None for frame, _ in frames):
+        is_whole = bool(frames) and all(frame is not None for frame, _ in frames)
+        if track.get("source") == "auto" or not shown or not is_whole:
+            why = "it is shown nowhere" if is_whole else NO_FRAME
             yield what, ("", ""), MADE if track.get("source") == "auto" else why
             continue
         said = {("", one_line(track.get("label", ""))): shown}

@@ -161,6 +161,7 @@ LEFT_OUT = {
     "TextGrid behind its end": SHORT.replace("\n5\n", "\n50\n"),
     "ActivityNet annotation that is none": '{"database":{"a":{"annotations":["x"]}}}',
     "ActivityNet behind the end": '{"database":{"a":{"duration":1,"annotations":[{"segment":[1,6],"label":"S"}]}}}',
+    "CVAT a shape before the first frame": cvat([(-1, 0), (125, 1)]),
     "SRT half a line of times": "1\n00:00:01,000 --\n> 00:00:05,000\nHi\n\n2\n00:00:07,000 --> 00:00:06,000\nx\n",
 }  # fmt: skip
 
