@@ -21,7 +21,7 @@ from obygaze_features.workbook import Records
 TIME = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
 TIMES = ("Begin Time", "End Time", "Duration")
 """Of an annotation, in ELAN's order, each in all forms that are exported."""
-_READ = re.compile("Tier|Participant|Annotator|Annotation|File (?:Name|Path)|.* - .*")
+_READ = re.compile("|Tier|Participant|Annotator|Annotation|File (?:Name|Path)|.* - .*")
 _TITLE = re.compile(r"(?!.* Time - )(?:[^\t]*$|\"?sep=)", re.IGNORECASE)
 """What stands above the annotations: lines without tabs, and a spreadsheet's own."""
 _OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
@@ -61,21 +61,26 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     rows = [(rows[0][0], header), *rows[1:]]
     forms = {(m[1], m[2]): cell for cell in header if (m := TIME.fullmatch(cell))}
     known = ("hh:mm:ss.ms", "ss.msec", "msec", *(form for _, form in forms if "PAL" in form))
-    form = next((form for form in known if {(name, form) for name in TIMES[:2]} <= set(forms)), "")
+    have = {form: [forms.get((name, form), "") for name in TIMES] for form in known}
+    form = next((form for form, (start, *ends) in have.items() if start and any(ends)), "")
     if not form:
-        raise given.error("line 1: no begin and end times in one form: export them as hh:mm:ss.ms or ss.msec")
+        raise given.error(
+            "line 1: no begin and end times, or durations, in one form: export them as hh:mm:ss.ms or ss.msec"
+        )
     if "PAL" in form:
         given.rate = Fraction(50 if "50" in form else 25)
-    start, end = (forms[name, form] for name in TIMES[:2])
+    start, end, length = have[form]
     odd, even = _by_width(rows, len(header))
     yield from odd
-    made = table(given, (start, end), (even, "\t"))
+    made = table(given, (start, end or length), (even, "\t"))
     if {"Tier", "Annotation"} <= set(made.columns):
         values = ["Annotation"]
         note_unread(given, made, _READ)
     else:  # a column for each tier
-        values = [name for name in made.columns if name and not _READ.fullmatch(name)]
-    for row, at, why in timed(given, made.rows, start, end, 1000.0 if form == "msec" else 1.0):
+        values = [name for name in made.columns if name == "Annotation" or not _READ.fullmatch(name)]
+    unit = 1000.0 if form == "msec" else 1.0
+    for row, (where, begins, last), why in timed(given, made.rows, start, end or length, unit):
+        ends = last if end else round(begins + last, 9)
         said = {name: row.cells[name] for name in values if row.cells[name].strip()}
         cells = {
             "subject": first_of(row.cells, "Participant"),
@@ -84,7 +89,7 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
         }
         for name, text in (said or {"": ""}).items():
             tier = row.cells.get("Tier", "") or name
-            yield RawSpan(*at, one_line(text), tier, cells, why=why or "no text" * (not said))
+            yield RawSpan(where, begins, ends, one_line(text), tier, cells, why=why or "no text" * (not said))
 
 
 def _in_english(given: Given, header: list[str]) -> list[str]:
