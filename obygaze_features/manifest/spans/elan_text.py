@@ -57,7 +57,7 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
 
 
 def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
-    header = _in_english(given, [cell.strip() for cell in rows[0][1]])
+    header = _in_english(given, [cell.strip() for cell in rows[0][1]], rows[1:])
     rows = [(rows[0][0], header), *rows[1:]]
     forms = {(m[1], m[2]): cell for cell in header if (m := TIME.fullmatch(cell))}
     known = ("hh:mm:ss.ms", "ss.msec", "msec", *(form for _, form in forms if "PAL" in form))
@@ -92,7 +92,7 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
             yield RawSpan(where, begins, ends, one_line(text), tier, cells, why=why or "no text" * (not said))
 
 
-def _in_english(given: Given, header: list[str]) -> list[str]:
+def _in_english(given: Given, header: list[str], rows: Records) -> list[str]:
     """Name the columns of a header in another language, whose order is always the same."""
     found = [(at, match) for at, cell in enumerate(header) if (match := TIME.fullmatch(cell))]
     if any(match[1] in TIMES[:2] for _, match in found):
@@ -106,7 +106,13 @@ def _in_english(given: Given, header: list[str]) -> list[str]:
     named, (first, _), (last, _) = header.copy(), found[0], found[-1]
     for place, (at, match) in enumerate(found):
         named[at] = f"{TIMES[place // len(forms)]} - {match[2]}"
+    files = [
+        at
+        for at in range(last + 2, len(header))
+        if all(cell.lower().endswith(".eaf") for _, row in rows for cell in row[at : at + 1])
+    ]
     others = [(0, "Tier"), (1, "Participant")][:first] + [(last + 1, "Annotation")] * bool(first)
+    others += zip(files, ("File Name", "File Path"), strict=False)
     for at, name in others:
         named[at : at + 1] = [name]
     given.account.notes.append(f"columns told by their order: {', '.join(header)}")

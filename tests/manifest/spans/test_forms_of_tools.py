@@ -77,6 +77,7 @@ READ = {
     "ELAN in German": elan(["level", "", "1.0", "1000", "5.0", "5000", "4.0", "4000", "S"], names=("Zeile", "Teilnehmer", *(f"{name} - {form}" for name in ("Anfangszeit", "Endzeit", "Dauer") for form in ("ss.msec", "msec")), "Anmerkung")),
     "ELAN with durations in place of ends": elan(["level", "00:00:05.000", "1.0", "4.0", "S"], names=("Tier", "End Time - hh:mm:ss.ms", "Begin Time - ss.msec", "Duration - ss.msec", "Annotation")),
     "ELAN without names of tiers": elan(["1.0", "5.0", "S"], names=("Begin Time - ss.msec", "End Time - ss.msec", "Annotation")),
+    "ELAN in Italian, with its file": elan([*CLOCKS, "00:00:04.000", "S", "a.eaf"], names=(*(f"{name} - hh:mm:ss.ms" for name in ("Inizio", "Fine", "Durata")), "Annotazione", "Nome file")),
     "ELAN in Spanish, a column for each tier": elan([*CLOCKS, "00:00:04.000", "S", ""], names=(*(f"{name} - hh:mm:ss.ms" for name in ("Tiempo inicial", "Tiempo final", "Duración")), "nivel", "notas")),
     "ELAN without header, numbers as participant": tabbed(["level", "12", *CLOCKS, "00:00:04.000", "S"]),
     "ELAN without header, with its file": tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "C:\\d\\a.eaf"]),
