@@ -275,7 +275,8 @@ def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> d
     if not known or by in ("start_s", "end_s") or any(by in cells for cells in (facts or {}).values()):
         return {}
     middle = float(np.median(known))
-    named = {True: f"{by} above {middle:.3g}", False: f"{by} up to {middle:.3g}"}
+    sides = {True: "group_above", False: "group_up_to"}
+    named = {above: said(key, column=by, middle=f"{middle:.3g}") for above, key in sides.items()}
     return {movie: "" if np.isnan(mean) else named[mean > middle] for movie, mean in means.items()}
 
 
@@ -347,7 +348,7 @@ def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
     changes = []
     for one, other in combinations(enough, 2):
         both = [*groups[one], *groups[other]]
-        row = _row({"change": f"{one} minus {other}"}, both, 0)
+        row = _row({"change": said("change_minus", one=one, other=other)}, both, 0)
         changes.append(_contrasted(row, both, np.array([float(film.group == one) for film in both])))
     return [*rows.values()], changes
 

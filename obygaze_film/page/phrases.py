@@ -202,7 +202,7 @@ def compared_sentence(compared: "FilmComparison", words: Words) -> str:
     rates = []
     for row in rated:
         value, low, high = (words.share(row[name]) for name in ("value", "low", "high"))
-        said = words.say("rate_of", share=f"{value} [{low}, {high}]", group=row["group"])
+        said = words.say("rate_of", share=f"{value} [{low}, {high}]", group=words.again(row["group"]))
         rates.append(f"{row['judges']}: {said}" if others else said)
     trends = [row for row in compared.changes.to_dict("records") if row["change"] == LATER]
     rates += [words.say("later", points=words.points(row)) for row in trends if pd.notna(row["value"])]

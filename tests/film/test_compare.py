@@ -431,6 +431,13 @@ def test_the_page_says_the_share_of_every_group_that_is_estimated(films, judged)
     assert len(shares) > 0
     assert re.findall('class="n">([^–<]+) \\[([^<]+)–([^<]+)\\]<', page) == [tuple(row) for row in shares]
     assert found.positive == "S"
+    french = side_by_side.comparison_page(found, language="fr")
+    assert ("1990s minus 2000s" in page, "1990s moins 2000s" in french, "minus" in french) == (
+        True,
+        True,
+        False,
+    )
+    assert "all films" not in side_by_side.comparison_page(compare_films(films, judged), language="fr")
 
 
 def test_a_machines_labels_in_a_models_place_have_a_page_too(films, judged):

@@ -486,7 +486,7 @@ def test_what_was_undone_is_changed_again_and_a_note_that_is_emptied_goes(opened
     assert errors == []
 
 
-ENGLISH = r"\b(the|and|judged?|films? by|all films|Loop|Note:|undefined|\{\w+\})\b"
+ENGLISH = r"\b(the|and|judged?|films? by|all films|minus|above|up to|Loop|Note:|undefined|\{\w+\})\b"
 
 
 def test_a_french_browser_gets_french(opened):
