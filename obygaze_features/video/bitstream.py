@@ -304,17 +304,7 @@ def display_ranks(types: str) -> NDArray[np.int64]:
     NDArray[np.int64]
         Shape [P]: 0 for the picture shown first.
     """
-    ranks = np.zeros(len(types), np.int64)
-    shown, held = 0, -1
-    for number, kind in enumerate(types):
-        if kind == "B":
-            ranks[number] = shown
-            shown += 1
-            continue
-        if held >= 0:
-            ranks[held] = shown
-            shown += 1
-        held = number
-    if held >= 0:
-        ranks[held] = shown
-    return ranks
+    shown_at = np.arange(len(types), dtype=np.float64)
+    held = np.flatnonzero([kind != "B" for kind in types])
+    shown_at[held] = np.append(held, len(types))[1:] - 0.5
+    return np.argsort(np.argsort(shown_at))

@@ -36,8 +36,9 @@ RATES: Final = {
     "yuv4mpegpipe": re.compile(rb"YUV4MPEG2[^\n]* F0*[1-9]\d*:0*[1-9]"),
     "avi": re.compile(rb".*?strh.{4}(?:vids|iavs).{16}(?!\0{4}).{4}(?!\0{4})", re.DOTALL),
     "obu": re.compile(rb"(?!)"),
+    "mpegvideo": re.compile(rb"(?!)"),
 }
-"""How the files of a format begin that state a rate; those of AV1 state none."""
+"""How the files of a format begin that state a rate; bare streams state none, or one that is not kept."""
 
 BLOCK_HEAD: Final = 4
 """Bytes of a block of Matroska before its picture: track, time, flags (RFC 9559, 10.1)."""

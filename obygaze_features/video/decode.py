@@ -11,6 +11,7 @@ The frames are bit-identical to those of sequential decoding. `NotSafe` is raise
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from av import FFmpegError
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.video.bitstream import SKIPS_UNREFERENCED, Packet
 from obygaze_features.video.index import seconds
-from obygaze_features.video.packet_table import PacketTable
+from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import FrameTimes
 from obygaze_features.video.source import Source, Tally
 
@@ -213,13 +214,12 @@ def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 # --- all frames in order, with one thread
 # ---------------------------------------------------------------------------
-def _decoded(source: Source, packets: "Iterator[Packet]", tally: Tally) -> Iterator[VideoFrame]:
-    """Yield every decoded frame in display order; count packets that the decoder refuses."""
-    source.context.skip_frame = "DEFAULT"
+def decoded(context: Any, packets: "Iterator[Packet]", tally: Tally) -> Iterator[Any]:
+    """Yield every frame that a decoder makes of packets, in order; count packets that it refuses."""
     rest = chain(packets, (None,))
     while True:
         try:
-            frames = source.context.decode(next(rest))
+            frames = context.decode(next(rest))
         except StopIteration:
             return
         except FFmpegError:  # of the decoder, or of the demuxer, which ends the stream
@@ -233,8 +233,8 @@ def numbered(source: Source, table: PacketTable, tally: Tally) -> Iterator[tuple
     """Yield every frame with its number: by its packet where that is known, else by counting."""
     numbers = {int(packet): number for number, packet in enumerate(table.shown)} if table.labelled else None
     packets = source.packets() if numbers is None else _labelled(source.packets())
-    for count, frame in enumerate(_decoded(source, packets, tally)):
-        number = count if numbers is None else numbers.get(frame.pts)  # type: ignore[arg-type]
+    for count, frame in enumerate(decoded(source.context, packets, tally)):
+        number = count if numbers is None else numbers.get(frame.pts)
         if number is not None:
             yield number, frame
 
@@ -273,24 +273,19 @@ def decode_sequential(
 
 def survey(source: Source, table: PacketTable, tally: Tally) -> FrameTimes:
     """Decode the whole stream to find which frames exist and which are key frames."""
-    numbers: list[int] = []
-    keys: list[bool] = []
-    stamps: dict[str, list[int]] = {"pts": [], "dts": []}
-    for number, frame in numbered(source, table, tally):
-        numbers.append(number)
-        keys.append(frame.key_frame)
-        for name, column in stamps.items():
-            value = getattr(frame, name)
-            if value is not None:
-                column.append(value)
+    rows = [
+        (number, frame.key_frame, stamp(frame.pts), stamp(frame.dts))
+        for number, frame in numbered(source, table, tally)
+    ]
+    numbers, keys, *stamps = np.array(rows, np.int64).reshape(-1, 4).T
     # In a damaged file, time stamps may be out of order or duplicated.
-    index, first = np.unique(np.array(numbers, np.int64), return_index=True)
+    index, first = np.unique(numbers, return_index=True)
+    time_s = np.full(len(index), np.nan)
     if table.labelled or len(index) == len(table.time_s):
         time_s = table.time_s[index]
     else:
-        time_s = np.full(len(index), np.nan)
-        for column in stamps.values():
-            if len(set(column)) == len(index):  # as in the table: stamps increase in display order
-                time_s = seconds(column, source)
+        for column in stamps:
+            if MISSING not in column and len(np.unique(column)) == len(index):
+                time_s = seconds(column.tolist(), source)  # as in the table: stamps increase in display order
                 break
-    return FrameTimes(index, time_s, np.array(keys, np.bool_)[first])
+    return FrameTimes(index, time_s, keys[first] > 0)

@@ -30,7 +30,7 @@ from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
 from obygaze_features.video.stream import describe, side_data_names
-from obygaze_features.video.time_line import JUMP_S, USUAL_RATE, TimeLine, settled, time_line
+from obygaze_features.video.time_line import JUMP_S, USUAL_RATE, TimeLine, settled, time_line, unbroken
 
 # Containers with presentation time stamps; AVI and raw streams store none.
 TIMED_FORMATS = frozenset({"mov", "matroska", "mpegts", "flv", "ivf", "nut"})
@@ -178,12 +178,12 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     cut, wrong = _seams(source, packets, line)
     hidden = packets.hidden.copy()
     hidden[cut] = True
-    if estimated and line is not None:
+    if estimated and line.known:
         line = replace(line, ticks=_following(line.ticks, _step(source))[ranks])
-    if program and line is not None and "mpegvideo" in formats:
-        line, note = replace(line, ticks=line.ticks - line.ticks.min()), _by_rate(source)[1]
-    unique = line is not None and not note and len(np.unique(line.ticks)) == count
-    rank = ranks if ranks is not None else packets.pts if line is None else line.ticks
+    if program and "mpegvideo" in formats:
+        line = replace(line, ticks=line.ticks - line.ticks.min())
+    unique = line.known and not note and len(np.unique(line.ticks)) == count
+    rank = line.ticks if ranks is None else ranks
     # Others store no presentation times, and FFmpeg's estimates are wrong with B-frames (AVI, ASF).
     labelled = by_kind or (unique and source.codec != "mpeg4" and bool(formats & TIMED_FORMATS))
     carried = {header.sets for header in packets.headers if header.sets}
@@ -194,14 +194,13 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     unsafe = _why_unsafe(source, packets, unique=unique, by_kind=by_kind, access=random_access)
     ordered = labelled or not unsafe
     shown = np.flatnonzero(~hidden)
-    if line is None:
-        time_s, note = _stand_in_times(source, packets, len(shown))
-    else:
+    if line.known:
         time_s = seconds(line.ticks[shown].tolist(), source)
+    else:
+        time_s, note = _stand_in_times(source, packets, len(shown))
     if ordered:
         shown = shown[np.argsort(rank[shown], kind="stable")]
-    first, offset = ([0], [0]) if line is None else (line.first.tolist(), line.offset)
-    torn = 0 if line is None else _torn(line, rank, packets.key)
+    first, torn = line.first.tolist(), _torn(line, rank, packets.key)
     seams = {number + each for number in first if len(first) > 1 for each in (-2, -1, 0)}
     # Whatever they hold, packets are flagged where parts meet.
     flawed = len({*np.flatnonzero(packets.corrupt).tolist()} - seams)
@@ -213,7 +212,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         TURNED: any(header.turned for header in packets.headers),
         f"{torn} pictures at the start of parts refer to pictures before the part: they may be wrong": torn,
         f"the container flags {flawed} packet{'s'[: flawed > 1]} as damaged": flawed,
-        "not every picture has a time of its own: some are estimates": not (unique or note or line is None),
+        "not every picture has a time of its own: some are estimates": line.known and not (unique or note),
         ODD_EDITS: "mov" in formats and odd_edits(source.path, source.stream.id),
     }
     # A table of frames has one for each, whatever is lost; and long steps that were meant.
@@ -221,6 +220,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     holes = np.zeros((0, 2)) if source.declared else times.holes()
     stream, said = describe(source, packets.side_data, len(first))
     lost, lost_from_s = _lost(source, packets, line, time_s, wrong)
+    kinds_beside = {each.type for each in source.container.streams}
     flagged = packets.key if unsafe else random_access
     return PacketTable(
         pts=packets.pts,
@@ -238,15 +238,11 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         truncated=truncation(source, packets, float(np.max(time_s))),
         lost=lost,
         lost_from_s=lost_from_s,
-        part_first=np.array(first, np.int64),
-        part_offset_s=np.array(offset) * float(source.stream.time_base or 0),
+        part_first=line.first,
+        part_offset_s=(line.offset * float(source.stream.time_base or 0)).astype(np.float64),
         stream=stream,
         notes=(*(remark for remark, holds in remarks.items() if holds), *said),
-        besides=tuple(
-            name
-            for name, kind in BESIDES.items()
-            if any(each.type == kind for each in source.container.streams)
-        ),
+        besides=tuple(name for name, kind in BESIDES.items() if kind in kinds_beside),
     )
 
 
@@ -276,10 +272,10 @@ def _why_unsafe(
     return next((reason for reason, applies in checks.items() if applies), "")
 
 
-def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> tuple[TimeLine | None, str]:
+def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> tuple[TimeLine, str]:
     """Return the line of the stream's times, and a note if they are not times of presentation.
 
-    None if all times are equal, or one is missing.
+    It is not known if all times are equal, or one is missing.
     """
     tick_s, stored = source.stream.time_base, MISSING not in packets.dts
     for ticks, note in (
@@ -289,29 +285,23 @@ def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -
         if not tick_s or MISSING in ticks or (len(ticks) > 1 and ticks.min() == ticks.max()):
             continue
         if "avi" in source.formats:  # it counts pictures, whatever it was joined from
-            return TimeLine(ticks, np.zeros(1, np.int64), np.zeros(1, np.int64)), note
+            return unbroken(ticks), note
         known = settled(ticks, _step(source)) if program and stored else ticks
         decoding = stored and DECODING_FORMATS & {*source.formats}
+        # Times of transport and program streams wrap around; MP4 lists how long each picture is shown. Of
+        # others a step of over an hour to a key picture is no pause, but another part.
+        listed = "mov" in source.formats and source.declared > 0
+        jumps = packets.key & (not listed) | bool({"mpegts", "mpeg"} & {*source.formats})
         line = time_line(
             known,
             step=_step(source),
-            longest=np.where(_jumps(source, packets), int(JUMP_S / tick_s), MOST_TICKS),
+            longest=np.where(jumps, int(JUMP_S / tick_s), MOST_TICKS),
             key=packets.key,
             shown=~packets.hidden,
             decoding=(known if estimated else packets.dts) if decoding else None,
         )
         return line, note
-    return None, ""
-
-
-def _jumps(source: Source, packets: Packets) -> NDArray[np.bool_]:
-    """Return the packets at which a step of over an hour is no pause, but another part.
-
-    Times of transport and program streams wrap around; MP4 lists how long each picture is shown.
-    """
-    listed = "mov" in source.formats and source.declared > 0
-    wraps = bool({"mpegts", "mpeg"} & {*source.formats})
-    return wraps | packets.key & (not listed)
+    return unbroken(packets.pts, known=False), ""
 
 
 def _stand_in_times(source: Source, packets: Packets, count: int) -> tuple[NDArray[np.float64], str]:
@@ -336,9 +326,9 @@ def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> in
     return torn
 
 
-def _seams(source: Source, packets: Packets, line: TimeLine | None) -> tuple[list[int], int]:
+def _seams(source: Source, packets: Packets, line: TimeLine) -> tuple[list[int], int]:
     """Find where Matroska was joined: packets that were cut through, the first that is wrongly decoded."""
-    if line is None or "matroska" not in source.formats:
+    if "matroska" not in source.formats:
         return [], 0
     starts, settings = line.first[1:].tolist(), source.context.extradata or b""
     position, size = packets.pos.tolist(), packets.size.tolist()
@@ -354,10 +344,10 @@ def _seams(source: Source, packets: Packets, line: TimeLine | None) -> tuple[lis
 
 
 def _lost(
-    source: Source, packets: Packets, line: TimeLine | None, time_s: NDArray[np.float64], wrong: int
+    source: Source, packets: Packets, line: TimeLine, time_s: NDArray[np.float64], wrong: int
 ) -> tuple[str, float]:
     """Describe a file that was joined to the first, and from when on its pictures are missing or wrong."""
-    if line is not None and wrong:
+    if wrong:
         return OTHER_SETTINGS, seconds([int(line.ticks[wrong])], source)[0]
     position = packets.pos
     ends = (position + packets.size)[position >= 0]
@@ -370,9 +360,9 @@ def _lost(
     if not at:
         return "", np.inf
     behind = np.flatnonzero((position > at) & ~packets.hidden)
-    start = np.append(behind, [] if line is None else line.first[1:])
+    start = np.append(behind, line.first[1:])
     from_s = float(time_s.max())
-    if len(start) and line is not None:
+    if len(start) and line.known:
         from_s = min(from_s, seconds([int(line.ticks[int(start.min())])], source)[0])
     return (
         f"a second file begins at byte {at:,}, of which pictures are missing: join films with FFmpeg",

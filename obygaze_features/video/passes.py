@@ -65,6 +65,7 @@ class Known(Generic[T]):
     results: dict[int, T]
 
 
+Windows = Sequence[tuple[float | None, float | None]]
 WindowResult = tuple[int, tuple[Frames[T], ...] | VideoError]
 WindowList = list[Window[T]]
 Shown = tuple[int, RgbPicture, Callable[[int], T]]
@@ -100,16 +101,18 @@ class WindowReader(Generic[T]):
         self._reported = 0
 
     def read(
-        self, spans: Sequence[TimeSpan], known: Mapping[int, Known[T]] | None = None
+        self, windows: Windows, known: Mapping[int, Known[T]] | None = None
     ) -> Iterator[WindowResult[T]]:
-        """Yield the number of each span with its frames, one result per wish, or the error.
+        """Yield the number of each window with its frames, one result per wish, or the error.
 
         A window is yielded as soon as its last frame is decoded; frames that no other window needs are freed.
         A window all of whose frames are known (frame number -> `Known`) is not decoded.
         """
         if self.lacks_keys:
             self.frame_times = self._surveyed()
-        left = yield from self._chosen([Window(number, span) for number, span in enumerate(spans)])
+        left = yield from self._chosen(
+            [Window(number, TimeSpan(*edges)) for number, edges in enumerate(windows)]
+        )
         why = dict.fromkeys((window.number for window in left), self.table.unsafe)
         if known:
             ready = [window for window in left if _is_known(window, known)]
@@ -180,8 +183,8 @@ class WindowReader(Generic[T]):
                 else:
                     unsafe += hit
                     why |= {window.number: str(reason) for window in hit}
-                numbers = {window.number for window in hit}
-                windows[:] = [window for window in windows if window.number not in numbers]
+                gone = {*hit}
+                windows[:] = [window for window in windows if window not in gone]
         return unsafe
 
     def _is_in(self, window: Window[T], packets: tuple[int, int] | None) -> bool:

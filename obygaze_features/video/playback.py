@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator
 from heapq import merge
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from av import FFmpegError
 from av.stream import Discard
 
-from obygaze_features.video.decode import numbered
+from obygaze_features.video.decode import decoded, numbered
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.picture import pictures as decoded
+from obygaze_features.video.picture import pictures as converted
 from obygaze_features.video.sound import placed
 from obygaze_features.video.source import Tally, opened
 
@@ -35,7 +33,7 @@ def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
 def _seen(path: Path) -> Iterator[tuple[float, Any]]:
     table = index_packets(path)
     with opened(path) as source:
-        for number, picture in decoded(numbered(source, table, Tally()), path, table.stream.crop):
+        for number, picture in converted(numbered(source, table, Tally()), path, table.stream.crop):
             if number < len(table.time_s) and np.isfinite(table.time_s[number]):
                 yield float(table.time_s[number]), picture.rgb
 
@@ -45,11 +43,7 @@ def _heard(path: Path) -> Iterator[tuple[float, Any]]:
     with opened(path) as source:
         for track in source.container.streams.audio[:1]:
             track.discard, source.stream.discard = Discard.default, Discard.all
-            for packet in chain((each for _, each, _ in placed(source, track, offset_s)), (None,)):
-                try:
-                    frames = track.codec_context.decode(packet)
-                except FFmpegError:
-                    continue
-                for frame in frames:
-                    if frame.pts is not None and frame.time_base is not None:
-                        yield float(frame.pts * frame.time_base - source.origin), frame
+            packets = (packet for _, packet, _ in placed(source, track, offset_s))
+            for frame in decoded(track.codec_context, packets, Tally()):
+                if frame.pts is not None and frame.time_base is not None:
+                    yield float(frame.pts * frame.time_base - source.origin), frame

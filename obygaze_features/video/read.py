@@ -1,7 +1,7 @@
 """Read the frames that sampling rules select from video files and still images."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -15,8 +15,8 @@ from obygaze_features.io import local_path
 from obygaze_features.video.file_facts import file_state
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.passes import Known, Pixels, WindowReader, WindowResult, Wishes
-from obygaze_features.video.sampling import Sampling, TimeSpan, choose
+from obygaze_features.video.passes import Known, Pixels, WindowReader, WindowResult, Windows, Wishes
+from obygaze_features.video.sampling import Sampling, choose
 from obygaze_features.video.source import check_file, naming_file
 from obygaze_features.video.stills import is_still, read_still
 
@@ -97,7 +97,7 @@ def read_frames(
 
 def read_windows(
     path: str | Path,
-    windows: Sequence[tuple[float | None, float | None]],
+    windows: Windows,
     wishes: Wishes[T],
     *,
     strict: bool = False,
@@ -139,13 +139,13 @@ def read_windows(
     >>> for number, result in read_windows("film.mkv", windows, [(uniform(32), shrink)]):  # doctest: +SKIP
     ...     print(windows[number], result)
     """
-    path, spans = Path(path), [TimeSpan(*window) for window in windows]
+    path = Path(path)
     if not is_still(path):
-        yield from WindowReader(path, wishes, strict=strict).read(spans, known)
+        yield from WindowReader(path, wishes, strict=strict).read(windows, known)
         return
-    for number, span in enumerate(spans):
+    for number, edges in enumerate(windows):
         try:
-            yield number, read_still(path, wishes, spanned=span != TimeSpan(), strict=strict)
+            yield number, read_still(path, wishes, spanned=tuple(edges) != (None, None), strict=strict)
         except VideoError as error:
             yield number, error
 

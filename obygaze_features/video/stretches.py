@@ -4,7 +4,7 @@ A film is cut into stretches at frames from which decoding gives exact pictures,
 decode each frame once. A window that leaves its stretch is put together from the frames of several (`Known`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,20 @@ from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.decode import NotSafe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
-from obygaze_features.video.passes import Known, Shown, Window, WindowReader, WindowResult, Wishes, union
+from obygaze_features.video.passes import (
+    Known,
+    Shown,
+    Window,
+    WindowReader,
+    WindowResult,
+    Windows,
+    Wishes,
+    union,
+)
 from obygaze_features.video.sampling import TimeSpan
 from obygaze_features.video.shots import Measured, Meter
 
 T = TypeVar("T")
-Windows = Sequence[tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ def read_subtitle_track(path: Path) -> list[Line]:
     try:
         with opened(path) as source:
             found = [
-                (_from_first_picture(start + offset_s, end + offset_s), end + offset_s, text)
+                # A line that is still shown when the pictures begin begins with them.
+                (0.0 if start + offset_s < 0 < end + offset_s else start + offset_s, end + offset_s, text)
                 for offset_s, packet in _placed(source)
                 for start, end, text in _lines(packet)
             ]
@@ -48,11 +49,6 @@ def read_subtitle_track(path: Path) -> list[Line]:
     if not found:
         raise VideoError("it has no subtitles that are text", path)
     return sorted(found, key=lambda line: line[0])
-
-
-def _from_first_picture(start_s: float, end_s: float) -> float:
-    """Begin a line that is still shown when the pictures begin with them."""
-    return 0.0 if start_s < 0 < end_s else start_s
 
 
 def _placed(source: Source) -> Iterator[tuple[float, Any]]:

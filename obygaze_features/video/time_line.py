@@ -39,11 +39,19 @@ class TimeLine:
         Shape [K]: the packet that each part begins with.
     offset
         Shape [K]: ticks that were added to the times of each part; 0 for the first.
+    known
+        Whether the ticks are times; else some are missing, or all are equal.
     """
 
     ticks: NDArray[np.int64]
     first: NDArray[np.int64]
     offset: NDArray[np.int64]
+    known: bool = True
+
+
+def unbroken(ticks: NDArray[np.int64], *, known: bool = True) -> TimeLine:
+    """Return times as they are, of one part."""
+    return TimeLine(ticks, np.zeros(1, np.int64), np.zeros(1, np.int64), known)
 
 
 def time_line(

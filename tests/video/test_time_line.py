@@ -282,12 +282,6 @@ def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, od
     assert any("edit list" in note for note in read_frames(path, uniform(2)).notes)
 
 
-def test_the_line_is_the_same_from_the_cache(halves, tmp_path):
-    table = index_packets(joined(tmp_path / "ab.mkv", halves["h264.mkv"]))
-    again = type(table).from_bytes(table.to_bytes())
-    assert again.part_offset_s.tolist() == table.part_offset_s.tolist() == pytest.approx([0.0, 0.96])
-
-
 def test_vp9_whose_size_changes_gives_all_pictures_and_says_so(tmp_path):
     parts = [
         encode(

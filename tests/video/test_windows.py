@@ -24,6 +24,7 @@ from obygaze_features.video import decode as sparse_room
 from obygaze_features.video import index as index_room
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
+from tests.video.conftest import remux
 from tests.video.test_decoding import plainly
 
 FILMS = [
@@ -154,8 +155,9 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
     read = index_room._read_index
     share_in(tmp_path)
     try:
-        for name in ("hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv"):
-            path = films[name]
+        joined = remux(films["pyramid.mp4"], tmp_path / "ab.mkv", list)
+        joined.write_bytes(joined.read_bytes() * 2)
+        for path in (*(films[name] for name in ("hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv")), joined):
             direct = read(path)
             index_room._tables.clear()
             first, digest = index_packets(path), file_digest(path)
