@@ -285,7 +285,7 @@ READERS: dict[str, Callable[[Data, int], PictureHeader]] = {
     "av1": av1,
 }
 READERS |= dict.fromkeys(MPEG12, mpeg12) | dict.fromkeys(INTRA_ONLY, intra)
-KEYS_ALONE = INTRA_ONLY | {"h264"}
+KEYS_ALONE = INTRA_ONLY | {"h264", "vp9", "av1"}
 """Codecs of whose pictures only those are read that the container flags as key frames."""
 
 

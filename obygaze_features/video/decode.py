@@ -156,7 +156,7 @@ class PacketFeed:
         for number in range(self._next, last + 1):
             packet = next(self._packets, None)
             self._next += 1
-            if packet is None or (number >= first and not self.table.is_at(number, packet)):
+            if packet is None or not (number < first or self.source.kept or self.table.is_at(number, packet)):
                 raise NotSafe("the file gives other packets than at first reading")
             if number >= first and not self._left_out[number]:
                 yield number, packet

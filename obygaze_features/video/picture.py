@@ -276,10 +276,12 @@ def orientation(frame: VideoFrame) -> tuple[int, bool, bool, tuple[str, ...]]:
         given = {item.type.name: item for item in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
         return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90), (UNKNOWN,)
-    matrix = bytes(given.get(Type.DISPLAYMATRIX.name, np.array([1, 0, 0, 0, 1], np.int32)))
-    values = np.frombuffer(matrix, np.int32)[[0, 1, 3, 4]].astype(np.float64)
+    names = tuple(given)
+    if Type.DISPLAYMATRIX.name not in given:
+        return 0, False, False, names
+    values = np.frombuffer(bytes(given[Type.DISPLAYMATRIX.name]), np.int32)[[0, 1, 3, 4]].astype(np.float64)
     signs = np.sign(np.round(values / max(1, *abs(values)), 2))  # a turn by 89.9 degrees is a quarter
-    return *turned(*signs.tolist()), tuple(given)
+    return *turned(*signs.tolist()), names
 
 
 def turned(a: int, b: int, c: int, d: int) -> tuple[int, bool, bool]:
