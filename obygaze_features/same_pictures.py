@@ -54,8 +54,8 @@ LEAST_TEXTURE = 0.2
 MOST_MOVIES = 20
 """Movies that may share a picture before it says nothing of them, such as a distributor's title."""
 
-BLOCK, TILE, SMALL = 512, 256, 64
-"""Clips whose mean frames, and whose frames, are compared at a time, where most are near and elsewhere."""
+BLOCK, SMALL = 512, 64
+"""Clips that are compared at a time where most are near, and elsewhere."""
 
 PAIR_S = (0.2e-6, 1.5e-6)
 """CPU seconds that a pair takes of clips that are not near, and of clips that are (AMD EPYC, one core)."""
@@ -79,6 +79,9 @@ WAYS = [
 ]
 """Views of two clips that are compared, and whether the second is mirrored: one of them may have lost its
 borders, its sides or its subtitles."""
+
+_OF_VIEW = [slice(k * SIGNS, (k + 1) * SIGNS) for k in range(len(VIEWS))]
+"""Signs of each view."""
 
 _ONE = 0x3C00
 """Bits of 1 in float16."""
@@ -153,8 +156,10 @@ class _Clips:
         [C]: number of a clip in the order of time, one left out between films so that no row goes on there.
     same : list of list of int
         [S]: the clips of a signature.
-    signs, weights : list of ndarray
-        [S]: signs of frames [F, views, 264], and by what their products are multiplied [F, views].
+    signs : ndarray
+        [S, F, 1321]: signs of frames in all views and, last, whether a frame shows something.
+    weights : ndarray
+        [views, S, F]: by what products of frames are multiplied.
     plain : list of int
         Clips of each store that show too little.
     """
@@ -164,8 +169,8 @@ class _Clips:
     film_of: NDArray[np.int64]
     moments: NDArray[np.int64]
     same: list[list[int]]
-    signs: list[Signs]
-    weights: list[Floats]
+    signs: Signs
+    weights: Floats
     plain: list[int]
 
 
@@ -246,9 +251,12 @@ def _compared(
         for a, b, values in _likenesses(clips, rows, columns, how):
             for ends, best in ((a, values.max(axis=1)), (b, values.max(axis=0))):
                 nearest[ends] = np.maximum(nearest[ends], np.where(best >= ALIKE, best, 0))
-            at, to = np.nonzero((values >= ALIKE) & (group_of[a][:, None] != group_of[b]))
-            if len(at):
-                links = np.ones(len(at), bool), (group_of[a[at]], group_of[b[to]])
+            while (apart := (values >= ALIKE) & (group_of[a][:, None] != group_of[b])).any():
+                # of each clip the first link is enough, until none leads to another group
+                i, j = (np.flatnonzero(apart.any(axis=axis)) for axis in (1, 0))
+                one = np.append(a[i], a[apart[:, j].argmax(axis=0)])
+                other = np.append(b[apart[i].argmax(axis=1)], b[j])
+                links = np.ones(len(one), bool), (group_of[one], group_of[other])
                 joined = coo_array(links, shape=(len(nearest), len(nearest)))
                 group_of = connected_components(joined, directed=False)[1].astype(np.int64)[group_of]
             same = values >= SAME
@@ -269,10 +277,8 @@ def _near(
     How is the number in `WAYS` of the two views in which the mean frames of a pair are nearest; -1 where they
     are not near, or of one side, a movie or a store.
     """
-    sums = [
-        (~np.isnan(weight[:, 0])).astype(np.float32) @ signs.reshape(len(signs), -1).astype(np.float32)
-        for signs, weight in zip(clips.signs, clips.weights, strict=True)
-    ]
+    floats = (frames.astype(np.float32) for frames in clips.signs)
+    sums = [frames[:, -1] @ frames[:, :-1] for frames in floats]
     means = np.array(sums, np.float32).reshape(-1, len(VIEWS), SIGNS)
     means /= np.maximum(np.linalg.norm(means, axis=2, keepdims=True), 1)
     turned = mirrored(means)
@@ -303,35 +309,32 @@ def _likenesses(
     clips: _Clips, rows: NDArray[np.int64], columns: NDArray[np.int64], how: NDArray[np.int8]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
     """Compare the frames of clips that are near: some, others, and their likeness, -1 of those not near."""
-    for top, left, size in _tiles(how):
-        tile = how[top : top + size, left : left + size]
-        for way in np.unique(tile[tile >= 0]).tolist():
-            view_a, view_b, mirror = WAYS[way]
-            near = tile == way
+    for way, (view_a, view_b, mirror) in enumerate(WAYS):
+        for tile in _tiles(how == way):
+            near = how[tile] == way
             i, j = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
-            ours, theirs = rows[top + i], columns[left + j]
-            (a, weight_a), (b, weight_b) = (
-                [
-                    np.array([each[k][:, view] for k in chosen.tolist()])
-                    for each in (clips.signs, clips.weights)
-                ]
-                for chosen, view in ((ours, view_a), (theirs, view_b))
-            )
+            ours, theirs = rows[tile[0]][i], columns[tile[1]][j]
+            a, b = clips.signs[ours, :, _OF_VIEW[view_a]], clips.signs[theirs, :, _OF_VIEW[view_b]]
+            weight_a, weight_b = clips.weights[view_a, ours], clips.weights[view_b, theirs]
             values = likeness(a, weight_a, mirrored(b) if mirror else b, weight_b)
             values[~near[np.ix_(i, j)]] = -1
             yield ours, theirs, values
 
 
-def _tiles(how: NDArray[np.int8]) -> Iterator[tuple[int, int, int]]:
-    """Cut pairs into tiles (first row, first column, size): large where most pairs are near, else small."""
-    for top in range(0, how.shape[0], TILE):
-        for left in range(0, how.shape[1], TILE):
-            near = how[top : top + TILE, left : left + TILE] >= 0
-            if np.count_nonzero(near) > 0.6 * near.size:
-                yield top, left, TILE
-            elif near.any():
-                small = range(0, TILE, SMALL)
-                yield from ((top + i, left + j, SMALL) for i in small for j in small)
+def _tiles(near: NDArray[np.bool_]) -> Iterator[tuple[slice, slice]]:
+    """Cut pairs into tiles, rows and columns: large, but where many of the small ones have no near pair."""
+    if not near.any():
+        return
+    tops, lefts = (range(0, n, SMALL) for n in near.shape)
+    some = np.array([[near[i : i + SMALL, j : j + SMALL].any() for j in lefts] for i in tops])
+    squares = [(0, left, BLOCK // SMALL) for left in range(0, len(lefts), BLOCK // SMALL)]
+    for top, left, size in squares:
+        part = some[top : top + size, left : left + size]
+        if np.count_nonzero(part) > 0.7 * part.size:
+            yield slice(top * SMALL, (top + size) * SMALL), slice(left * SMALL, (left + size) * SMALL)
+        elif part.any():
+            half = size // 2
+            squares += [(i, j, half) for i in (top, top + half) for j in (left, left + half)]
 
 
 def _groups(clips: _Clips, nearest: NDArray[np.float32], group_of: NDArray[np.int64]) -> Iterator[SameClip]:
@@ -370,7 +373,7 @@ def _numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> NDArra
 def _shared(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
     """Find movies that share clips in a row, at one distance, by the order of their clips in time."""
     pairs.sort()
-    starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1] + 1)[: len(pairs)])
+    starts = np.append(0, np.flatnonzero(np.diff(pairs) != 1) + 1)
     length = np.diff(starts, append=len(pairs))
     starts, length = starts[length >= ROW], length[length >= ROW]
     distance, a = np.divmod(pairs[starts], 2 * len(clips.clips))
@@ -390,18 +393,17 @@ def _shared(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
 def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
     """Read the signatures of all clips that show something, those that are the same once."""
     n_frames = _frames(stores[0])
-    signs: list[Signs] = []
-    weight: list[Floats] = []
-    clips: list[tuple[int, str, float, int, str]] = []
-    place_of: list[int] = []
-    n_plain = [0] * len(stores)
-    known: dict[bytes, int] = {}
-    for number, store in enumerate(stores, start=1):
+    for store in stores:
         if _frames(store) != n_frames:
             raise StoreError(
                 f"{store.where}: has {_frames(store)} frames a clip, {stores[0].where} has {n_frames}: "
                 "extract both with the same --n"
             )
+    clips: list[tuple[int, str, float, int, str]] = []
+    place_of: list[int] = []
+    n_plain = [0] * len(stores)
+    known: dict[bytes, int] = {}
+    for number, store in enumerate(stores, start=1):
         group = store[GROUP]
         usable = group.usable.copy()
         if number == 1 and only is not None:
@@ -417,26 +419,24 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
                 )
             plain = signatures[:, :, -1].sum(axis=1) < LEAST_FRAMES
             n_plain[number - 1] += int(plain.sum())
-            for row, signature, is_plain in zip(rows.tolist(), signatures, plain.tolist(), strict=True):
-                if is_plain:
-                    continue
-                key = signature.tobytes()
-                place_of.append(known.setdefault(key, len(signs)))
-                if place_of[-1] == len(signs):
-                    kept = np.frombuffer(key, np.int8).reshape(signature.shape)
-                    signs.append(kept[:, :-1].reshape(n_frames, len(VIEWS), SIGNS))
-                    weight.append(weights(signs[-1], kept[:, -1] != 0))
+            for row, signature in zip(rows[~plain].tolist(), signatures[~plain], strict=True):
+                place_of.append(known.setdefault(signature.tobytes(), len(known)))
                 clip = store.clips[row]
                 clips.append((number, clip.movie, clip.start_s or 0.0, row, clip.clip_id))
     order = sorted(range(len(clips)), key=clips.__getitem__)
-    same: list[list[int]] = [[] for _ in signs]
+    same: list[list[int]] = [[] for _ in known]
     for moment, row in enumerate(order):
         same[place_of[row]].append(moment)
     clips.sort()
     films = sorted({clip[:2] for clip in clips})
     numbers = {film: number for number, film in enumerate(films)}
     film_of = np.array([numbers[clip[:2]] for clip in clips], int)
-    return _Clips(clips, films, film_of, np.arange(len(clips)) + film_of, same, signs, weight, n_plain)
+    moments = np.arange(len(clips)) + film_of
+    if 2 * len(clips) * (len(clips) + len(films)) < 2**31:  # numbers of pairs in half the memory
+        moments = moments.astype(np.int32)
+    signs = np.frombuffer(b"".join(known), np.int8).reshape(len(known), n_frames, len(FEATURES))
+    weight = np.array([weights(signs[:, :, view], signs[:, :, -1] != 0) for view in _OF_VIEW])
+    return _Clips(clips, films, film_of, moments, same, signs, weight, n_plain)
 
 
 def _whole_numbers(frames: NDArray[np.float16]) -> tuple[Signs, NDArray[np.int64]]:

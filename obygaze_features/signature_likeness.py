@@ -12,6 +12,9 @@ LEAST_FRAMES = 4
 SHIFTS = range(-3, 4)
 """Samples by which one clip may be later than the other."""
 
+PART = 64
+"""Clips whose cosines are ranked at a time, so that they stay in the processor's cache."""
+
 CELLS = 12
 SIGNS = 2 * CELLS * (CELLS - 1)
 """Of a view: differences of [12, 11] across, then [11, 12] down."""
@@ -19,6 +22,7 @@ Signs = NDArray[np.int8]
 Floats = NDArray[np.float32]
 
 
+@np.errstate()
 def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     """Compute how alike clips are to others in one view, 1 for the same frames.
 
@@ -34,10 +38,11 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     ndarray
         [n, m]: the best over `SHIFTS` of the median cosine; -1 where fewer than `LEAST_FRAMES` meet.
     """
+    np.setbufsize(16)  # until it returns: else numpy copies weights to buffers, which takes as long
     ours = a.transpose(1, 0, 2).astype(np.float32, order="C")
     theirs = b.transpose(1, 2, 0).astype(np.float32, order="C")
     shown_a, shown_b = (~np.isnan(each) for each in (weight_a, weight_b))
-    columns, rows = weight_a.T[:, :, None], weight_b.T[:, None, :]
+    columns, rows = (np.ascontiguousarray(each.T) for each in (weight_a, weight_b))
     n_frames, best = len(ours), np.full((len(a), len(b)), np.float32(-1))
     memory = np.empty((n_frames, *best.shape), np.float32)
     all_shown = bool(shown_a.all() and shown_b.all())
@@ -48,18 +53,20 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
         met = None if all_shown else shown_a[:, here].astype(np.float32) @ shown_b[:, there].T
         if (n_met if met is None else met.max(initial=0)) < LEAST_FRAMES:
             continue
-        cosines = list(memory[:n_met])
-        for frame, cosine in enumerate(cosines, start=here.start):  # while it is in the processor's cache
+        for frame, cosine in enumerate(memory[:n_met], start=here.start):  # while it is in the cache
             np.matmul(ours[frame], theirs[frame + shift], out=cosine)  # of whole numbers, so exact
-            np.multiply(cosine, columns[frame], out=cosine)
+            np.multiply(cosine, columns[frame][:, None], out=cosine)
             np.multiply(cosine, rows[frame + shift], out=cosine)
-            if met is not None:
-                cosine[np.isnan(cosine)] = np.inf  # last
+        if met is not None:
+            np.copyto(memory, np.inf, where=np.isnan(memory))  # last
         counts = range(n_met if met is None else LEAST_FRAMES, n_met + 1)
-        ranked = _ranked(cosines, {rank for count in counts for rank in ((count - 1) // 2, count // 2)})
-        for count in counts:
-            median = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
-            np.maximum(best, median, out=best, where=True if met is None else met == count)
+        ranks = {rank for count in counts for rank in ((count - 1) // 2, count // 2)}
+        for part in (slice(top, top + PART) for top in range(0, len(a), PART)):
+            ranked = _ranked(list(memory[:n_met, part]), ranks)
+            for count in counts:
+                median = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
+                where = True if met is None else met[part] == count
+                np.maximum(best[part], median, out=best[part], where=where)
     return best
 
 
@@ -111,11 +118,10 @@ def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int, bool, bool
 
 
 def weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
-    """Invert the lengths of frames [F, ..., 264]; NaN for those that show too little to be compared [F]."""
+    """Invert the lengths of frames [..., 264]; NaN for those that show too little to be compared [...]."""
     length = np.sqrt(np.abs(signs).sum(axis=-1, dtype=np.float32))
     inverse: Floats = np.divide(1, length, where=length > 0, out=np.zeros_like(length))
-    inverse[~shown] = np.nan
-    return inverse
+    return np.where(shown, inverse, np.float32(np.nan))
 
 
 def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
