@@ -261,10 +261,9 @@ def av1(data: Data, _: int = 0) -> PictureHeader:
 
 def leb128(data: Data, position: int) -> tuple[int, int]:
     """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the next position."""
-    value = shift = 0
-    for byte in data[position : position + 8]:
-        value |= (byte & 127) << shift
-        shift += 7
+    value = 0
+    for place, byte in enumerate(data[position : position + 8]):
+        value |= (byte & 127) << 7 * place
         position += 1
         if byte < 128:
             break

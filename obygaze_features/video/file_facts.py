@@ -5,8 +5,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Self, get_type_hints
@@ -96,7 +96,11 @@ def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
         return compute()
     state = f"{path.absolute()}\0{size}\0{changed_ns}\0{what}"
     cache_file = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
-    with _locked(cache_file.with_suffix(".lock")):
+    lock = cache_file.with_suffix(".lock")
+    with ExitStack() as held:
+        # Without locks (a full disk, a file system without) two processes may compute the same fact.
+        with suppress(StoreError, OSError):
+            hold(held.enter_context(lock.open("wb")).fileno(), lock)
         with suppress(OSError, InputError):  # not cached yet
             return read_bytes(cache_file)
         fact = compute()
@@ -138,12 +142,3 @@ class Packed:
             for name, value in plain.items()
         }
         return cls(**arrays, **read)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock during a computation; without locks, two processes may compute the same fact."""
-    with ExitStack() as stack:
-        with suppress(StoreError, OSError):  # a full disk, a file system without locks
-            hold(stack.enter_context(path.open("wb")).fileno(), path)
-        yield
