@@ -55,7 +55,7 @@ class ArrayChoice:
             chosen = choose_columns(where, names, lambda name: kind_of(arrays, name, self.axes), self.asked)
         else:
             chosen = names
-        columns = self.axes and all(arrays[name].ndim == self.axes for name in chosen)
+        columns = self.axes and all(getattr(arrays[name], "ndim", 0) == self.axes for name in chosen)
         if len(chosen) > 1 and not set(chosen) <= set(KNOWN) and not columns:
             raise StoreError(
                 f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"

@@ -110,8 +110,10 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> File
     choice = ArrayChoice(asked.columns or ("X",), axes=1)
     (chosen,) = choice(path, arrays)
     x = arrays[chosen]
-    if not isinstance(x, h5py.Dataset):
+    if isinstance(x, h5py.Group):
         raise StoreError(f"{path}: {chosen} is sparse; write it dense (adata.X = adata.X.toarray())")
+    if not isinstance(x, h5py.Dataset):
+        raise StoreError(f"{path}: {chosen} is no matrix of this file; name one (--columns)")
     if asked.ids and Path(asked.ids).is_file():
         labels = read_ids(Path(asked.ids))
     else:

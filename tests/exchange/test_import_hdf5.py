@@ -182,9 +182,25 @@ def text_of_two_gigabytes(file):
     file.create_dataset("uns/provenance", (), h5py.string_dtype(length=(1 << 31) - 1))
 
 
+def matrix_sparse(file):
+    anndata(file)
+    del file["X"]
+    matrix = file.create_group("X")
+    matrix.attrs["encoding-type"] = "csr_matrix"
+    for name in ("data", "indices", "indptr"):
+        matrix[name] = np.zeros(3, np.int32)
+
+
+def matrix_a_type(file):
+    anndata(file)
+    del file["X"]
+    file["X"] = np.dtype(np.float32)
+
+
 HDF5 = [cycle, more_paths_than_can_be_walked, soft_link, external_link, external_data, virtual, huge]
 HDF5 += [one_giant_under_thirty_names, matrix_linked, ids_linked, rows_huge, ids_all_the_same_long_text]
 ANNDATA = [obs_linked, codes_huge, codes_beyond_the_categories, text_of_two_gigabytes]
+ANNDATA += [matrix_sparse, matrix_a_type]
 
 READERS = """
 import json, resource, sys
