@@ -431,9 +431,8 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
     films = sorted({clip[:2] for clip in clips})
     numbers = {film: number for number, film in enumerate(films)}
     film_of = np.array([numbers[clip[:2]] for clip in clips], int)
-    moments = np.arange(len(clips)) + film_of
-    if 2 * len(clips) * (len(clips) + len(films)) < 2**31:  # numbers of pairs in half the memory
-        moments = moments.astype(np.int32)
+    small = 2 * len(clips) * (len(clips) + len(films)) < 2**31  # pairs then take half the memory
+    moments = (np.arange(len(clips)) + film_of).astype(np.int32 if small else np.int64)
     signs = np.frombuffer(b"".join(known), np.int8).reshape(len(known), n_frames, len(FEATURES))
     weight = np.array([weights(signs[:, :, view], signs[:, :, -1] != 0) for view in _OF_VIEW])
     return _Clips(clips, films, film_of, moments, same, signs, weight, n_plain)
