@@ -160,9 +160,10 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
     except BackboneError:
         raise
     except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
+        field = re.search(r"argument '(\w+)'", str(error))
+        wrong = f"no network takes {field[1]!r}" if field else "its values make no network"
         raise BackboneError(
-            f"{weights.name}/{config}: its values make no network ({type(error).__name__}); "
-            "is it that of these weights?"
+            f"{weights.name}/{config}: {wrong} ({type(error).__name__}); is it that of these weights?"
         ) from None
     finally:
         for hook in hooks:
