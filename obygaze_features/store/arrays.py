@@ -159,28 +159,24 @@ class SealedArray:
         values: NDArray[Any] = guarded(self._where, lambda: self._read(wanted), store=self._files.where)
         return values
 
-    def slices(self, rows: range) -> Iterator[slice]:
-        """Cut rows of one stored object into slices that are cheap to read one after another."""
-        size = len(rows)
-        if isinstance(self._files, FolderFiles) and self._sharded:
-            size = min(size, max(1, WARM // self._row_bytes))
-        for start in range(rows.start, rows.stop, size):
-            yield slice(start, min(start + size, rows.stop))
-
     def stored(self, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield the first row and the values of slices of one stored object, of which a file is opened once.
+
+        Slices are of a size that is cheap to read one after another.
 
         Raises
         ------
         StoreError
             As `read`.
         """
-        opened: dict[str, FileIO] = {}
+        size, opened = len(rows), dict[str, FileIO]()
+        if isinstance(self._files, FolderFiles) and self._sharded:
+            size = max(1, WARM // self._row_bytes)
         try:
-            for part in self.slices(rows):
-                read = partial(self._read, range(part.start, part.stop), opened)
+            for start in range(rows.start, rows.stop, size):
+                read = partial(self._read, range(start, min(start + size, rows.stop)), opened)
                 values: NDArray[Any] = guarded(self._where, read, store=self._files.where)
-                yield part.start, values
+                yield start, values
         finally:
             for file in opened.values():
                 file.close()

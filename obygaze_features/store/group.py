@@ -171,7 +171,7 @@ class Group:
                 self._dims(name),
                 self.shape(name),
                 self.dtype(name),
-                partial(self._features if name in FEATURE_ARRAYS else self.raw, name),
+                partial(self._features, name),
             )
             for name in (*self.arrays, *TIME_ARRAYS)
         }
@@ -263,12 +263,12 @@ class Group:
         size = block_rows(array, len(self.clip_ids))
         for first in range(start // size * size, len(self.clip_ids), size):
             rows = range(first, min(first + size, len(self.clip_ids)))
-            for row, values in self._array(array).stored(rows):
+            for row, values in self.stored(array, rows):
                 yield row, self._whole(array, row, values)
 
-    def slices(self, array: str, rows: range) -> Iterator[slice]:
-        """Cut rows of one stored object into slices that are cheap to read one after another."""
-        return self._array(array).slices(rows)
+    def stored(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield (first row, rows) over rows of one stored object, whatever their status."""
+        return self._array(array).stored(rows)
 
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status."""
@@ -295,14 +295,14 @@ class Group:
         return dimensions(name, self.shape(name), self.n_frames)
 
     def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
-        """Read rows; refuse NaN in usable rows."""
+        """Read rows; refuse NaN in usable rows of features."""
         return self._whole(name, rows.start or 0, self.raw(name, rows))
 
     def _whole(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Return rows from `start` on; refuse NaN in usable rows."""
+        """Return rows from `start` on; refuse NaN in usable rows of features: times may be unknown."""
         first = values.reshape(len(values), -1)[:, 0]
         holes = (first != first) & self.usable[start : start + len(values)]  # noqa: PLR0124 - NaN is not itself
-        if holes.any():
+        if name in FEATURE_ARRAYS and holes.any():
             clip = self.clip_ids[start + int(np.flatnonzero(holes)[0])]
             raise StoreError(
                 f"{self._where}, array {self.name}/{name}: "
@@ -336,18 +336,9 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
     """
     wanted = iter(rows)
     row = next(wanted, None)
-    for start, block in _blocks(group, array):
+    for start, block in group.blocks(array):
         while row is not None and row < start + len(block):
             yield block[row - start]
             row = next(wanted, None)
         if row is None:
             return
-
-
-def _blocks(group: Group, array: str) -> Iterator[tuple[int, NDArray[Any]]]:
-    if array in FEATURE_ARRAYS:
-        yield from group.blocks(array)
-        return
-    size = block_rows(array, len(group))  # times may be unknown, so NaN in them is no damage
-    for start in range(0, len(group), size):
-        yield start, group.raw(array, slice(start, start + size))

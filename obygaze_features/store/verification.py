@@ -417,9 +417,8 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group
 def _check_rows(store: Store, group: Group, array: str, rows: range) -> Iterator[Problem]:
     """Compare the rows of a chunk with their digests and statuses."""
     imported = group.provenance.get("imported") is True  # times of frames may be unknown
-    for part in group.slices(array, rows):
-        clips = store.clips[part.start : part.stop]
-        for clip, values in zip(clips, group.raw(array, part), strict=True):
+    for start, block in group.stored(array, rows):
+        for clip, values in zip(store.clips[start : start + len(block)], block, strict=True):
             digest = clip.digests.get(f"{group.name}/{array}")
             status, unknown = clip.within(group.name).status, imported and array == "time_s"
             if what := _wrong_row(status, digest, values, unknown=unknown):
