@@ -40,7 +40,7 @@ def read_ids(path: Path) -> list[str]:
             return list(json.loads(texts["ids"]))
     rows, delimiter, _ = text_rows(path)
     header = rows[0][1] if rows else []
-    if (column := next((n for n, name in enumerate(header) if name in ID_NAMES), -1)) >= 0:
+    if (column := next((header.index(name) for name in ID_NAMES if name in header), -1)) >= 0:
         return [row[column] for _, row in rows[1:] if len(row) > column]
     lines = (delimiter.join(row).strip() for _, row in rows)
     return [line for line in lines if line]

@@ -66,9 +66,10 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("header", ["", "clip_id,label", "id,label"])
+@pytest.mark.parametrize("header", ["", "clip_id,label", "id,label", "id,clip_id"])
 def test_ids_in_a_file_are_those_of_its_column_or_its_lines(tmp_path, header):
-    rows = [f"{clip},1" if header else clip for clip in IDS]
+    row = {"": "{}", "id,clip_id": "1,{}"}.get(header, "{},1")
+    rows = [row.format(clip) for clip in IDS]
     (tmp_path / "ids.csv").write_text("\n".join([*filter(None, [header]), *rows, ""]))
     assert read_ids(tmp_path / "ids.csv") == IDS
     (tmp_path / "ids.xlsx").write_bytes(sheet([row.split(",") for row in [*filter(None, [header]), *rows]]))

@@ -447,14 +447,17 @@ class _Made:
         refuse_twins("movie", {clip.movie: (account.path, where) for clip, account, where in made})
         refuse_twins("annotator", {clip.annotator: (account.path, where) for clip, account, where in made})
         tabled = {clip.clip_id for clip, account, _ in self._clips if account.kind in OURS}
+        names, notices = Counter(account.path.name for account in self._accounts), []
+        clips: dict[int, list[Clip]] = {id(account): [] for account in self._accounts}
+        for clip, account, _ in self._clips:
+            clips[id(account)].append(clip)
         for account in self._accounts:
-            ids = [c.clip_id for c, of, _ in self._clips if of is account and account.kind == "answers"]
-            if tabled and (new := [name for name in ids if name not in tabled]):
+            own = clips[id(account)]
+            new = [clip.clip_id for clip in own if clip.clip_id not in tabled]
+            if tabled and new and account.kind == "answers":
                 what = counted(len(new), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
-        names, notices = Counter(account.path.name for account in self._accounts), []
-        for account in self._accounts:
-            movies = dict.fromkeys(clip.movie for clip, of, _ in self._clips if of is account)
+            movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")

@@ -139,8 +139,10 @@ def _shown(value: dict[str, Any]) -> list[tuple[float, float]]:
     ends: dict[bool, list[float]] = {True: [], False: []}
     for key in _dicts(value.get("sequence")):
         ends[bool(key.get("enabled", True))].append(number(key.get("frame")))
-    ends[False].append(count := number(value.get("framesCount")))
-    shown, outside = (sorted(frame for frame in ends[on] if frame > 0) for on in (True, False))
+    count = number(value.get("framesCount"))
+    shown, outside = (sorted(min(frame, count) for frame in ends[on] if frame > 0) for on in (True, False))
+    if count > max(shown, default=0):  # else the last frame is a key
+        outside.append(count)
     return _runs(shown, outside, 0 * count, None)
 
 
@@ -225,7 +227,7 @@ def _tracks(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
         what = f"track {track.get('id', '')}"
         frames = [(_frame(node), node.get("outside") != "1") for node in track]
         shown, outside = ({n for n, on in frames if n is not None and on is kind} for kind in (True, False))
-        is_whole = bool(frames) and all(frame is not None for frame, _ in frames)
+        is_whole = all(frame is not None for frame, _ in frames)
         if track.get("source") == "auto" or not shown or not is_whole:
             why = "it is shown nowhere" if is_whole else NO_FRAME
             yield what, ("", ""), MADE if track.get("source") == "auto" else why

@@ -152,6 +152,7 @@ CVAT = """<?xml version="1.0" encoding="utf-8"?>
 <box frame="150" outside="0" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/>
 <box frame="175" outside="1" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/></track>
 <track id="1" label="Body"></track>
+<track id="2" label="Body"><box outside="0" keyframe="1"/></track>
 </annotations>
 """
 
@@ -244,7 +245,8 @@ EXAMPLES = {
         ),
     ),
     "cvat": Example(
-        CVAT, [(1.0, 5.0, "S", ()), (6.0, 7.0, "S", ())], ("a shape without the number of its frame",),
+        CVAT, [(1.0, 5.0, "S", ()), (6.0, 7.0, "S", ())],
+        ("a shape without the number of its frame", "it is shown nowhere"),
         options={"rate": Fraction(25)},
     ),
     "vian": Example(

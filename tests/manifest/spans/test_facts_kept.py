@@ -252,6 +252,13 @@ def test_frames_of_another_rate_than_the_files_are_refused(read):
     assert read({"a.json": content}, rate=None)[0]
 
 
+@pytest.mark.parametrize("last", [60, 100, 101])
+def test_a_rectangle_that_is_drawn_until_the_last_frame_is_shown_once(read, last):
+    value = {"framesCount": 100, "duration": 4, "labels": ["S"], "sequence": [{"frame": 1}, {"frame": last}]}
+    (clip,), _ = read({"a.json": studio({"type": "videorectangle", "value": value})})
+    assert (clip.start_s, clip.end_s) == (0, 4)
+
+
 def test_rows_without_times_and_columns_of_labels_are_noted(read):
     table = "movie,start_s,end_s,level,Body\na,1,5,S,1\nTotal,,,,\n"
     _, said = read({"a.csv": table})
