@@ -282,9 +282,8 @@ def _near(
     means = np.array(sums, np.float32).reshape(-1, len(VIEWS), SIGNS)
     means /= np.maximum(np.linalg.norm(means, axis=2, keepdims=True), 1)
     turned = mirrored(means)
-    of_store = [{clips.clips[row][0] for row in rows} for rows in clips.same]
-    second = len(clips.plain)  # 1 where the store is compared with itself
-    in_one, in_two = (np.array([number in stores for stores in of_store], bool) for number in (1, second))
+    second = len(clips.plain)  # 1 where the store is compared with itself: then all are in both
+    in_one, in_two = ((second == 1) | (own < 0) | (own == number) for number in (1, second))
     one, every, both = np.flatnonzero(in_one), np.flatnonzero(in_two), in_one & in_two
     for start in range(0, len(one), BLOCK):
         rows = one[start : start + BLOCK]
