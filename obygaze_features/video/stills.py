@@ -167,9 +167,10 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
     bits = image.getexif().get(Base.BitsPerSample, ())
     if image.mode == "RGB" and isinstance(bits, tuple) and max(bits, default=8) > 8:  # TIFF
         yield ROUNDED
-    profile = image.info.get("icc_profile") or b""
-    if profile and b"sRGB" not in profile.replace(b"\0", b""):
-        yield PACKETS["icc_profile"].sentence
+    profile = (image.info.get("icc_profile") or b"").replace(b"\0", b"")
+    if profile or "srgb" in image.info:  # what else is stated does not count then (PNG, 4.3)
+        if profile and b"sRGB" not in profile:
+            yield PACKETS["icc_profile"].sentence
     elif not math.isclose(image.info.get("gamma", USUAL_GAMMA), USUAL_GAMMA, rel_tol=0.01):
         yield "its gamma is not applied"
     elif not np.allclose(image.info.get("chromaticity", USUAL_PRIMARIES), USUAL_PRIMARIES, atol=0.01):

@@ -228,3 +228,8 @@ def test_colours_that_a_still_states_and_nothing_applies_are_said(drawing, tmp_p
         drawing.save(tmp_path / "stated.png", pnginfo=chunk)
         notes = one(tmp_path / "stated.png").notes
         assert any(said in note for note in notes) if said else not notes
+    chunk = PngImagePlugin.PngInfo()
+    for kind, data in ((b"sRGB", b"\0"), (b"gAMA", struct.pack(">I", 100_000))):
+        chunk.add(kind, data)
+    drawing.save(tmp_path / "stated.png", pnginfo=chunk)
+    assert not one(tmp_path / "stated.png").notes  # the first goes before

@@ -398,7 +398,7 @@ class _Made:
                 by_span.setdefault(key, []).extend(same)
                 account.used -= 1  # counted as the clip that it is
             if not same:
-                account.leave(mark.where, "concepts at no level's times")
+                account.leave(mark.where, "concepts without a level of their times, annotator and subject")
                 continue
             account.used += 1
             for level in same:

@@ -240,7 +240,7 @@ EXAMPLES = {
         json.dumps(LABELSTUDIO),
         [(1.0, 5.0, "S", ("Body",))],
         (
-            "a model's prediction, which is no label", "concepts at no level's times",
+            "a model's prediction, which is no label", "concepts without a level of their times, annotator and subject",
             "of type choices, without a stretch of time",
         ),
     ),

@@ -245,7 +245,9 @@ def rttm(*turns):
 def test_a_word_of_the_codebook_is_a_level_or_concept_and_any_other_stays_a_text(read):
     clips, account = read(rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look")))
     assert clips == [("tt1", 1.0, 5.0, "S", ("Body",)), ("tt1", 2.0, 3.0, None, ())]
-    assert [why for _, why in account.left_out] == ["concepts at no level's times"]
+    assert [why for _, why in account.left_out] == [
+        "concepts without a level of their times, annotator and subject"
+    ]
     assert any("'Ann'" in note for note in account.notes)
     assert read(rttm((7, 9, "Look")))[0] == [("tt1", 7.0, 9.0, None, ("Look",))]
     with pytest.raises(ManifestError, match=r"f.txt.*line 1.*'Ann'"):
