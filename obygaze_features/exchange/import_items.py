@@ -34,14 +34,8 @@ LIMIT_S = 600.0
 
 DAMAGED = "the file is damaged; get or write it again"
 
-NOT_NPY = (
-    *UNREADABLE,
-    EOFError,
-    SyntaxError,
-    SystemError,
-    TokenError,
-)  # SystemError: Python 3.12's tokenizer
-"""Exceptions of numpy for an invalid header, which it reads as Python text."""
+NOT_NPY = (*UNREADABLE, EOFError, SyntaxError, SystemError, TokenError)
+"""Exceptions of numpy for an invalid header, which it reads as Python text (SystemError: by Python 3.12)."""
 Arrays = Mapping[str, NDArray[Any]]
 
 

@@ -172,7 +172,7 @@ def disagreements(manifest: Path, output: Output) -> None:
         for pair, own in zip(pairs, counts, strict=True)
     ]
     try:
-        found = compare_machines(given)
+        found = compare_machines(given, labels)
     except ProtocolError as error:  # too few clips in common to tell
         found = {}
         click.echo(str(error), err=True)
@@ -231,8 +231,7 @@ def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json
     from obygaze_models.evaluation.alttest import compare_machines
 
     labels = read_annotated(manifest)
-    projected(labels)  # says so
-    found = compare_machines(labels, machines, task)
+    found = compare_machines(labels, projected(labels)[0], machines, task)
     document = {name: record(each) for name, each in found.items()}
     if not found:
         raise ProtocolError(

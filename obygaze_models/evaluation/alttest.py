@@ -16,7 +16,6 @@ from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
 from obygaze_features.manifest import Manifest
-from obygaze_features.manifest.agreement import on_common_clips
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import find_target
 from obygaze_models.protocol.targets import labels_of
@@ -163,12 +162,14 @@ def alt_test(
 
 
 def compare_machines(
-    labels: Manifest, machines: Sequence[str] = (), task: str | None = None
+    labels: Manifest, common: Manifest, machines: Sequence[str] = (), task: str | None = None
 ) -> dict[str, Alternative]:
     """Compare each machine among a manifest's annotators with the people among them.
 
     Parameters
     ----------
+    common : Manifest
+        The same on clips that annotators have in common (`on_common_clips`).
     machines : sequence of str
         Annotators that are machines; by default those that answers were imported of.
     task : str, optional
@@ -185,7 +186,7 @@ def compare_machines(
     known = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
     if not (chosen := list(machines) or known):
         return {}
-    clips = labels_of(on_common_clips(labels)[0])
+    clips = labels_of(common)
     target = None if task is None else find_target(task, labels.codebook)
     rank = {"": UNKNOWN} | {name: place for place, name in enumerate(labels.codebook.level_names)}
     codes = {

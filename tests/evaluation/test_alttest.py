@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.manifest.agreement import on_common_clips
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.alttest import (
     FORMS,
@@ -109,10 +110,11 @@ def test_a_machine_is_compared_with_people_alone(tmp_path, name):
         for k in range(len(films))
     ]  # fmt: skip
     judged = Manifest(tuple(clips), tmp_path)
-    found = compare_machines(judged)
+    common, _ = on_common_clips(judged)
+    found = compare_machines(judged, common)
     assert list(found) == ["one", "other"]
     assert [list(each.annotators) for each in found.values()] == [["h0", "h1"]] * 2
-    assert compare_machines(judged, ["one"])["one"].annotators == found["one"].annotators
+    assert compare_machines(judged, common, ["one"])["one"].annotators == found["one"].annotators
     as_given = alt_test(machine, annotators, films).standings[0]
     assert found["one"].standings[0].found["films"] == pytest.approx(as_given.found["films"])
 

@@ -15,7 +15,7 @@ from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebo
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.folder import movie_of, name_of
-from obygaze_features.manifest.importers.imported import Imported, slug, unique_id
+from obygaze_features.manifest.importers.imported import Imported, slug, unique_id, with_columns
 from obygaze_features.manifest.importers.marks import (
     SAID,
     Marked,
@@ -437,7 +437,7 @@ class _Made:
         cells = [(*cell, kind) for clip, kind in inside if clip for cell in clip.extras.items()]
         told = dict.fromkeys(name for name, cell, kind in cells if cell or name != "text" or kind == "table")
         videos = {clip.clip_id: clip.video for clip, _ in inside if clip and clip.video}
-        kept = [_with_columns(clip, tuple(told), videos.get(clip.clip_id, "")) for clip, _ in inside if clip]
+        kept = [with_columns(clip, tuple(told), videos.get(clip.clip_id, "")) for clip, _ in inside if clip]
         theirs = {(clip.clip_id, clip.movie) for clip in kept if clip.annotator}
         n_before = len(kept)
         kept = [
@@ -497,11 +497,3 @@ class _Made:
             return None
         account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
         return replace(clip, end_s=length)
-
-
-def _with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
-    """Give a clip these extra columns and, where it has none, this video."""
-    if tuple(clip.extras) == names and (clip.video or video) == clip.video:
-        return clip  # to make one costs as much as to read it
-    extras = {name: clip.extras.get(name, "") for name in names}
-    return replace(clip, extras=extras, video=clip.video or video)

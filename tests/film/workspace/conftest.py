@@ -12,12 +12,16 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import click
+import numpy as np
 import pytest
 import uvicorn
 
 from obygaze_film.commands import film_open
+from obygaze_film.workspace.server import _door
+from tests.film.conftest import LONG_MS
 from tests.film.films import scored_film
 from tests.planted_models import codebook
+from tests.video.encoding import encode
 
 
 @pytest.fixture(scope="session")
@@ -141,3 +145,32 @@ def copied(films, tmp_path):
         films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*-1.0.0", "*.staging")
     )
     return tmp_path / "scored", films / "violence.codebook.toml"
+
+
+@pytest.fixture(scope="session")
+def film(tmp_path_factory):
+    """Ten minutes that browsers play, five pictures a second."""
+    pictures = (np.full((48, 64, 3), number % 200, np.uint8) for number in range(3000))
+    quick = {"deadline": "realtime", "cpu-used": "8"}
+    return encode(tmp_path_factory.mktemp("film") / "tt1.webm", pictures, "libvpx", 5, options=quick)
+
+
+@pytest.fixture
+def opened(serve, films, film, tmp_path, browser):
+    """The workspace in a browser: its page, all requests, all errors, and the folders."""
+    shutil.copytree(films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*.staging"))
+    book = films / "violence.codebook.toml"
+    served = serve(tmp_path / "scored", book, "--film", str(film), enter=False)
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    context.set_default_timeout(LONG_MS)
+    page = context.new_page()
+    requests, errors = [], []
+    page.on("request", lambda one: requests.append(one.url))
+    page.on("console", lambda one: errors.append(one.text))
+    page.on("pageerror", lambda one: errors.append(str(one)))
+    with _door(served.address) as door:
+        page.goto(door)
+        page.wait_for_url("http://**/films")
+    page.set_default_timeout(LONG_MS)
+    yield page, requests, errors, tmp_path / "scored" / "tt1"
+    context.close()

@@ -9,6 +9,11 @@ PRESSED = (
     "[...document.querySelectorAll('[data-concept][aria-pressed=true]')].map((one) => one.dataset.concept)"
 )
 LOOPS = "document.querySelector('#d-loop').ariaPressed"
+SCROLLS = """[...document.querySelectorAll("html, main > section, #d-why, .d-judge, #d-parts")]
+    .filter((one) => one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)
+    .map((one) => one.className || one.id)"""
+"""What does not fit on one screen: neither the page nor what is said of a passage scrolls."""
+
 TITLE = "(document.querySelector('#d-title')?.textContent ?? '')"
 
 

@@ -1,25 +1,17 @@
 """The desk in a real browser, acted on twice and thrice: what is on the screen, and what is in the tables."""
 
 import re
-import shutil
-from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
-import obygaze_features
 from obygaze_features.manifest import import_spans
 from obygaze_film import Timeline
 from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
-from obygaze_film.workspace.server import _door
 from tests.files import rows_of
-from tests.film.conftest import LONG_MS, axe_violations
-from tests.film.page.invented import invented_film
 from tests.film.workspace.driving import (
     LOOPS,
     PRESSED,
+    SCROLLS,
     TITLE,
     VIDEO,
     at,
@@ -33,45 +25,9 @@ from tests.film.workspace.driving import (
     until,
 )
 from tests.planted_models import codebook
-from tests.video.encoding import encode
 
 pytestmark = pytest.mark.long
 
-
-@pytest.fixture(scope="module")
-def film(tmp_path_factory):
-    """Ten minutes that browsers play, five pictures a second."""
-    pictures = (np.full((48, 64, 3), number % 200, np.uint8) for number in range(3000))
-    quick = {"deadline": "realtime", "cpu-used": "8"}
-    return encode(tmp_path_factory.mktemp("film") / "tt1.webm", pictures, "libvpx", 5, options=quick)
-
-
-@pytest.fixture
-def opened(serve, films, film, tmp_path, browser):
-    """The workspace in a browser: its page, all requests, all errors, and the folders."""
-    shutil.copytree(films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*.staging"))
-    book = films / "violence.codebook.toml"
-    served = serve(tmp_path / "scored", book, "--film", str(film), enter=False)
-    context = browser.new_context(viewport={"width": 1400, "height": 900})
-    context.set_default_timeout(LONG_MS)
-    page = context.new_page()
-    requests, errors = [], []
-    page.on("request", lambda one: requests.append(one.url))
-    page.on("console", lambda one: errors.append(one.text))
-    page.on("pageerror", lambda one: errors.append(str(one)))
-    with _door(served.address) as door:
-        page.goto(door)
-        page.wait_for_url("http://**/films")
-    page.set_default_timeout(LONG_MS)
-    yield page, requests, errors, tmp_path / "scored" / "tt1"
-    context.close()
-
-
-CUT = """[...document.querySelectorAll("body *")]
-    .filter((one) => !one.closest(".wide, .unseen, .skip, svg, .d-tiers"))
-    .filter((one) => one.offsetWidth && one.getBoundingClientRect().right > innerWidth + 1)
-    .map((one) => one.outerHTML.slice(0, 99))"""
-"""What lies right of the window, other than what scrolls, and what is only read aloud."""
 
 ONCE = """([start, status, body]) => {
     const real = fetch;
@@ -83,16 +39,6 @@ ONCE = """([start, status, body]) => {
     };
 }"""
 """What the next request to an address gets; Playwright's routes come into force at times of their own."""
-
-SCROLLS = """[...document.querySelectorAll("html, main > section, #d-why, .d-judge, #d-parts")]
-    .filter((one) => one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)
-    .map((one) => one.className || one.id)"""
-"""What does not fit on one screen: neither the page nor what is said of a passage scrolls."""
-
-HALVED = """[...document.querySelectorAll(".d-tiers .label span")]
-    .filter((one) => one.getBoundingClientRect().bottom > one.parentNode.getBoundingClientRect().bottom + 1)
-    .map((one) => one.textContent)"""
-"""Tiers whose names are cut."""
 
 
 def test_a_sitting_of_reading(opened):
@@ -362,88 +308,6 @@ def test_single_letters_can_be_switched_off_and_all_is_done_by_the_keyboard(open
     assert errors == []
 
 
-@pytest.mark.parametrize("mode", ["films", "film/0/read", "film/0/blind"])
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
-def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
-    page = opened[0]
-    page.emulate_media(color_scheme=theme)
-    page.set_viewport_size({"width": width, "height": 720})
-    page.goto("/".join(page.url.split("/")[:4]) + f"/{mode}")
-    if mode != "films":
-        named(page)
-    if mode.endswith("blind"):
-        page.get_by_role("button", name="Begin").click()
-        until(page, f"{TITLE}.startsWith('Window')")
-    if mode.endswith("read"):
-        page.keyboard.press("n")
-        until(page, "document.querySelector('#d-p').textContent")
-    assert axe_violations(page) == []
-    if width == 1280 and mode != "films":
-        assert page.evaluate(SCROLLS) == []
-    for size, media in (
-        (width, "screen"),
-        (620, "screen"),
-        (900, "screen"),
-        (1600, "screen"),
-        (718, "print"),
-    ):
-        page.set_viewport_size({"width": size, "height": 900})  # 718: A4
-        page.emulate_media(media=media)
-        assert page.evaluate(CUT) == [], (size, media)
-        assert page.evaluate("document.documentElement.scrollWidth") == size
-
-
-def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, film, tmp_path):
-    lines = pd.DataFrame({"start_s": [119.0, 305.0], "end_s": [122.0, 309.0], "text": ["Look at her", "No"]})
-    scored = replace(invented_film(n_rows=100, duration_s=600.0, traced=True), subtitles=lines)
-    scored.write(tmp_path / "tt1")
-    book = Path(obygaze_features.__file__).parent / "manifest" / "codebooks" / "obygaze12.codebook.toml"
-    served = serve(tmp_path / "tt1", book, "--film", str(film), enter=False)
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
-    page.set_default_timeout(LONG_MS)
-    page.goto(served.address)
-    page.wait_for_url("**/read")
-    named(page)
-    page.keyboard.press("n")
-    until(page, "document.querySelector('#d-p').textContent")
-    shown = page.locator("#d-why").inner_text()
-    assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", shown)  # how sure is this, of this passage
-    page.get_by_role("button", name="How sure is this?").click()
-    sure = page.get_by_role("dialog").inner_text()
-    assert all(words in sure for words in ("films left out", "kappa", "could not be judged"))
-    page.keyboard.press("Escape")
-    seen = page.locator("#d-parts tbody tr").all_inner_texts()  # what does it look at, and how does it count
-    assert len(seen) > 1
-    assert all(re.search(r"[+−]?\d\.\d\d", text) for text in seen)
-    page.get_by_role("button", name="Hard Negative").hover()  # what does Hard Negative mean
-    assert "can objectify a character, and do not here" in page.locator("#d-means").inner_text()
-    page.get_by_role("button", name="Posture").focus()
-    assert page.locator("#d-means").inner_text().startswith("Posture: ")
-    press(page, "1")  # what did I already do
-    assert "not 1" in page.locator("#d-progress").inner_text()
-    assert decided(page) == ["Easy Negative"]
-    page.get_by_role("button", name="Learn").click()  # what if I disagree
-    assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
-    page.keyboard.press("Escape")
-    until(page, "document.querySelector('#d-stills').clientHeight")  # stills and colours are made meanwhile
-    assert page.evaluate(SCROLLS) == []
-    assert page.locator("#d-colours image").get_attribute("width") == "6000"
-    assert not page.locator("#d-sound").is_visible()  # it has none
-    drag(page, 110, 130)  # what is said here, and on the picture
-    until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
-    until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
-    assert page.evaluate(SCROLLS) == []
-    page.keyboard.press("Escape")
-    look(page, 300)  # an end before the beginning
-    page.keyboard.press("i")
-    look(page, 290)
-    page.keyboard.press("o")
-    said(page, "after the beginning")
-    page.set_viewport_size({"width": 400, "height": 720})
-    assert page.evaluate(HALVED) == []
-    page.context.close()
-
-
 def test_what_was_undone_is_changed_again_and_a_note_that_is_emptied_goes(opened):
     page, _, errors, folder = opened
     read(page)
@@ -484,44 +348,3 @@ def test_what_was_undone_is_changed_again_and_a_note_that_is_emptied_goes(opened
     page.locator("#d-table").get_by_role("button", name="Delete").click()
     until(page, "document.querySelector('#d-progress').textContent.includes('Window 1')")
     assert errors == []
-
-
-ENGLISH = r"\b(the|and|judged?|films? by|all films|minus|above|up to|Loop|Note:|undefined|\{\w+\})\b"
-
-
-def test_a_french_browser_gets_french(opened):
-    page = opened[0]
-    page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
-    page.reload()
-    for mode in ("films", "film/0/read", "film/0/blind"):
-        page.goto("/".join(page.url.split("/")[:4]) + f"/{mode}")
-        assert page.evaluate("document.documentElement.lang") == "fr"
-        if mode != "films":
-            until(page, TITLE)
-            page.get_by_label("Votre nom").fill("AB")
-        if mode == "film/0/read":
-            page.locator("#d-title").click()
-            page.keyboard.press("n")
-            press(page, "3", "gardé")
-            press(page, "z", "annulé")
-            assert "Vous en avez vu 0 sur 4" in page.locator("#d-progress").inner_text()
-        if mode == "film/0/blind":
-            page.get_by_role("button", name="Commencer").click()
-            until(page, f"{TITLE}.startsWith('Fenêtre')")
-        page.evaluate("document.querySelectorAll('dialog').forEach((one) => one.show())")
-        shown = page.inner_text("body").replace("A Planted Film", "")
-        assert re.findall(ENGLISH, shown) == [], mode
-
-
-def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    page = opened[0]
-    path = tmp_path / "tt2.mkv"
-    shutil.copy(film, path)  # the same codec in a container that not all browsers open
-    book = films / "violence.codebook.toml"
-    served = serve(films / "scored" / "tt2", book, "--film", str(path), enter=False)
-    page.goto(served.address)
-    page.wait_for_url("**/read")
-    with page.expect_event("load"):  # it shows the copy as soon as there is one
-        page.get_by_role("button", name="Make the copy").click()
-    until(page, "document.querySelector('video')?.duration > 595")

@@ -1,18 +1,14 @@
 # ruff: noqa: E501 - rows of files are kept as tools write them
 """Who said what of whom, in whose sight, where and when: what a file says is kept, said, or refused."""
 
-import io
 import json
-import zipfile
-from fractions import Fraction
 
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_spans
 from obygaze_features.manifest.spans.names import find_film, plain
 from obygaze_features.manifest.spans.sources import SOURCES
-from tests.manifest.spans.files import aligned, eaf, referring, sheet, tabbed, tier
+from tests.manifest.spans.files import aligned, eaf, referring, tabbed, tier
 
 SLOTS = {"t1": 1000, "t2": 5000}
 ELAN = ["Tier", "Participant", "Begin Time - ss.msec", "End Time - ss.msec", "Annotation"]
@@ -20,23 +16,6 @@ BORIS = ["Observation id", "Media file name", "Subject", "Behavior", "Behavior t
 EVENTS = ["Observation id", "Media file name", "Subject", "Behavior", "Behavior type", "Time", "Comment"]
 CUE = "00:00:01,000 --> 00:00:05,000"
 SPAN = {"start": 1, "end": 5}
-
-
-@pytest.fixture
-def read(tmp_path):
-    """Import files by name: the clips, and all that is said of them."""
-
-    def read(files, **options):
-        paths = [tmp_path / name for name in files]
-        for path, content in zip(paths, files.values(), strict=True):
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        imported = import_spans(paths, tmp_path, **{"rate": Fraction(25)} | options)
-        for account in imported.accounts:
-            assert account.seen == account.used + len(account.left_out)
-        left = [why for account in imported.accounts for _, why in account.left_out]
-        return list(imported.manifest), "\n".join([*imported.notices, *left])
-
-    return read
 
 
 def boris(*rows, names=BORIS):
@@ -418,41 +397,6 @@ def test_an_error_of_a_server_costs_its_own_line_alone(read):
     assert "line 1" in said
 
 
-# --- workbooks
-# ---------------------------------------------------------------------------
-def patched(content, *changes):
-    """Change the text of a workbook's parts."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
-        for name in old.namelist():
-            text = old.read(name).decode()
-            for before, after in changes:
-                text = text.replace(before, after)
-            new.writestr(name, text)
-    return out.getvalue()
-
-
-BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]])
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "what"),
-    [
-        ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', '<c r="D2" t="e"><v>#N/A</v></c>', "D2"),
-        ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', '<c r="D2"><f>A1</f></c>', "D2"),
-        ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="D2:D3"/></mergeCells>', "D2:D3"),
-        ('<row r="3">', '<row r="3" hidden="1">', "hidden"),
-    ],
-)
-def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
-    assert what in read({"a.xlsx": patched(BOOK, (before, after))})[1]
-    computed = '<c r="D2" t="str"><f>A1</f><v></v></c>'
-    assert (
-        "D2"
-        not in read({"a.xlsx": patched(BOOK, ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', computed))})[1]
-    )
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -491,16 +435,3 @@ def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):
     for files in ({"l.rttm": levels, "c.rttm": concepts}, {"c.rttm": concepts, "l.rttm": levels}):
         clips, _ = read(files)
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}
-
-
-def test_a_sheet_whose_bytes_are_damaged_is_refused(read):
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(BOOK)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist():
-            new.writestr(name, old.read(name))
-        info = new.getinfo("xl/worksheets/sheet1.xml")
-    damaged = bytearray(out.getvalue())
-    begins = info.header_offset + 30 + len(info.filename)
-    damaged[begins : begins + 9] = b"\xff" * 9
-    with pytest.raises(ManifestError, match=r"a\.xlsx.*damaged"):
-        read({"a.xlsx": bytes(damaged)})

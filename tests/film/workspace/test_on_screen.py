@@ -1,0 +1,150 @@
+"""What the desk shows in a real browser: nothing cut, both languages, answers to a scholar's questions."""
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import obygaze_features
+from tests.film.conftest import LONG_MS, axe_violations
+from tests.film.page.invented import invented_film
+from tests.film.workspace.driving import SCROLLS, TITLE, VIDEO, decided, drag, look, named, press, said, until
+
+pytestmark = pytest.mark.long
+
+CUT = """[...document.querySelectorAll("body *")]
+    .filter((one) => !one.closest(".wide, .unseen, .skip, svg, .d-tiers"))
+    .filter((one) => one.offsetWidth && one.getBoundingClientRect().right > innerWidth + 1)
+    .map((one) => one.outerHTML.slice(0, 99))"""
+"""What lies right of the window, other than what scrolls, and what is only read aloud."""
+
+HALVED = """[...document.querySelectorAll(".d-tiers .label span")]
+    .filter((one) => one.getBoundingClientRect().bottom > one.parentNode.getBoundingClientRect().bottom + 1)
+    .map((one) => one.textContent)"""
+"""Tiers whose names are cut."""
+
+
+@pytest.mark.parametrize("mode", ["films", "film/0/read", "film/0/blind"])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
+def test_axe_finds_nothing_and_nothing_overflows(opened, mode, theme, width):
+    page = opened[0]
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 720})
+    page.goto("/".join(page.url.split("/")[:4]) + f"/{mode}")
+    if mode != "films":
+        named(page)
+    if mode.endswith("blind"):
+        page.get_by_role("button", name="Begin").click()
+        until(page, f"{TITLE}.startsWith('Window')")
+    if mode.endswith("read"):
+        page.keyboard.press("n")
+        until(page, "document.querySelector('#d-p').textContent")
+    assert axe_violations(page) == []
+    if width == 1280 and mode != "films":
+        assert page.evaluate(SCROLLS) == []
+    for size, media in (
+        (width, "screen"),
+        (620, "screen"),
+        (900, "screen"),
+        (1600, "screen"),
+        (718, "print"),
+    ):
+        page.set_viewport_size({"width": size, "height": 900})  # 718: A4
+        page.emulate_media(media=media)
+        assert page.evaluate(CUT) == [], (size, media)
+        assert page.evaluate("document.documentElement.scrollWidth") == size
+
+
+def test_seven_questions_of_a_scholar_are_answered_on_the_desk(serve, browser, film, tmp_path):
+    lines = pd.DataFrame({"start_s": [119.0, 305.0], "end_s": [122.0, 309.0], "text": ["Look at her", "No"]})
+    scored = replace(invented_film(n_rows=100, duration_s=600.0, traced=True), subtitles=lines)
+    scored.write(tmp_path / "tt1")
+    book = Path(obygaze_features.__file__).parent / "manifest" / "codebooks" / "obygaze12.codebook.toml"
+    served = serve(tmp_path / "tt1", book, "--film", str(film), enter=False)
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.set_default_timeout(LONG_MS)
+    page.goto(served.address)
+    page.wait_for_url("**/read")
+    named(page)
+    page.keyboard.press("n")
+    until(page, "document.querySelector('#d-p').textContent")
+    shown = page.locator("#d-why").inner_text()
+    assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", shown)  # how sure is this, of this passage
+    page.get_by_role("button", name="How sure is this?").click()
+    sure = page.get_by_role("dialog").inner_text()
+    assert all(words in sure for words in ("films left out", "kappa", "could not be judged"))
+    page.keyboard.press("Escape")
+    seen = page.locator("#d-parts tbody tr").all_inner_texts()  # what does it look at, and how does it count
+    assert len(seen) > 1
+    assert all(re.search(r"[+−]?\d\.\d\d", text) for text in seen)
+    page.get_by_role("button", name="Hard Negative").hover()  # what does Hard Negative mean
+    assert "can objectify a character, and do not here" in page.locator("#d-means").inner_text()
+    page.get_by_role("button", name="Posture").focus()
+    assert page.locator("#d-means").inner_text().startswith("Posture: ")
+    press(page, "1")  # what did I already do
+    assert "not 1" in page.locator("#d-progress").inner_text()
+    assert decided(page) == ["Easy Negative"]
+    page.get_by_role("button", name="Learn").click()  # what if I disagree
+    assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
+    page.keyboard.press("Escape")
+    until(page, "document.querySelector('#d-stills').clientHeight")  # stills and colours are made meanwhile
+    assert page.evaluate(SCROLLS) == []
+    assert page.locator("#d-colours image").get_attribute("width") == "6000"
+    assert not page.locator("#d-sound").is_visible()  # it has none
+    drag(page, 110, 130)  # what is said here, and on the picture
+    until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
+    until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
+    assert page.evaluate(SCROLLS) == []
+    page.keyboard.press("Escape")
+    look(page, 300)  # an end before the beginning
+    page.keyboard.press("i")
+    look(page, 290)
+    page.keyboard.press("o")
+    said(page, "after the beginning")
+    page.set_viewport_size({"width": 400, "height": 720})
+    assert page.evaluate(HALVED) == []
+    page.context.close()
+
+
+ENGLISH = r"\b(the|and|judged?|films? by|all films|minus|above|up to|Loop|Note:|undefined|\{\w+\})\b"
+
+
+def test_a_french_browser_gets_french(opened):
+    page = opened[0]
+    page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
+    page.reload()
+    for mode in ("films", "film/0/read", "film/0/blind"):
+        page.goto("/".join(page.url.split("/")[:4]) + f"/{mode}")
+        assert page.evaluate("document.documentElement.lang") == "fr"
+        if mode != "films":
+            until(page, TITLE)
+            page.get_by_label("Votre nom").fill("AB")
+        if mode == "film/0/read":
+            page.locator("#d-title").click()
+            page.keyboard.press("n")
+            press(page, "3", "gardé")
+            press(page, "z", "annulé")
+            assert "Vous en avez vu 0 sur 4" in page.locator("#d-progress").inner_text()
+        if mode == "film/0/blind":
+            page.get_by_role("button", name="Commencer").click()
+            until(page, f"{TITLE}.startsWith('Fenêtre')")
+        page.evaluate("document.querySelectorAll('dialog').forEach((one) => one.show())")
+        shown = page.inner_text("body").replace("A Planted Film", "")
+        assert re.findall(ENGLISH, shown) == [], mode
+
+
+def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    page = opened[0]
+    path = tmp_path / "tt2.mkv"
+    shutil.copy(film, path)  # the same codec in a container that not all browsers open
+    book = films / "violence.codebook.toml"
+    served = serve(films / "scored" / "tt2", book, "--film", str(path), enter=False)
+    page.goto(served.address)
+    page.wait_for_url("**/read")
+    with page.expect_event("load"):  # it shows the copy as soon as there is one
+        page.get_by_role("button", name="Make the copy").click()
+    until(page, "document.querySelector('video')?.duration > 595")

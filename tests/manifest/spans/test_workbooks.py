@@ -1,0 +1,55 @@
+"""Workbooks: cells that people see otherwise, and sheets that cannot be read."""
+
+import io
+import zipfile
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from tests.manifest.spans.files import sheet
+
+
+def patched(content, *changes):
+    """Change the text of a workbook's parts."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            text = old.read(name).decode()
+            for before, after in changes:
+                text = text.replace(before, after)
+            new.writestr(name, text)
+    return out.getvalue()
+
+
+BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', '<c r="D2" t="e"><v>#N/A</v></c>', "D2"),
+        ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', '<c r="D2"><f>A1</f></c>', "D2"),
+        ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="D2:D3"/></mergeCells>', "D2:D3"),
+        ('<row r="3">', '<row r="3" hidden="1">', "hidden"),
+    ],
+)
+def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
+    assert what in read({"a.xlsx": patched(BOOK, (before, after))})[1]
+    computed = '<c r="D2" t="str"><f>A1</f><v></v></c>'
+    assert (
+        "D2"
+        not in read({"a.xlsx": patched(BOOK, ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', computed))})[1]
+    )
+
+
+def test_a_sheet_whose_bytes_are_damaged_is_refused(read):
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(BOOK)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        info = new.getinfo("xl/worksheets/sheet1.xml")
+    damaged = bytearray(out.getvalue())
+    begins = info.header_offset + 30 + len(info.filename)
+    damaged[begins : begins + 9] = b"\xff" * 9
+    with pytest.raises(ManifestError, match=r"a\.xlsx.*damaged"):
+        read({"a.xlsx": bytes(damaged)})
