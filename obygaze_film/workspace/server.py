@@ -311,8 +311,9 @@ class Workspace:
             raise HTTPException(404, "no corpus was given: film open --learn MANIFEST STORE")
         if request.method == "POST":
             self.learnt.begin(self.learning)
+        state = _state(self.learnt, request)  # before the films: what it calls done lies among them
         number = max(film.number for film in self.films if film.timeline.movie == movie)
-        return JSONResponse(_state(self.learnt, request) | {"film": number})
+        return JSONResponse(state | {"film": number})
 
     def export(self, request: Request) -> Response:
         """Send decisions as a table, or the film with them for another tool: what a person may see."""

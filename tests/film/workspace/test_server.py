@@ -14,11 +14,13 @@ import sys
 import threading
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlencode, urlsplit
 from urllib.request import url2pathname
 
 import pytest
 import uvicorn
+from starlette.requests import Request
 
 import obygaze_features as of
 from obygaze_features.manifest import write_manifest
@@ -188,6 +190,33 @@ def test_work_that_ends_by_a_fault_of_ours_is_said_to_have_failed():
     while threading.active_count() > began:
         pass
     assert (job.error, job.said) == ("", ["done"])
+
+
+def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
+    films = [SimpleNamespace(number=0, timeline=SimpleNamespace(movie="tt1"))]
+
+    class Ends:
+        """Ends while it is looked at."""
+
+        share, error = 1.0, ""
+
+        @property
+        def said(self):
+            films.append(SimpleNamespace(number=len(films), timeline=films[0].timeline))
+            return []
+
+    work = server.Workspace(films, str, lambda _: [])
+    work.learnt = Ends()
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path_params": {"number": 0},
+        "headers": [],
+        "query_string": b"",
+    }
+    state = json.loads(work.learn(Request(scope)).body)
+    assert state["done"]
+    assert state["film"] == films[-1].number > 0
 
 
 def test_of_several_films_all_are_shown_and_compared_by_what_a_table_says_of_them(serve, copied, tmp_path):
