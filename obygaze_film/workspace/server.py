@@ -292,8 +292,9 @@ class Workspace:
         asked = msgspec.json.decode(body, type=Asked)
         words = Words(_language(request))
         answer = _decided(film, asked, words)
-        answer["said"] = "; ".join([answer["said"], *map(words.again, film.decisions.notices)])
-        film.decisions.notices.clear()
+        notices = film.decisions.notices  # to which another thread may add meanwhile
+        told = [words.again(notices.pop(0)) for _ in range(len(notices))]
+        answer["said"] = "; ".join([answer["said"], *told])
         who = " ".join(asked.who.split())
         return JSONResponse(answer | {"you": shown_decisions(film, who, blind=asked.mode == "blind")})
 
