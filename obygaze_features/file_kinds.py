@@ -11,6 +11,12 @@ from typing import NamedTuple
 HEAD_BYTES = 1 << 16
 PICTURE_SUFFIXES = frozenset({".avif", ".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 """Of names of still pictures that are read."""
+VIDEO_SUFFIXES: frozenset[str] = frozenset({
+    ".3gp", ".avi", ".flv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg",
+    ".mts", ".ogv", ".ts", ".vob", ".webm", ".wmv",
+})  # fmt: skip
+FILM_SUFFIXES = VIDEO_SUFFIXES | {".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg"}
+"""Of files by which a film is named: tools that annotate sound name its sound."""
 
 
 class FileKind(NamedTuple):

@@ -29,6 +29,7 @@ ODD = {
     ),
 }
 """Cells that people see otherwise than they are read."""
+_CLOCK = re.compile(r"\d\d+:\d\d:\d\d(?:\.\d+)?")
 _CELL = re.compile(rb'<(?:\w+:)?c [^>]*?r="([A-Z]{1,3})(\d{1,7})"')
 
 
@@ -78,8 +79,12 @@ def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple
     if not filled:
         raise refusal(f"{path}: its sheets are empty")
     rows = ((line, [_text(cell) for cell in row]) for line, row in enumerate(sheets[filled[0]], start=1))
+    records = [(line, cells) for line, cells in rows if any(cells)]
+    clocks = [cell for _, cells in records for cell in cells if _CLOCK.fullmatch(cell)]
+    if clocks and all(cell.endswith((":00", ":00.000")) for cell in clocks):
+        notes.append(f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s")
     others = [f"sheet {name!r} left out: the first one, {filled[0]!r}, is read" for name in filled[1:]]
-    return [(line, cells) for line, cells in rows if any(cells)], (*others, *notes)
+    return records, (*others, *notes)
 
 
 def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> list[str]:

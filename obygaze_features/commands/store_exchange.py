@@ -191,7 +191,7 @@ def import_(
     """
     from obygaze_features.exchange.import_features import Declared, import_features
     from obygaze_features.exchange.import_items import match
-    from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES
+    from obygaze_features.file_kinds import VIDEO_SUFFIXES
     from obygaze_features.store import PlannedClip
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":

@@ -6,9 +6,10 @@ from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import VIDEO_SUFFIXES
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import stored_path
-from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES, list_files
+from obygaze_features.manifest.importers.folder import list_files
 from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain
 from obygaze_features.manifest.spans.tables import media_name
 from obygaze_features.manifest.text_tables import counted

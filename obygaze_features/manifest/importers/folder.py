@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.file_kinds import PICTURE_SUFFIXES
+from obygaze_features.file_kinds import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import Clip, absolute, stored_path
 from obygaze_features.manifest.codebook import Codebook
@@ -15,11 +15,6 @@ from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed
-
-VIDEO_SUFFIXES: frozenset[str] = frozenset({
-    ".3gp", ".avi", ".flv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg",
-    ".mts", ".ogv", ".ts", ".vob", ".webm", ".wmv",
-})  # fmt: skip
 
 LATER_PART = re.compile(r"(VTS_\d\d_)[2-9](\.VOB)", re.IGNORECASE)
 """A further file of a DVD's title, which is read with the first."""

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence, Set
 
+from obygaze_features.file_kinds import FILM_SUFFIXES
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
-from obygaze_features.manifest.importers.folder import VIDEO_SUFFIXES
 from obygaze_features.manifest.spans.eaf import MODEL, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
@@ -27,9 +27,6 @@ _LANGUAGE = re.compile(
     r"(?:[-_][A-Za-z]{2,4})?|forced|sdh|cc))+$"
 )
 """How names of files of subtitles end; `.ii`, `.vi` and `.no` belong to titles."""
-
-SOUND_SUFFIXES = (".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg")
-"""Of files by which tools that annotate sound name a film."""
 
 
 class Marked:
@@ -52,7 +49,7 @@ def span_key(raw: RawSpan, movie: str, usual: str) -> tuple[object, ...]:
 
 def is_place(movie: str) -> bool:
     """Return whether a film is named by a file or a page."""
-    return is_foreign(movie) or path_of(movie).suffix.lower() in {*VIDEO_SUFFIXES, *SOUND_SUFFIXES}
+    return is_foreign(movie) or path_of(movie).suffix.lower() in FILM_SUFFIXES
 
 
 def film_by_name(given: Given) -> str:

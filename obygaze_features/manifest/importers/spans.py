@@ -1,5 +1,6 @@
 """Import spans of films from the files of other tools, subtitles and tables, as a manifest."""
 
+import math
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
-from obygaze_features.manifest.spans.instant import SHORTEST_S
+from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.names import is_foreign, path_of, plain, refuse_twins
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
 from obygaze_features.manifest.spans.tables import doubts, media_name, own_table, respelled_labels
@@ -71,6 +72,8 @@ KEPT_OF_TOOLS = (
 """Extra columns of other tools' files; the last three say which machine answered what, and when."""
 
 ROLES = ("levels", "concepts")
+LATE_S = 3600.0
+"""Where a time code begins that does not begin at 0: at one hour, or at ten."""
 OVERHANG_S = 1 / 24
 """Seconds by which a span may end after its film: a frame."""
 
@@ -317,9 +320,10 @@ class _Made:
             account.notes += [
                 f"{text!r} is a level and a concept, read as the level: give --tier" for text in both
             ]
-        levels, marks, unknown = [], [], Counter[str]()
+        levels, marks, unknown, told = [], [], Counter[str](), Counter[tuple[str, bool]]()
         for raw in raws:
             role, parts = role_of(raw, roles, *words, is_said=account.kind in SAID)
+            told[raw.tier, role == "text"] += 1
             if role == "left":
                 account.leave(raw.where, f"on tier {raw.tier!r}, which --tier does not name")
             elif role == "text" and account.kind == "answers":
@@ -329,6 +333,12 @@ class _Made:
             else:
                 levels.append(Marked(raw, self._movie(given, raw), role == "levels", parts))
                 unknown[raw.text] += role == "text" and bool(raw.text)
+        account.notes += [
+            f"tier {name!r}: most texts are not of codebook {book.name!r}, the others are read as labels: if "
+            "they are none, give --tier"
+            for name, is_text in sorted(told)
+            if name and is_text and 0 < told[name, False] < told[name, True]
+        ]
         account.notes += doubtful_questions(given.questions, book)
         self._join(given, levels, marks)
         films = {media_name(place) for place in {raw.cells.get("media") for raw in raws} if place}
@@ -457,6 +467,7 @@ class _Made:
             if tabled and new and account.kind == "answers":
                 what = counted(len(new), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
+            account.notes += self._late(own)
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         if bare := n_before - len(kept):
@@ -484,12 +495,26 @@ class _Made:
                 self._clips[place] = replace(mark, concepts=()), account, ""
         self._clips = [each for each in self._clips if each[2]]
 
+    def _length(self, clip: Clip) -> float:
+        """Return the length of a clip's film in seconds; infinite where it is not known."""
+        length = self._length_of(self._root / clip.video) if self._length_of and clip.video else None
+        return math.inf if length is None else length
+
+    def _late(self, clips: Sequence[Clip]) -> list[str]:
+        """Say which films have no span in their first hour: their time code may begin there."""
+        first: dict[str, float] = {}
+        for clip in clips:
+            if math.isinf(self._length(clip)):
+                start = math.nan if clip.start_s is None else clip.start_s
+                first[clip.movie] = min(start, first.get(clip.movie, math.inf))
+        late = [f"{movie}: {clock(start)}" for movie, start in first.items() if start >= LATE_S]
+        told = f"no span in the first hour ({first_few(late, 3)}): does the time code begin at 0?"
+        return [told] if late else []
+
     def _inside(self, clip: Clip, account: Account, where: str) -> Clip | None:
         """Cut a span at its film's end, where that is known; None, and said, if it begins behind it."""
-        if self._length_of is None or not clip.video or clip.end_s is None or clip.start_s is None:
-            return clip
-        length = self._length_of(self._root / clip.video)
-        if length is None or clip.end_s <= length + OVERHANG_S:
+        length = self._length(clip)
+        if clip.start_s is None or clip.end_s is None or clip.end_s <= length + OVERHANG_S:
             return clip
         if clip.start_s >= length - SHORTEST_S:
             account.used -= 1

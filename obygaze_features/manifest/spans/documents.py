@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from obygaze_features.file_kinds import FILM_SUFFIXES
 from obygaze_features.manifest.spans.given import Given, RawSpan, number
 from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
@@ -82,11 +83,15 @@ def _annotation(given: Given, note: dict[str, Any], at: str, media: str) -> Iter
 
 
 def _media(data: dict[str, Any]) -> str:
-    """Find the film that a task names: in a field of the usual names, else in one that ends as files do."""
-    texts = [data[key] for key in ("video", "audio", "url") if key in data] + list(data.values())
-    places = [_SOURCE.sub(r"\1", text.strip()) for text in texts if isinstance(text, str)]
-    files = [place for place in places if re.fullmatch(r"\.\w{2,5}", path_of(place).suffix, re.ASCII)]
-    return next((_UPLOAD.sub(r"\1", place) for place in files), "")
+    """Find the film that a task names: a field that ends as films do, else one of the usual names."""
+    usual = [data[key] for key in ("video", "audio", "url") if key in data]
+    texts, named = (
+        [_SOURCE.sub(r"\1", text.strip()) for text in every if isinstance(text, str)]
+        for every in ([*usual, *data.values()], usual)
+    )
+    films = [text for text in texts if path_of(text).suffix.lower() in FILM_SUFFIXES]
+    films += [text for text in named if re.fullmatch(r"\.\w{2,5}", path_of(text).suffix, re.ASCII)]
+    return next((_UPLOAD.sub(r"\1", text) for text in films), "")
 
 
 def _frames_per_second(given: Given, results: Sequence[dict[str, Any]], at: str) -> float | None:
@@ -225,7 +230,7 @@ def _tracks(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
     """Find the stretches in which each track is shown, and each value of its attributes; or why none."""
     for track in root.findall("track"):
         what = f"track {track.get('id', '')}"
-        frames = [(_frame(node), node.get("outside") != "1") for node in track]
+        frames = [(_frame(node), _is_shown(node)) for node in track]
         shown, outside = ({n for n, on in frames if n is not None and on is kind} for kind in (True, False))
         is_whole = all(frame is not None for frame, _ in frames)
         if track.get("source") == "auto" or not shown or not is_whole:
@@ -240,11 +245,16 @@ def _tracks(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
             yield what, each, _runs(sorted(numbers), outside | (shown - numbers), step, None)
 
 
+def _is_shown(shape: Element) -> bool:
+    """Return whether a shape, or one of the points of a skeleton, is not outside."""
+    return {each.get("outside") for each in (shape, *shape)} - {None} != {"1"}
+
+
 def _attributes(node: Element) -> Iterator[tuple[str, str]]:
     """Yield the attributes of a shape with their values; of a checkbox that is ticked, its name."""
     for each in node.findall("attribute"):
         name, value = one_line(each.get("name", "")), one_line(each.text or "")
-        if value not in {"", "false"}:
+        if value not in {"", "false", "__undefined__"}:
             yield name, name if value == "true" else value
 
 

@@ -43,6 +43,10 @@ class SpanSource:
     is_signed: bool = False
 
 
+_PROLOGUE = r"(?:<(?:\?(?s:.*?)\?|!--(?s:.*?)--)>\s*)*"
+"""What may stand before the root of an XML document."""
+
+
 def _starts(pattern: str) -> Callable[[Given], bool]:
     return _holds(rf"\A[\ufeff \t\r\n]*(?:{pattern})")
 
@@ -72,10 +76,8 @@ def _no_reader(given: Given) -> Iterable[RawSpan]:
 
 
 SOURCES: Final[Mapping[str, SpanSource]] = {
-    "eaf": SpanSource(
-        read_eaf, _starts(r"<(?:\?xml[^>]*>\s*(?:<!--.*?-->\s*)*<)?ANNOTATION_DOCUMENT\b"), is_signed=True
-    ),
-    "cvat": SpanSource(read_cvat, _starts(r"<(?:\?xml[^>]*>\s*<)?annotations\b")),
+    "eaf": SpanSource(read_eaf, _starts(rf"{_PROLOGUE}<ANNOTATION_DOCUMENT\b"), is_signed=True),
+    "cvat": SpanSource(read_cvat, _starts(rf"{_PROLOGUE}<annotations\b")),
     "answers": SpanSource(read_answers, _holds(ANSWERS), is_signed=True),
     "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
     "moviegraphs": SpanSource(read_moviegraphs, _starts(rf'\{{\s*"{KEY}"\s*:')),

@@ -157,7 +157,7 @@ def _strays(
 
 def _times(line: str, rate: Fraction | None) -> tuple[float, float, str, str]:
     """Read a line of times, NaN where it is none; the text behind them, and what is wrong with its frames."""
-    match = _TIMES.fullmatch(line) or _TIMES.fullmatch(western(line))
+    match = _TIMES.fullmatch(line) or _TIMES.fullmatch(western(one_line(line)))
     try:
         parts = (math.nan, math.nan) if match is None else (_seconds(match, n, rate) for n in (0, 6))
         start, end = parts

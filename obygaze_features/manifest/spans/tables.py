@@ -30,6 +30,8 @@ from obygaze_features.workbook import Records
 VIAN_SEGMENTS = ("segmentation_name",)
 VIAN_PROJECT = ("START_MS", "END_MS", "SELECTOR_TYPE")
 SHOWN_COLUMNS = 8
+NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
+"""What programs write where a cell has no value, and a film or person may be called."""
 _FILM = ("movie", "movie_name", "film", "video", "MOVIE", "MOVIE_NAME", "FILM")
 """Columns in which exports of several films name each."""
 
@@ -155,6 +157,13 @@ def doubts(table: Table, book: Codebook) -> list[str]:
     if 0 < len(whole) < len(rows):
         what = counted(len(whole), "row")
         notes.append(f"{what} without times taken as whole films (the first: line {whole[0]})")
+    for name in ("movie", "annotator"):
+        said = {row.cells.get(name, "").strip() for row in rows}
+        notes += [
+            f"{name} {text!r} taken as a name: where there is none, leave its cells empty"
+            for text in sorted(said)
+            if plain(text) in NO_VALUE
+        ]
     words = {*spellings_of(book.levels), *spellings_of(book.concepts)} - set(map(plain, FIELDS))
     if beside := [name for name in table.columns if plain(name) in words]:
         notes.append(f"columns named as labels are no labels ({', '.join(beside)}): write level and concepts")

@@ -245,6 +245,13 @@ def test_rows_without_times_and_columns_of_labels_are_noted(read):
     assert "Body" in said
 
 
+@pytest.mark.parametrize("empty", ["NA", "nan", "NULL"])
+def test_what_programs_write_for_no_value_is_said_where_it_becomes_a_name(read, empty):
+    said = read({"a.csv": f"movie,start_s,end_s,annotator\n{empty},1,5,AB\nm,6,7,{empty}\n"})[1]
+    assert f"movie {empty!r}" in said
+    assert f"annotator {empty!r}" in said
+
+
 @pytest.mark.parametrize(
     ("name", "text", "what"),
     [
@@ -254,6 +261,14 @@ def test_rows_without_times_and_columns_of_labels_are_noted(read):
 )  # fmt: skip
 def test_a_header_that_moves_times_is_noted(read, name, text, what):
     assert what in read({name: text})[1]
+
+
+@pytest.mark.parametrize("start", ["10:00:01.000", "3600"])
+def test_films_without_a_span_in_their_first_hour_are_named(read, start):
+    table = f"movie,start_s,end_s\nb,10:30:00,10:31:00\nb,{start},11:00:00\na,1,2\na,3601,3602\n"
+    note = next(note for note in read({"a.csv": table})[1].split("; ") if "first hour" in note)
+    assert "b: " in note
+    assert "a: " not in note
 
 
 def test_pictures_of_their_own_are_no_frames(read):
@@ -281,6 +296,14 @@ def test_what_is_in_angles_is_a_tag_by_its_attributes_alone(read, text, expected
 def test_braces_that_are_escaped_are_text(read):
     ass = "[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\} c\n"
     assert read({"a.ass": ass})[0][0].extras["text"] == "a {b} c"
+
+
+@pytest.mark.parametrize(("beside", "is_said"), [("I am fine today", True), ("hi", False)])
+def test_words_of_a_tier_of_other_texts_are_read_as_labels_and_said(read, beside, is_said):
+    words = ["sure", *beside.split()]
+    turns = "".join(f'{n} {n + 1} "{word}"\n' for n, word in enumerate(words))
+    grid = f'"ooTextFile"\n"TextGrid"\n0 9 <exists> 1\n"IntervalTier" "words" 0 9 {len(words)}\n{turns}'
+    assert ("tier 'words'" in read({"a.TextGrid": grid})[1]) == is_said
 
 
 # --- names of films

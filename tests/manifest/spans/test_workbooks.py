@@ -42,6 +42,14 @@ def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
     )
 
 
+@pytest.mark.parametrize(("end_s", "is_said"), [(7230, False), (7200, True)])
+def test_a_clock_of_whole_minutes_may_be_of_minutes_and_seconds(read, end_s, is_said):
+    rows = [["movie", "start_s", "end_s"], ["a", ("time", 5400 / 86400), ("time", end_s / 86400)]]
+    (clip,), said = read({"a.xlsx": sheet(rows)})
+    assert (clip.start_s, clip.end_s) == (5400, end_s)
+    assert ("whole minutes" in said) == is_said
+
+
 def test_a_sheet_whose_bytes_are_damaged_is_refused(read):
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(BOOK)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
