@@ -7,13 +7,14 @@ there is silence, which is counted.
 """
 
 import math
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from fractions import Fraction
-from itertools import pairwise
+from functools import partial
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import av
 import numpy as np
@@ -27,7 +28,6 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video.file_facts import cached_fact
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.source import UNREADABLE, Source, opened
-from obygaze_features.video.time_line import TrackLine
 
 BLOCK_S = 30
 PREROLL_S = 1
@@ -43,7 +43,12 @@ KEPT_S = BLOCK_S + 2 * (MARGIN_S + PREROLL_S)
 BYTES_KEPT = 1 << 26
 """Bytes of blocks that are kept, of each kind; the last block always is."""
 HIGHEST_RATE = 384_000
+PAUSE_S = 3600
+TRACK_BACK_S = 0.1
+"""Seconds by which the times of sound step back where a part begins; less is inexact times."""
 
+K = TypeVar("K")
+Arrays = TypeVar("Arrays", bound=tuple[NDArray[np.float32], ...])
 Samples = NDArray[np.float32]
 PlacedPackets = Generator[tuple[float, Any, int], None, None]
 Measure = Callable[[Samples], NDArray[np.float32]]
@@ -67,10 +72,10 @@ class SoundTrack:
             self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
             if len(offset_s) > 1:
                 self._check_parts(source, stream, offset_s)
-        self._joined = _JoinedTrack(path, self._open, offset_s) if len(offset_s) > 1 else None
-        self._ways: tuple[str, ...] = ("sound", "pictures", "all")
-        self._native: OrderedDict[int, tuple[int, Samples]] = OrderedDict()
-        self._ready: OrderedDict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = OrderedDict()
+        self._in_order = _InOrder(path, self._open, offset_s)
+        self._ways: tuple[str, ...] = ("sound", "pictures") if len(offset_s) == 1 else ()
+        self._native: dict[int, tuple[Samples]] = {}
+        self._ready: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
 
     def parts(
         self,
@@ -130,42 +135,30 @@ class SoundTrack:
 
         What is measured is small, and shared with other processes that read the file.
         """
-        key = (block, rate, measure)
-        if key not in self._ready:
-            what = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
 
-            def compute() -> bytes:
-                return b"".join(each.tobytes() for each in self._read_block(block, rate, measure, per_s))
-
+        def make() -> tuple[Samples, Samples]:
             if measure is None:
-                gaps, signal = self._read_block(block, rate, measure, per_s)
+                values = self._read_block(block, rate, None, per_s)
             else:
-                values = np.frombuffer(cached_fact(self.path, what, compute), np.float32)
-                gaps, signal = np.split(values, [BLOCK_S * GAPS_A_SECOND])
-                signal = signal.reshape(BLOCK_S * per_s, -1)
-            self._ready[key] = signal, gaps
-        _keep_last(self._ready, key)
-        return self._ready[key]
+                what = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
+                made = partial(self._read_block, block, rate, measure, per_s)
+                values = np.frombuffer(cached_fact(self.path, what, lambda: made().tobytes()), np.float32)
+            signal, gaps = np.split(values, [-BLOCK_S * GAPS_A_SECOND])
+            return signal if measure is None else signal.reshape(BLOCK_S * per_s, -1), gaps
 
-    def _read_block(
-        self, block: int, rate: int, measure: Measure | None, per_s: int
-    ) -> tuple[Samples, Samples]:
-        """Return gaps and signal of a block."""
-        own_rate, samples = self._decoded(block)
+        return _kept(self._ready, (block, rate, measure), make)
+
+    def _read_block(self, block: int, rate: int, measure: Measure | None, per_s: int) -> Samples:
+        """Return the signal of a block and what is missing of it in one row."""
+        edges_s = block * BLOCK_S - MARGIN_S, (block + 1) * BLOCK_S + MARGIN_S
+        own_rate, (samples,) = self._rate, _kept(self._native, block, lambda: (self._decode(*edges_s),))
         inner = samples[MARGIN_S * own_rate : (MARGIN_S + BLOCK_S) * own_rate]
         starts = np.arange(BLOCK_S * GAPS_A_SECOND) * own_rate // GAPS_A_SECOND
         gaps = np.add.reduceat(np.isnan(inner), starts, dtype=np.float32) * (GAPS_A_SECOND / own_rate)
         signal = _resampled(samples, own_rate, rate)
         signal = signal if measure is None else measure(signal)
-        inside = np.ascontiguousarray(signal[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s])
-        return gaps.astype(np.float32), inside
-
-    def _decoded(self, block: int) -> tuple[int, Samples]:
-        """Return the rate of the track and the samples of a block with its margins; NaN where it has none."""
-        if block not in self._native:
-            self._native[block] = self._decode(block * BLOCK_S - MARGIN_S, (block + 1) * BLOCK_S + MARGIN_S)
-        _keep_last(self._native, block)
-        return self._native[block]
+        inside = signal[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s]
+        return np.concatenate([inside.ravel(), gaps], dtype=np.float32)
 
     def _check_parts(self, source: Source, stream: AudioStream, offset_s: list[float]) -> None:
         """Refuse sound whose times start again at other places than those of the pictures."""
@@ -181,13 +174,13 @@ class SoundTrack:
                 self.path,
             )
 
-    def _decode(self, start_s: int, end_s: int) -> tuple[int, Samples]:
+    def _decode(self, start_s: int, end_s: int) -> Samples:
+        """Return the samples between two times at the rate of the track; NaN where it has none."""
         runs: list[_Run] = []
         n, most = 0, 2 * (end_s - start_s + 2 * PREROLL_S)
         origin, rate = self._origin, self._rate
         begin_s = origin + start_s - PREROLL_S
-        packets = self._packets(begin_s) if self._joined is None else self._joined.packets(begin_s)
-        with closing(packets):
+        with closing(self._packets(begin_s)) as packets:
             for time_s, packet, part in packets:
                 if time_s >= origin + end_s:
                     break
@@ -205,34 +198,30 @@ class SoundTrack:
                 place = samples[max(first, 0) : max(first + len(values), 0)]
                 place[:] = values[max(-first, 0) :][: len(place)]
                 first += len(values)
-        return rate, samples
+        return samples
 
     def _packets(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on, with their times; all are on one line.
+        """Yield packets from a time on, with their times on the line of the pictures and their part.
 
         Some containers can be sought in by their pictures alone, and some not at all: then all is read, by a
         reader that has sought nothing, for a failed seek may move it.
         """
-        for way in self._ways if begin_s > 0 else ("all",):
+        for way in self._ways if begin_s > 0 else ():
             with opened(self.path) as source:
                 stream = self._open(source)
-                if way != "all":
-                    try:
-                        source.stream.discard = Discard.default if way == "pictures" else Discard.all
-                        source.container.seek(int(begin_s * av.time_base), backward=True)
-                    except FFmpegError:
-                        self._ways = tuple(other for other in self._ways if other != way)
-                        continue
+                try:
+                    source.stream.discard = Discard.default if way == "pictures" else Discard.all
+                    source.container.seek(int(begin_s * av.time_base), backward=True)
+                except FFmpegError:
+                    self._ways = tuple(other for other in self._ways if other != way)
+                    continue
                 source.stream.discard = Discard.all
-                ready = way == "all"
-                for time_s, packet, part in placed(source, stream, (0.0,)):
-                    if not ready and time_s > begin_s:
-                        break
-                    ready = True
-                    if time_s >= begin_s:
-                        yield time_s, packet, part
-                if ready:
+                packets = placed(source, stream, (0.0,))
+                first = next(packets, None)
+                if first is not None and first[0] <= begin_s:
+                    yield from (each for each in chain([first], packets) if each[0] >= begin_s)
                     return
+        yield from self._in_order.packets(begin_s)
 
     def _open(self, source: Source) -> AudioStream:
         stream = self._stream(source.container)
@@ -259,8 +248,8 @@ class SoundTrack:
         raise VideoError(f"no sound track '{self.track}'; there is {told}", self.path)
 
 
-class _JoinedTrack:
-    """A track of a joined file, in which no time can be sought: packets are read once, in order.
+class _InOrder:
+    """A track in which no time can be sought, as in a joined file: packets are read once, in order.
 
     The last packets are kept, so that blocks in order need not be read from the start.
     """
@@ -273,7 +262,7 @@ class _JoinedTrack:
         self._dropped_s = math.inf
 
     def packets(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on, on the line of the pictures, with the number of their part."""
+        """Yield packets from a time on."""
         if begin_s < self._dropped_s:
             self._kept.clear()
             self._opened.close()
@@ -295,16 +284,27 @@ def placed(
 ) -> Iterator[tuple[float, Any, int]]:
     """Yield the packets of a track with their times on the line of the pictures and their part.
 
-    A packet that states no time has that of the one before it.
+    A packet that states no time has that of the one before it. The k-th part of the track, by its own times,
+    is moved as the k-th part of the pictures is.
+
+    Parameters
+    ----------
+    offset_s
+        Shape [K]: seconds that are added to the times of each part of the pictures.
     """
-    line, tick_s, time_s = TrackLine(offset_s), float(stream.time_base or 0), -math.inf
+    tick_s, time_s, part, latest_s = float(stream.time_base or 0), -math.inf, 0, -math.inf
+    longest_s = PAUSE_S if len(offset_s) > 1 else math.inf  # a pause, where the pictures have one too
     for packet in source.container.demux(stream):
         stamp = packet.dts if packet.pts is None else packet.pts
         if packet.size and stamp is not None:
-            time_s = line.place(stamp * tick_s)
+            own_s = stamp * tick_s
+            if latest_s > -math.inf and not -TRACK_BACK_S <= own_s - latest_s <= longest_s:
+                part, latest_s = part + 1, own_s
+            latest_s = max(own_s, latest_s)
+            time_s = own_s + offset_s[min(part, len(offset_s) - 1)]
             packet.pts = round(time_s / tick_s)
         if packet.size:
-            yield time_s, packet, line.part
+            yield time_s, packet, part
 
 
 class _Run:
@@ -385,9 +385,9 @@ def _resampled(samples: Samples, rate: int, wanted: int) -> Samples:
     return np.concatenate([*given, np.zeros(n, np.float32)])[:n]
 
 
-def _keep_last(kept: OrderedDict[Any, tuple[Any, Any]], key: object) -> None:
-    kept.move_to_end(key)
-    while (
-        len(kept) > 1 and sum(np.asarray(part).nbytes for pair in kept.values() for part in pair) > BYTES_KEPT
-    ):
-        kept.popitem(last=False)
+def _kept(kept: dict[K, Arrays], key: K, make: Callable[[], Arrays]) -> Arrays:
+    """Return the arrays that were made for a key, or make them; those asked for last are kept."""
+    kept[key] = kept.pop(key) if key in kept else make()
+    while len(kept) > 1 and sum(array.nbytes for arrays in kept.values() for array in arrays) > BYTES_KEPT:
+        del kept[next(iter(kept))]
+    return kept[key]

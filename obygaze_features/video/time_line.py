@@ -4,7 +4,6 @@ The files of a DVD, recordings and downloads are often joined byte by byte. Thei
 part, or jump. Players show the parts one after the other, and so does this line.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,8 +19,6 @@ IN_A_PACKET = 50
 MOST_OFF = 4
 """Steps by which an estimated time of decoding may be wrong."""
 JUMP_S = 3600
-TRACK_BACK_S = 0.1
-"""Seconds by which the times of sound step back where a part begins; less is inexact times."""
 MOST_PARTS = 1000
 USUAL_RATE = Fraction(25)
 """Pictures a second where a file states neither times nor a rate."""
@@ -142,27 +139,3 @@ def settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
         wrong_by = off[some] - np.sort(around, axis=1)[:, IN_A_PACKET]
         settled[some] -= np.where(abs(wrong_by) <= MOST_OFF * step, wrong_by, 0)
     return settled
-
-
-class TrackLine:
-    """The line of another track: its k-th part is moved as the k-th part of the pictures is.
-
-    Parameters
-    ----------
-    offset_s
-        Shape [K]: seconds that are added to the times of each part of the pictures.
-    """
-
-    def __init__(self, offset_s: Sequence[float]) -> None:
-        self.part = 0
-        self._offset_s = offset_s
-        self._latest: float | None = None
-
-    def place(self, time_s: float) -> float:
-        """Return the place on the line of a packet's time; packets come in the order of the file."""
-        longest = JUMP_S if len(self._offset_s) > 1 else np.inf  # a pause, where the pictures have one too
-        if self._latest is not None and not -TRACK_BACK_S <= time_s - self._latest <= longest:
-            self.part += 1
-            self._latest = time_s
-        self._latest = max(time_s, self._latest or time_s)
-        return time_s + self._offset_s[min(self.part, len(self._offset_s) - 1)]
