@@ -22,7 +22,7 @@ from obygaze_features.video.bitstream import SKIPS_UNREFERENCED, Packet
 from obygaze_features.video.index import seconds
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import FrameTimes
-from obygaze_features.video.source import Source, Tally
+from obygaze_features.video.source import Source, Tally, guarded
 
 # From this gap in packets on (10 s of film), a seek costs less than reading on.
 SEEK_AHEAD = 250
@@ -233,7 +233,7 @@ def numbered(source: Source, table: PacketTable, tally: Tally) -> Iterator[tuple
     """Yield every frame with its number: by its packet where that is known, else by counting."""
     numbers = {int(packet): number for number, packet in enumerate(table.shown)} if table.labelled else None
     packets = source.packets() if numbers is None else _labelled(source.packets())
-    for count, frame in enumerate(decoded(source.context, packets, tally)):
+    for count, frame in enumerate(guarded(decoded(source.context, packets, tally), source.path)):
         number = count if numbers is None else numbers.get(frame.pts)
         if number is not None:
             yield number, frame

@@ -28,7 +28,7 @@ from obygaze_features.video.boxes import BLOCK_HEAD, heads, odd_edits, second_fi
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
-from obygaze_features.video.source import UNREADABLE, KeptFile, Source, opened
+from obygaze_features.video.source import UNREADABLE, KeptFile, Source, check_file, opened
 from obygaze_features.video.stream import describe, side_data_names
 from obygaze_features.video.time_line import JUMP_S, USUAL_RATE, TimeLine, settled, time_line, unbroken
 
@@ -62,7 +62,7 @@ TABLES = 4
 _tables: dict[tuple[Path, int, int], PacketTable] = {}
 
 
-def index_packets(path: Path, kept: KeptFile | None = None) -> PacketTable:
+def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
     """Read all packets of a file's video stream (10-30 ms per clip); the last few files are cached.
 
     A large file is read once for all processes that share a cache (`share_in`).
@@ -79,10 +79,8 @@ def index_packets(path: Path, kept: KeptFile | None = None) -> PacketTable:
     VideoError
         The file can't be opened or holds no pictures.
     """
-    try:
-        key = (path, *file_state(path))
-    except OSError:
-        return _read_index(path)  # raises the error with its cause
+    check_file(path)
+    key = (path, *file_state(path))
     table = _tables.pop(key, None)
     if table is None and not is_large(key[1]):
         table = _read_index(path, kept)
@@ -119,7 +117,7 @@ class Packets:
     error: str
 
 
-def _read_index(path: Path, kept: KeptFile | None = None) -> PacketTable:
+def _read_index(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
     with ExitStack() as still_open:
         source = still_open.enter_context(opened(path))
         try:
@@ -132,7 +130,7 @@ def _read_index(path: Path, kept: KeptFile | None = None) -> PacketTable:
             )
         table = _table(source, packets)
         if kept is not None and not table.unsafe:
-            kept.keep(replace(source, kept=every), still_open.pop_all())
+            kept.append((replace(source, kept=every), still_open.pop_all()))
         return table
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from av.video.frame import VideoFrame
@@ -22,7 +22,7 @@ from obygaze_features.video.frames import Frames
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, pictures
 from obygaze_features.video.sampling import FrameTimes, Sampling, TimeSpan, choose
-from obygaze_features.video.source import UNREADABLE, KeptFile, Tally, opened
+from obygaze_features.video.source import KeptFile, Tally, kept_or_opened, opened
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
@@ -38,6 +38,8 @@ class Window(Generic[T]):
     wanted: list[NDArray[np.int64]] = field(default_factory=list)
     missing: set[int] = field(default_factory=set)
     collected: CollectedFrames[dict[int, T]] = field(default_factory=CollectedFrames)
+    why: str = ""
+    """Why it is decoded sequentially."""
 
     def choose(self, wishes: Wishes[T], frame_times: FrameTimes) -> None:
         """Choose frames and reset the window.
@@ -94,7 +96,7 @@ class WindowReader(Generic[T]):
         self.path = path
         self.wishes = wishes
         self.strict = strict
-        self.kept = KeptFile()
+        self.kept: list[KeptFile] = []
         self.table = index_packets(path, self.kept)
         self.frame_times = self.table.frame_times
         self.tally = Tally()
@@ -110,38 +112,37 @@ class WindowReader(Generic[T]):
         """
         if self.lacks_keys:
             self.frame_times = self._surveyed()
-        left = yield from self._chosen(
-            [Window(number, TimeSpan(*edges)) for number, edges in enumerate(windows)]
-        )
-        why = dict.fromkeys((window.number for window in left), self.table.unsafe)
+        left, errors = self.chosen(windows_at(windows, self.table.unsafe))
+        yield from errors
         if known:
             ready = [window for window in left if _is_known(window, known)]
             left = [window for window in left if not _is_known(window, known)]
             shown = (
                 (number, known[number].picture, known[number].results.__getitem__) for number in union(ready)
             )
-            yield from self.served(shown, ready, why)
+            yield from self.served(shown, ready)
         if not self.table.unsafe:
-            left = yield from self._sparsely(left, why)
+            left = yield from self._sparsely(left)
         if left:
-            left = yield from self._in_order(left, why)
+            left = yield from self._in_order(left)
         if left:
             self.frame_times = self._surveyed()
-            left = yield from self._chosen(left)
-            left = yield from self._in_order(left, why, last=True)
+            left, errors = self.chosen(left)
+            yield from errors
+            left = yield from self._in_order(left, last=True)
         for window in left:
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
-    def _chosen(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Choose the frames of every window; yield the error of each window that cannot be read."""
-        chosen = []
+    def chosen(self, windows: Iterable[Window[T]]) -> tuple[WindowList[T], list[WindowResult[T]]]:
+        """Choose the frames of every window; return also the errors of those that cannot be read."""
+        chosen, errors = [], list[WindowResult[T]]()
         for window in windows:
             try:
                 window.choose(self.wishes, self.frame_times)
                 chosen.append(window)
             except VideoError as error:
-                yield window.number, VideoError(error.reason, self.path)
-        return chosen
+                errors.append((window.number, VideoError(error.reason, self.path)))
+        return chosen, errors
 
     def decoded(self, targets: Collection[int]) -> Iterator[tuple[int, VideoFrame]]:
         """Decode frames sparsely, in display order; from where a seek fails, without seeks.
@@ -154,7 +155,7 @@ class WindowReader(Generic[T]):
         last = -1
         for seeks in (True, False):
             left = [number for number in targets if number > last]
-            with suppress(SeekFailed), self.kept.opened(self.path, strict=self.strict) as source:
+            with suppress(SeekFailed), kept_or_opened(self.kept, self.path, strict=self.strict) as source:
                 for last, frame in decode_sparse(source, self.table, left, self.tally, seeks=seeks):
                     yield last, frame
                 return
@@ -164,27 +165,24 @@ class WindowReader(Generic[T]):
         for number, picture in pictures(frames, self.path, self.table.stream.crop):
             yield number, picture, cache(lambda wish, rgb=picture.rgb: self.wishes[wish][1](rgb))
 
-    def _sparsely(
-        self, windows: WindowList[T], why: dict[int, str]
-    ) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Decode sparsely; return the windows that may not be exact, with the reasons in `why`."""
+    def _sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
+        """Decode sparsely; return the windows that may not be exact, each with the reason."""
         unsafe: WindowList[T] = []
         while windows:
             try:
-                yield from self.served(self.applied(self.decoded(union(windows))), windows, why)
+                yield from self.served(self.applied(self.decoded(union(windows))), windows)
                 return unsafe + windows  # the latter if the decoder returned too few frames
             except NotSafe as reason:
                 hit = [window for window in windows if self._is_in(window, reason.packets)]
-                if len(windows) > 1:
-                    # As for a window read alone: the rest of the run may not affect it.
-                    for window in hit:
-                        window.begin()
-                        unsafe += yield from self._sparsely([window], why)
-                else:
-                    unsafe += hit
-                    why |= {window.number: str(reason) for window in hit}
-                gone = {*hit}
-                windows[:] = [window for window in windows if window not in gone]
+                alone = len(windows) == 1
+                windows[:] = [window for window in windows if window not in {*hit}]
+                for window in hit:
+                    window.begin()
+                    if alone:
+                        window.why = str(reason)
+                        unsafe.append(window)
+                    else:  # as for a window read alone: the rest of the run may not affect it
+                        unsafe += yield from self._sparsely([window])
         return unsafe
 
     def _is_in(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
@@ -195,7 +193,7 @@ class WindowReader(Generic[T]):
         return bool(((wanted >= packets[0]) & (wanted <= packets[1])).any())
 
     def _in_order(
-        self, windows: WindowList[T], why: dict[int, str], *, last: bool = False
+        self, windows: WindowList[T], *, last: bool = False
     ) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode sequentially, counting errors of this attempt only; return the windows that lack frames.
 
@@ -208,14 +206,13 @@ class WindowReader(Generic[T]):
             window.begin()
         with opened(self.path, strict=self.strict) as source:
             frames = self.applied(decode_sequential(source, self.table, union(windows), self.tally))
-            yield from self.served(frames, windows, why, None if last or self.table.labelled else shifted)
+            yield from self.served(frames, windows, None if last or self.table.labelled else shifted)
         return sorted([*windows, *shifted], key=lambda window: window.number)
 
     def served(
         self,
         shown: Iterable[Shown[T]],
         windows: WindowList[T],
-        why: dict[int, str],
         shifted: WindowList[T] | None = None,
     ) -> Iterator[WindowResult[T]]:
         """Pass pictures to the windows that need them; yield and drop each completed window.
@@ -243,7 +240,7 @@ class WindowReader(Generic[T]):
                     windows.remove(window)
                     shifted.append(window)
                 else:
-                    complete.append((window, (window.number, self._finished(window, why[window.number]))))
+                    complete.append((window, (window.number, self._finished(window))))
             if waiting:
                 yield from self._given(complete, windows)
         yield from self._given(complete, windows)
@@ -256,7 +253,7 @@ class WindowReader(Generic[T]):
             windows.remove(window)
             yield result
 
-    def _finished(self, window: Window[T], why: str) -> tuple[Frames[T], ...] | VideoError:
+    def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Build the result of a window that has all its frames."""
         collected, frame_times = window.collected, self.frame_times
         gap = window.span.gap(self.table.frame_times, self.table.holes)
@@ -277,8 +274,8 @@ class WindowReader(Generic[T]):
                 time_s=frame_times.time_s[np.searchsorted(frame_times.index, numbers)],
                 status="partial" if losses else "ok",
                 notes=(*losses, *dict.fromkeys(remarks), *_repeated(sampling, numbers)),
-                method="sequential" if why else "sparse",
-                why_sequential=why,
+                method="sequential" if window.why else "sparse",
+                why_sequential=window.why,
                 total=len(frame_times),
                 decoded=decoded,
                 stream=self.table.stream.record(),
@@ -327,13 +324,16 @@ class WindowReader(Generic[T]):
     def _surveyed(self) -> FrameTimes:
         """Decode the stream to find which frames exist."""
         with opened(self.path, strict=self.strict) as source:
-            try:
-                frame_times = survey(source, self.table, self.tally)
-            except UNREADABLE as error:
-                raise VideoError("the file is damaged: its pictures cannot be read", self.path) from error
+            frame_times = survey(source, self.table, self.tally)
         if not len(frame_times):
             raise VideoError("the file is damaged: not one picture can be decoded", self.path)
         return frame_times
+
+
+def windows_at(spans: Windows, why: str = "") -> Iterator[Window[Any]]:
+    """Yield a window for each span."""
+    for number, edges in enumerate(spans):
+        yield Window(number, TimeSpan(*edges), why=why)
 
 
 def _is_known(window: Window[T], known: Mapping[int, Known[T]]) -> bool:

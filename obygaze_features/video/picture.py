@@ -304,7 +304,6 @@ class CollectedFrames(Generic[T]):
 
     images: dict[int, T] = field(default_factory=dict)
     first: RgbPicture | None = None
-    interlaced: bool = False
     corrupt: list[int] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     _bars: Bars | None = None
@@ -324,7 +323,6 @@ class CollectedFrames(Generic[T]):
             above, below, left, right = map(min, picture.bars, self._bars or picture.bars)
             self._bars = above, below, left, right
         facts = picture.facts
-        self.interlaced |= "interlaced" in facts
         if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
             facts = (*facts, "resized")
         if picture.shown != self.first.shown:
@@ -340,7 +338,8 @@ class CollectedFrames(Generic[T]):
             raise VideoError("not one picture was decoded")
         height, width = self.first.rgb.shape[:2]
         size = {"width": width, "height": height}
-        return {**self.first.shown._asdict(), **size, "interlaced": self.interlaced, "bars": self.bars}
+        interlaced = PICTURES["interlaced"].sentence in self.remarks
+        return {**self.first.shown._asdict(), **size, "interlaced": interlaced, "bars": self.bars}
 
     def all_remarks(self) -> list[str]:
         """Return all remarks, including those that need all pictures."""

@@ -187,8 +187,8 @@ def frame_times(path: str | Path) -> NDArray[np.float64]:
     """
     path = local_path(path)
     times = index_packets(path).frame_times
-    if not times.timed:
-        raise VideoError("the file gives no times for its frames, so windows can't count them", path)
+    with naming_file(path):
+        times.need_times("so windows can't count them")
     return times.time_s
 
 
@@ -206,8 +206,7 @@ def sampled_times(
     with naming_file(path):
         frames = every.within(start_s, end_s)
         index = choose(sampling, frames)
-    last_s = float(np.max(every.time_s)) + every.step_s
-    return index, every.time_s[index], last_s if end_s is None else min(end_s, last_s)
+    return index, every.time_s[index], every.end_s if end_s is None else min(end_s, every.end_s)
 
 
 def decoder_versions(*, stills: bool = False) -> dict[str, str]:

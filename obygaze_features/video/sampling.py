@@ -112,15 +112,20 @@ class FrameTimes:
     def __len__(self) -> int:
         return len(self.index)
 
-    @property
-    def timed(self) -> bool:
-        """Whether every frame has a time."""
-        return not bool(np.isnan(self.time_s).any())
+    def need_times(self, purpose: str) -> None:
+        """Raise unless every frame has a time, and say what for."""
+        if np.isnan(self.time_s).any():
+            raise VideoError(f"the file gives no times for its frames, {purpose}")
 
     @property
     def step_s(self) -> float:
         """Median seconds between frames, 0 for a single frame."""
         return float(np.median(np.diff(self.time_s))) if len(self) > 1 else 0.0
+
+    @property
+    def end_s(self) -> float:
+        """When the last frame ends, a step after its time."""
+        return float(self.time_s[-1]) + self.step_s
 
     def holes(self) -> NDArray[np.float64]:
         """Find where frames are missing that a steady rate would have: starts and ends in seconds, [H, 2].
@@ -148,8 +153,7 @@ class FrameTimes:
         end = np.inf if end_s is None else end_s
         if not start < end:
             raise VideoError(f"the span must start before it ends; found {start:g} to {end:g} s")
-        if not self.timed:
-            raise VideoError("the file gives no times for its frames, so no span of it can be found")
+        self.need_times("so no span of it can be found")
         inside = (self.time_s >= start) & (self.time_s < end) if start_s is not None else self.time_s < end
         if not inside.any():
             where = f"from {start:g} s on" if end == np.inf else f"between {start:g} and {end:g} s"
@@ -171,7 +175,7 @@ class TimeSpan:
         if self.end_s is None:
             return ""
         start = self.start_s or 0.0
-        end = float(frame_times.time_s[-1]) + frame_times.step_s
+        end = frame_times.end_s
         if end - start >= SPAN_COVERED * (self.end_s - start):
             return ""
         return f"the span asks for pictures up to {self.end_s:g} s, but the video ends at {end:.2f} s"
@@ -183,7 +187,7 @@ class TimeSpan:
         """
         first, step = frame_times.time_s[0], frame_times.step_s
         start = first if self.start_s is None else self.start_s
-        end = frame_times.time_s[-1] + step if self.end_s is None else self.end_s
+        end = frame_times.end_s if self.end_s is None else self.end_s
         before = [(start, first)] if first - start > LONG_STEP * step else np.zeros((0, 2))
         inside = np.clip(np.concatenate([before, holes]), start, end)
         inside = inside[inside[:, 0] < inside[:, 1]]
@@ -219,8 +223,7 @@ def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
         return _existing(np.array(sampling.indices, np.int64), frames)
     if sampling.policy == "uniform":
         return frames.index[uniform_positions(len(frames), sampling.n or 0)]
-    if not frames.timed:
-        raise VideoError(f"the file gives no times for its frames, which sampling by {sampling.policy} needs")
+    frames.need_times(f"which sampling by {sampling.policy} needs")
     if sampling.policy == "fps":
         times = regular_times(frames.time_s, sampling.rate or 0.0)
         return frames.index[nearest(frames.time_s, times)]

@@ -17,7 +17,7 @@ from obygaze_features.video.file_facts import Packed
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.picture import Converter
-from obygaze_features.video.source import Tally, guarded, naming_file, opened
+from obygaze_features.video.source import Tally, naming_file, opened
 
 Show: TypeAlias = Callable[[int, int], None]
 
@@ -125,12 +125,9 @@ class Meter:
     """
 
     def __init__(self, table: PacketTable, finder: Detector) -> None:
-        if not np.isfinite(table.time_s).all():
-            raise VideoError("the file does not say when its frames are shown")
-        self.n_frames = len(table.time_s)
-        self.end_s = float(table.time_s[-1]) + table.frame_times.step_s
+        self.frames = table.frame_times
+        self.frames.need_times("which shots need")
         self.finder = finder
-        self._times = table.time_s
         self._convert = Converter(table.stream.crop) if table.stream.crop or table.stream.alpha else None
         self._reformatter = VideoReformatter()
         self._seen: list[int] = []
@@ -167,9 +164,9 @@ class Meter:
         return Measured(
             **asdict(differences),
             first=self._seen[0] if self._seen else 0,
-            n_frames=self.n_frames,
-            end_s=self.end_s,
-            time_s=self._times[self._seen],
+            n_frames=len(self.frames),
+            end_s=self.frames.end_s,
+            time_s=self.frames.time_s[self._seen],
             black=rows[:, 0] > 0,
             dark=rows[:, 1] > 0,
             letters=rows[:, 2],
@@ -241,10 +238,10 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     with naming_file(path):
         meter = Meter(table, finder)
     with opened(path) as source:
-        for number, frame in guarded(decode_sequential(source, table, range(meter.n_frames), Tally()), path):
+        for number, frame in decode_sequential(source, table, range(len(meter.frames)), Tally()):
             meter.add(number, frame)
             if show is not None:
-                show(number + 1, meter.n_frames)
+                show(number + 1, len(meter.frames))
     film = meter.measured(OwnDetector().differences())
     if not len(film.time_s):
         raise VideoError("the file is damaged: not one picture can be decoded", path)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import av
 from av import FFmpegError
@@ -123,6 +123,10 @@ class Source:
         return iter(self.kept) if self.kept else (packet for packet in self.stored() if packet.size)
 
 
+KeptFile: TypeAlias = tuple[Source, ExitStack]
+"""A small file whose packets were read, its decoder unused; and what closes it: both refer to it."""
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts of the frames that a decoder returned and of the packets that it refused."""
@@ -160,28 +164,17 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
         yield source
 
 
-class KeptFile:
-    """A small file whose packets were read, which is still open, its decoder unused; or none."""
-
-    def __init__(self) -> None:
-        self._source: Source | None = None
-        self._open = ExitStack()
-
-    def keep(self, source: Source, still_open: ExitStack) -> None:
-        """Keep the file open, for its packets and its decoder refer to it."""
-        self._source, self._open = source, still_open
-
-    @contextmanager
-    def opened(self, path: Path, *, strict: bool) -> Iterator[Source]:
-        """Give the kept file once, else open it; close it at the end."""
-        source, self._source = self._source, None
-        if source is None:
-            with opened(path, strict=strict) as source:
-                yield source
-        else:
-            with self._open:
-                source.set_decoder(strict=strict)
-                yield source
+@contextmanager
+def kept_or_opened(kept: list[KeptFile], path: Path, *, strict: bool) -> Iterator[Source]:
+    """Give the file that was kept open, once; else open it."""
+    if not kept:
+        with opened(path, strict=strict) as source:
+            yield source
+        return
+    source, still_open = kept.pop()
+    with still_open:
+        source.set_decoder(strict=strict)
+        yield source
 
 
 @contextmanager

@@ -5,7 +5,6 @@ decode each frame once. A window that leaves its stretch is put together from th
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -27,8 +26,8 @@ from obygaze_features.video.passes import (
     Windows,
     Wishes,
     union,
+    windows_at,
 )
-from obygaze_features.video.sampling import TimeSpan
 from obygaze_features.video.shots import Measured, Meter
 
 T = TypeVar("T")
@@ -57,9 +56,10 @@ def why_not_in_stretches(path: Path) -> str:
     """Say why a film cannot be decoded in stretches; empty if it can."""
     try:
         table = index_packets(path)
+        table.frame_times.need_times("which shots need")
     except VideoError as error:
         return error.reason
-    return table.unsafe or ("" if np.isfinite(table.time_s).all() else "its frames have no times")
+    return table.unsafe
 
 
 def read_stretch(
@@ -100,7 +100,7 @@ def read_stretch(
         return
     known: dict[int, Known[T]] = {}
     frames = range(*(_entry(reader.table, edge_s) for edge_s in stretch))
-    chosen = list(_chosen(reader, (*windows, *others)))
+    chosen, _ = reader.chosen(windows_at((*windows, *others)))
     inside = [each for each in chosen if each.number < len(windows) and each.missing.issubset(frames)]
     leaving = _needs({*chosen} - {*inside}, frames)
     wanted = leaving.keys() | union(inside)
@@ -120,19 +120,10 @@ def read_stretch(
 
     try:
         meter = Meter(reader.table, finder)
-        yield from reader.served(kept(), inside, dict.fromkeys(range(len(windows)), ""))
+        yield from reader.served(kept(), inside)
     except (NotSafe, VideoError):
         return
     yield Rest(known, meter.measured(finder.differences()), reader.unreported())
-
-
-def _chosen(reader: WindowReader[T], windows: Windows) -> Iterator[Window[T]]:
-    """Yield windows with their frames; those that cannot be read are left to `read_windows`."""
-    for number, edges in enumerate(windows):
-        window = Window[T](number, TimeSpan(*edges))
-        with suppress(VideoError):
-            window.choose(reader.wishes, reader.frame_times)
-            yield window
 
 
 def _needs(windows: Iterable[Window[T]], frames: range) -> dict[int, set[int]]:
