@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -217,23 +217,17 @@ def passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
 
     A pass has up to `PASS_CLIPS` clips, and fewer if workers would otherwise have none.
     """
-    runs: list[list[DecodeTask]] = []
-    for task in tasks:
-        if runs and _same_file(runs[-1][0], task):
-            runs[-1].append(task)
-        else:
-            runs.append([task])
     cut = []
-    for run in runs:
+    for run in ([*run] for _, run in groupby(tasks, _shared)):
         size = min(PASS_CLIPS, -(-len(run) // workers))
         cut += [run[first : first + size] for first in range(0, len(run), size)]
     return cut
 
 
-def _same_file(task: DecodeTask, other: DecodeTask) -> bool:
-    if task.path is None or task.start_s is None or other.start_s is None:
-        return False
-    return task.path == other.path and task.requests is other.requests
+def _shared(task: DecodeTask) -> object:
+    """Return what tasks of one pass share; spans of one file do."""
+    alone = task.path is None or task.start_s is None
+    return object() if alone else (task.path, id(task.requests))
 
 
 def decode_clips(
@@ -251,7 +245,8 @@ def decode_clips(
     started = time.process_time()
     listener, left = Listener(), set(range(len(tasks)))
     try:
-        for number, clip in _pictureless(tasks) if tasks and not tasks[0].requests else decode(tasks):
+        sound_alone = tasks and not tasks[0].requests
+        for number, clip in decode_with_av(tasks) if sound_alone else decode(tasks):
             try:
                 encoded = _encoded(tasks[number], _with_sound(tasks[number], clip, listener))
             except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
@@ -265,22 +260,6 @@ def decode_clips(
                 yield number, DecodedClip(tasks[number].clip_id, "failed", _reason(error))
             else:
                 yield from ((number, clip) for _, clip in decode_clips([tasks[number]], decode))
-
-
-def _pictureless(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
-    """Begin clips of which no backbone takes a picture."""
-    for number, task in enumerate(tasks):
-        if task.path is None:
-            yield number, DecodedClip(task.clip_id, "failed", NO_VIDEO)
-            continue
-        try:
-            source = _source(task.path, hashed=task.hash_source)
-            clip = DecodedClip(
-                task.clip_id, "ok", source=source, remarks=unread(task, probe(task.path).besides)
-            )
-        except (VideoError, OSError) as error:
-            clip = DecodedClip(task.clip_id, "failed", _reason(error))
-        yield number, clip
 
 
 def _with_sound(task: DecodeTask, clip: DecodedClip, listener: Listener) -> DecodedClip:
@@ -389,12 +368,13 @@ def decode_with_av(
         for number, task in enumerate(tasks):
             yield number, DecodedClip(task.clip_id, "failed", NO_VIDEO)
         return
-    left = set(range(len(tasks)))
+    left, source = set(range(len(tasks))), dict[str, Any]()
+    spans, wishes = [(task.start_s, task.end_s) for task in tasks], list(first.wishes().values())
     try:
-        source = _source(path, hashed=first.hash_source)
-        spans = [(task.start_s, task.end_s) for task in tasks]
-        wishes = list(first.wishes().values())
-        for number, result in read_windows(path, spans, wishes, strict=first.strict, known=known):
+        read = read_windows(path, spans, wishes, strict=first.strict, known=known)
+        for number, result in read if wishes else ((number, ()) for number in sorted(left)):
+            # After the first frames: a small file that is read first is opened once.
+            source = source or _source(path, hashed=first.hash_source)
             left.discard(number)
             yield number, _clip(tasks[number], path, result, source)
     except (VideoError, OSError) as error:
@@ -424,25 +404,23 @@ def _clip(
         )
         return DecodedClip(task.clip_id, "failed", reason, source=source)
     notes = tuple(dict.fromkeys(note for frames in read for note in frames.notes))
-    prepared = dict(zip(task.wishes(), map(_prepared, read), strict=True))
+    images = [Prepared(np.stack(frames.images), frames.index, frames.time_s) for frames in read]
+    prepared = dict(zip(task.wishes(), images, strict=True))
+    status = read[0].status if read else "ok"
     return DecodedClip(
         task.clip_id,
-        read[0].status,
-        "; ".join(notes) if read[0].status != "ok" else "",
+        status,
+        "; ".join(notes) if status != "ok" else "",
         {name: prepared[wish_of(request)] for name, request in task.requests.items()},
         source=source,
-        n_decoded=read[0].decoded,
-        remarks=(*(notes if read[0].status == "ok" else ()), *unread(task, probe(path).besides)),
+        n_decoded=read[0].decoded if read else 0,
+        remarks=(*(notes if status == "ok" else ()), *unread(task, probe(path).besides)),
     )
 
 
 def unread(task: DecodeTask, besides: Iterable[str]) -> tuple[str, ...]:
     """Say what the file holds beside pictures that no backbone takes."""
     return tuple(UNREAD[name] for name in besides if not (name == "sound" and task.sounds))
-
-
-def _prepared(frames: Frames[Pixels]) -> Prepared:
-    return Prepared(np.stack(frames.images), frames.index, frames.time_s)
 
 
 def _source(path: Path, *, hashed: bool) -> dict[str, Any]:

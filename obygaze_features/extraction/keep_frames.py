@@ -34,6 +34,7 @@ from obygaze_features.extraction.decode_clips import (
 from obygaze_features.extraction.decoders import Decode
 from obygaze_features.io import make_folder, sha256_of, write_whole
 from obygaze_features.video import Sampling, file_digest, probe
+from obygaze_features.video.file_facts import file_state
 
 SHORT, QUALITY = 256, 95
 RECORD = {
@@ -127,15 +128,11 @@ class _Video:
 
     def __init__(self, path: Path | None, keep: Keep) -> None:
         self.path, self.keep = path, keep
-        self.digest, self.state = "", None
+        self.digest, self.state = "", (0, 0)
         if path is not None:
             with suppress(OSError, ObygazeError):  # the decoder says what is wrong with it
-                self.state = self._state()
+                self.state = file_state(path)
                 self.digest = file_digest(path)
-
-    def _state(self) -> tuple[int, int] | None:
-        status = None if self.path is None else self.path.stat()
-        return status and (status.st_size, status.st_mtime_ns)
 
     def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
         """Name the file of a clip's frames by all that they depend on."""
@@ -169,7 +166,9 @@ class _Video:
             return []
         try:
             for sampling, each in kept.items():
-                if self._state() == self.state:  # else it was another video that was decoded
+                if (
+                    self.path and file_state(self.path) == self.state
+                ):  # else it was another video that was decoded
                     file = self._file(task, sampling)
                     make_folder(file.parent)
                     data = msgspec.msgpack.encode(each)
