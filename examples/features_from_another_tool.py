@@ -27,7 +27,9 @@ def main(folder: Path) -> None:
         np.save(theirs / f"{clip.clip_id}.npy", rng.normal(size=16).astype(np.float32))
     np.save(theirs / "trailer.npy", np.zeros(16, dtype=np.float32))
 
-    matched = match(files_below(theirs, ".npy", read_npy), {clip.clip_id: clip.clip_id for clip in manifest})
+    matched = match(
+        files_below(theirs, (".npy",), read_npy), {clip.clip_id: clip.clip_id for clip in manifest}
+    )
     print("of no clip in the manifest:", *matched.unknown)
     print(
         "clips without features:", *(clip_id for clip_id in manifest.by_id if clip_id not in matched.features)

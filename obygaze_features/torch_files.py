@@ -1,4 +1,4 @@
-"""Read what `torch.save` wrote without running code, or say why that is refused."""
+"""Read what `torch.save` wrote, or safetensors, without running code, or say why that is refused."""
 
 import warnings
 import zipfile
@@ -7,7 +7,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.file_kinds import TORCH, what, why_not
+from obygaze_features.file_kinds import SAFETENSORS, TORCH, what, why_not
 
 
 def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
@@ -20,7 +20,12 @@ def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
     """
     import torch  # noqa: PLC0415 - imports need no torch for other files
 
+    is_safe = path.suffix == ".safetensors" or what(path).name == SAFETENSORS
     try:
+        if is_safe:
+            from safetensors.torch import load_file  # noqa: PLC0415 - the same
+
+            return load_file(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of pickles and types that are refused anyway
             return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
@@ -32,5 +37,5 @@ def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
                 "refused: it is damaged, or holds more than tensors, which could run code; save tensors alone"
             )
         else:
-            reason = f"cannot be read: {why_not(path, TORCH)}"
+            reason = f"cannot be read: {why_not(path, SAFETENSORS if is_safe else TORCH)}"
         raise refusal(f"{path}: {reason}") from None

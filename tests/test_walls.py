@@ -152,13 +152,13 @@ def test_what_is_not_offered_is_refused(module, name):
 
 BY_NAME = re.compile(
     r"av\.open|h5py\.File|Image\.open|(io\.)?FileIO|json\.load|load_file|np\.(fromfile|load|loadtxt|memmap)"
-    r"|np\.lib\.format\.open_memmap|(os\.)?open|pd\.read_\w+|pickle\.load|pq\.read_table|safe_open|tarfile\.open"
+    r"|np\.lib\.format\.open_memmap|(os\.)?open|pd\.read_\w+|pickle\.load|pq\.ParquetFile|safe_open|tarfile\.open"
     r"|tomllib\.load|torch\.load|zarr\.open\w*|zipfile\.ZipFile|.*\.from_pretrained"
 )
 """Calls that open what they are given the name of; so do `from_pretrained`, and `open`, `read_bytes` and
 `read_text` of a path."""
 
-MAY_OPEN = re.compile("open|read|load|from|File|memmap|safe_open|ZipFile")
+MAY_OPEN = re.compile("open|read|load|from|File|memmap|safe_open|ZipFile|ParquetFile")
 """Beginnings of their last names; of others the whole text is not looked at."""
 
 OPENED = {
@@ -172,7 +172,6 @@ OPENED = {
     "obygaze_features/backbones/waveform.py": "`weights.py` has looked at all that is beside the weights",
     "obygaze_features/backbones/weights.py": "digested by the door before",
     "obygaze_features/backbones/xclip_lsmdc.py": "`weights.py` has digested them by the door",
-    "obygaze_features/exchange/import_files.py": "its header was read by the door",
     "obygaze_features/exchange/import_hdf5.py": "`table_items` and `hdf5_items` open it by the door first",
     "obygaze_features/exchange/row_ids.py": "`table_items` opens it by the door first, `read_ids` reads it",
     "obygaze_features/extraction/doctor.py": "its own file, and the system's list of mounts",

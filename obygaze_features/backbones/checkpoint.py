@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file
 from torch import nn
 from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
@@ -376,13 +375,7 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
 
 
 def _load(path: Path) -> dict[str, torch.Tensor]:
-    if what(path).name != SAFETENSORS and path.suffix != ".safetensors":
-        tensors = load_torch(path, BackboneError)
-    else:
-        try:
-            return dict(load_file(path))
-        except Exception:  # noqa: BLE001 - safetensors lets several out of damaged bytes
-            raise BackboneError(f"{path}: cannot be read: {why_not(path, SAFETENSORS)}") from None
+    tensors = load_torch(path, BackboneError)
     if not isinstance(tensors, dict) or not all(
         isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in tensors.items()
     ):

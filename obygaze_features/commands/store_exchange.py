@@ -15,7 +15,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.door import read_text
 from obygaze_features.errors import StoreError
-from obygaze_features.file_kinds import where_damaged
+from obygaze_features.file_kinds import NPZ, what, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, prints_result, site
 from obygaze_features.schema import Name, expected, fits
@@ -85,7 +85,7 @@ def open_source(
 ) -> Iterator[tuple[Mapping[str, "ImportItem"], dict[str, str]]]:
     """Open the source; yield name -> features and the provenance the file states."""
     from obygaze_features.exchange.array_choice import ArrayChoice
-    from obygaze_features.exchange.import_files import array_files, torch_files
+    from obygaze_features.exchange.import_files import array_files, npz_clips, torch_files
     from obygaze_features.exchange.import_hdf5 import hdf5_items
     from obygaze_features.exchange.import_tables import table_items
 
@@ -97,6 +97,9 @@ def open_source(
     elif kind == "table":
         with table_items(source, ids, labels, asked) as table:
             yield table
+    elif kind == "npy" and source.is_file() and what(source).name == NPZ:
+        with npz_clips(source) as archive:
+            yield archive
     else:
         choice = ArrayChoice(tuple(asked))
         yield (array_files if kind == "npy" else torch_files)(source, choice), choice.about
@@ -114,8 +117,8 @@ SHOWN = 5
     "kind",
     type=click.Choice(["pth", "npy", "hdf5", "table"]),
     required=True,
-    help="npy, pth, hdf5: a folder with a file per clip (.npy and .npz, also in a tar; .pth and .pt; .h5). "
-    "pth, hdf5: also one file with a clip per key, group or dataset. table: one file with a row per clip "
+    help="npy, pth, hdf5: a folder with a file per clip (.npy and .npz, also in a tar; .pth, .pt and "
+    ".safetensors; .h5), or one file with a clip per key, group or dataset. table: one with a row per clip "
     "(CSV, .xlsx, Parquet, .npy, .npz, HDF5, AnnData .h5ad), or a folder of CSV or Parquet parts.",
 )
 @click.option(

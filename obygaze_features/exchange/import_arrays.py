@@ -14,19 +14,18 @@ from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import map_npy, open_npz
 from obygaze_features.exchange.import_hdf5 import (
     groups_of_clips,
+    in_rows,
+    is_anndata,
     is_plain,
     naming_damage,
     open_hdf5,
     plain_node,
     read_column,
-    refuse_giant_chunks,
+    refuse_unreadable,
     text_of,
 )
 from obygaze_features.exchange.import_items import Asked, FileContent, refuse_giants
-from obygaze_features.exchange.row_ids import id_texts, ids_file, ids_of, read_ids, row_items
-
-MOST_UNPACKED = 16 << 30
-"""Most bytes of one array of a .npz, which is unpacked into memory as a whole."""
+from obygaze_features.exchange.row_ids import MOST_UNPACKED, id_texts, ids_file, ids_of, read_ids, row_items
 
 
 @contextmanager
@@ -84,8 +83,8 @@ def hdf5_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
 def _hdf5_table(path: Path, file: h5py.File, asked: Asked) -> FileContent | None:
     """Read AnnData or datasets at the top; None for a file that holds groups alone."""
     nodes = {name: plain_node(file, name) for name in file}
-    if "X" in nodes and isinstance(obs := nodes.get("obs"), h5py.Group):
-        return _anndata(path, file, obs, asked)
+    if is_anndata(file):
+        return _anndata(path, file, nodes["obs"], asked)
     matrices = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
     if not matrices:
         return None
@@ -100,13 +99,14 @@ def _hdf5_table(path: Path, file: h5py.File, asked: Asked) -> FileContent | None
 
 def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> FileContent:
     """Read AnnData's X, or what is asked for of obsm and layers, and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
-    x, uns = plain_node(file, "X"), plain_node(file, "uns")
+    uns = plain_node(file, "uns")
     held = [
         node
         for node in (plain_node(file, "obsm"), plain_node(file, "layers"))
         if isinstance(node, h5py.Group)
     ]
-    arrays = {"X": x} | {name: plain_node(group, name) for group in held for name in group}
+    arrays = {"X": plain_node(file, "X")} if "X" in file else {}
+    arrays |= {name: plain_node(group, name) for group in held for name in group}
     choice = ArrayChoice(asked.columns or ("X",), axes=1)
     (chosen,) = choice(path, arrays)
     x = arrays[chosen]
@@ -138,15 +138,17 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> File
 
 def _by_row(path: Path, chosen: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
     """Check that arrays have a row per clip, and put columns side by side."""
+    arrays: dict[str, Any] = {}
     for name, array in chosen.items():
-        if isinstance(array, h5py.Dataset) and not is_plain(array):
-            raise StoreError(f"{path}: {name} lies in another file; only plain datasets are read")
         where = f"{path}, {name}" if name else str(path)
-        if (found := array.shape[0] if array.ndim else 0) != rows:
-            raise StoreError(f"{where}: {found} rows and {rows} ids")
         if isinstance(array, h5py.Dataset):
-            refuse_giant_chunks(array, where)
-    if all(array.ndim == 1 for array in chosen.values()):
-        refuse_giants(rows * len(chosen) * 8, str(path))
-        return {"": np.stack([array[:] for array in chosen.values()], axis=1)}
-    return chosen
+            if not is_plain(array):
+                raise StoreError(f"{where}: lies in another file; only plain datasets are read")
+            refuse_unreadable(array, where)
+        arrays[name] = in_rows(array, where, MOST_UNPACKED)
+        if (found := len(arrays[name]) if array.ndim else 0) != rows:
+            raise StoreError(f"{where}: {found} rows and {rows} ids")
+    if all(array.ndim == 1 for array in arrays.values()):
+        refuse_giants(rows * len(arrays) * 8, str(path))
+        return {"": np.stack([array[:] for array in arrays.values()], axis=1)}
+    return arrays

@@ -1,10 +1,11 @@
 """Read features of a file, or a member of a tar, per clip: .npy, .npz and what torch saved."""
 
 import io
+import math
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,15 +18,18 @@ from numpy.typing import NDArray
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
-from obygaze_features.exchange.import_items import MOST_BYTES, NOT_NPY, Arrays, ImportItem, refuse_giants
-from obygaze_features.file_kinds import NPY, NPZ, what, why_not
+from obygaze_features.exchange.import_items import MOST_BYTES, Arrays, FileContent, ImportItem, refuse_giants
+from obygaze_features.file_kinds import HEAD_BYTES, NPY, NPZ, what, why_not
+from obygaze_features.store.store_files import NOT_ARRAYS
 from obygaze_features.torch_files import load_torch
 
-OBJECTS = "it holds Python objects, which are never unpickled"
-Read = Callable[[Path], Arrays | NDArray[Any]]
+OBJECTS = "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
+ARRAY_SUFFIXES, TORCH_SUFFIXES = (".npy", ".npz"), (".pth", ".pt", ".safetensors")
 
 
-def files_below(folder: Path, suffixes: tuple[str, ...], read: Read) -> dict[str, ImportItem]:
+def files_below(
+    folder: Path, suffixes: tuple[str, ...], read: Callable[[Path], Arrays]
+) -> dict[str, ImportItem]:
     """Find every file with a suffix: path without it, relative, with '/' -> its features."""
     if not folder.is_dir():
         kind = what(folder)
@@ -35,9 +39,9 @@ def files_below(folder: Path, suffixes: tuple[str, ...], read: Read) -> dict[str
             "One matrix with a row per clip: --from table --ids FILE"
         )
     items: dict[str, ImportItem] = {}
-    for path in _walk(folder, suffixes):
+    for path in walk(folder, suffixes):
         key = path.relative_to(folder).with_suffix("").as_posix()
-        _add(items, key, ImportItem(str(path), partial(_by_name, read, path)))
+        _add(items, key, ImportItem(str(path), partial(read, path)))
     if not items:
         others = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
         found = f"; it has {', '.join(others[:5])} (choose another --from)" if others else ""
@@ -45,13 +49,23 @@ def files_below(folder: Path, suffixes: tuple[str, ...], read: Read) -> dict[str
     return items
 
 
-def _walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(parent, name)
-            if path.suffix in suffixes and path.is_file():
-                yield path
+def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """Find the files below a folder; each folder once, those that links lead to last.
+
+    A link that leads nowhere is found too: its clip is not lost unseen.
+    """
+    found, waiting, entered = [], [folder], set[str]()
+    while waiting:
+        here = waiting.pop()
+        if (place := os.path.realpath(here)) in entered:
+            continue
+        entered.add(place)
+        for path in here.iterdir():
+            if path.is_dir():
+                waiting.insert(0 if path.is_symlink() else len(waiting), path)
+            elif path.suffix.lower() in suffixes and (path.is_file() or not path.exists()):
+                found.append(path)
+    return sorted(found)
 
 
 def _add(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
@@ -60,18 +74,18 @@ def _add(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
     items[key] = item
 
 
-def _by_name(read: Read, path: Path) -> Arrays:
-    found = read(path)
-    return found if isinstance(found, Mapping) else {"": found}
-
-
 def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     """Find the .npy and .npz files of a folder, or of a tar or a folder of tars: a file per clip."""
+
+    def read(path: Path) -> Arrays:
+        with open_regular(path) as file:
+            return _read_arrays(file, str(path), choice)
+
     tars = [source] if source.is_file() and what(source).name == "a tar archive" else []
-    if source.is_dir() and not any(_walk(source, (".npy", ".npz"))):
-        tars = list(_walk(source, (".tar",)))
+    if source.is_dir() and not walk(source, ARRAY_SUFFIXES):
+        tars = walk(source, (".tar",))
     if not tars:
-        return files_below(source, (".npy", ".npz"), partial(_read_arrays, choice=choice))
+        return files_below(source, ARRAY_SUFFIXES, read)
     items: dict[str, ImportItem] = {}
     for path in tars:
         for key, item in _tar_items(path, choice):
@@ -87,84 +101,45 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
         with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 name, _, suffix = member.name.removeprefix("./").rpartition(".")
-                if member.isfile() and not member.issparse() and suffix in {"npy", "npz"}:
-                    where = f"{path}, {member.name}"
-                    refuse_giants(member.size, where)
-                    place = member.offset_data, member.size
-                    yield name, ImportItem(where, partial(_read_member, path, place, where, choice))
-                elif member.isfile():
-                    others.add(f".{suffix}")
+                where = f"{path}, {member.name}"
+                if f".{suffix.lower()}" not in ARRAY_SUFFIXES:
+                    others.update([] if member.isdir() else [f".{suffix}"])
+                    continue
+                refuse_giants(member.size, where)
+                _refuse_links(member, where)
+                place = member.offset_data, member.size
+                yield name, ImportItem(where, partial(_read_member, path, place, where, choice))
+    except StoreError:
+        raise
     except (tarfile.TarError, EOFError, ValueError, OverflowError):
         raise StoreError(f"{path}: {why_not(path, 'a tar archive')}") from None
     if others:
         choice.about["left_out"] = f"files of the tar that hold no arrays: {', '.join(sorted(others))}"
 
 
+def _refuse_links(member: tarfile.TarInfo, where: str) -> None:
+    if not member.isfile() or member.issparse():
+        raise StoreError(f"{where}: a link, or with holes: make the tar of whole files (cp -rL)")
+
+
 def _read_member(path: Path, place: tuple[int, int], where: str, choice: ArrayChoice) -> Arrays:
     with open_regular(path) as file:
         file.seek(place[0])
-        data = file.read(place[1])
-    if what(data).name == NPZ:
-        return read_npz(io.BytesIO(data), where, choice)
-    with _naming_npy(where, data):
-        return {"": np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)}
+        return _read_arrays(io.BytesIO(file.read(place[1])), where, choice)
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read shape, order and data type of a .npy file."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return read(file)
-
-
-def _read_arrays(path: Path, choice: ArrayChoice) -> Arrays | NDArray[Any]:
-    if path.suffix == ".npy":
-        return read_npy(path)
-    with open_regular(path) as file:
-        return read_npz(file, str(path), choice)
-
-
-def read_npz(file: IO[bytes], where: str, choice: ArrayChoice) -> Arrays:
-    """Read the chosen arrays of a .npz file of one clip; others, such as pickled ones, are not touched."""
-    with open_npz(file, where, MOST_BYTES) as (headers, load):
+def _read_arrays(file: IO[bytes], where: str, choice: ArrayChoice) -> Arrays:
+    """Read a .npy file, or the chosen arrays of a .npz; others, such as pickled ones, are not touched."""
+    if where.lower().endswith(".npy"):
+        return {"": _read_array(file, where)}
+    with open_npz(file, where) as (headers, load):
         return {name: load(name) for name in choice(where, headers)}
 
 
-@contextmanager
-def open_npz(
-    file: IO[bytes], where: str, most: int
-) -> Iterator[tuple[dict[str, Any], Callable[[str], NDArray[Any]]]]:
-    """Yield what the arrays of a .npz file are, by name, and a function that loads one of up to `most` bytes.
-
-    Raises
-    ------
-    StoreError
-        If it is no such file, or an array is too large or would be unpickled.
-    """
-
-    def load(name: str) -> NDArray[Any]:
-        header = headers[name]
-        if header.dtype.hasobject:
-            raise StoreError(f"{where}, {name}: {OBJECTS}; of ids, np.asarray(ids, str) makes texts")
-        size = int(np.prod([float(n) for n in header.shape])) * header.dtype.itemsize
-        refuse_giants(size, f"{where}, {name}", most)
-        return np.asarray(archive[name])
-
-    try:
-        whole = file.seek(0, io.SEEK_END)
-        with np.lib.npyio.NpzFile(file, allow_pickle=False) as archive, zipfile.ZipFile(file) as members:
-            headers = {}
-            for name, member in zip(archive.files, members.infolist(), strict=True):
-                refuse_giants(member.compress_size, f"{where}, {name}", whole)  # zipfile allocates that much
-                with members.open(member) as opened:
-                    shape, _, dtype = _header(opened)
-                headers[name] = SimpleNamespace(dtype=dtype, ndim=len(shape), shape=shape)
-            yield headers, load
-    except StoreError:
-        raise
-    except (*NOT_NPY, OSError, OverflowError, zipfile.BadZipFile, NotImplementedError):
-        file.seek(0)
-        raise StoreError(f"{where}: {why_not(file.read(1 << 16), NPZ)}") from None
+def read_npy(path: Path) -> Arrays:
+    """Read a .npy file that is no larger than the features of a clip may be."""
+    with open_regular(path) as file:
+        return {"": _read_array(file, str(path))}
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -175,47 +150,105 @@ def map_npy(path: Path) -> NDArray[Any]:
     StoreError
         If it is not such a file.
     """
-    with _naming_npy(str(path), path):
-        return np.lib.format.open_memmap(path, mode="r")
+    with open_regular(path) as file, _naming(str(path), file, NPY):
+        shape, turned, dtype = _header(file, str(path))
+        return np.memmap(file, dtype, "r", file.tell(), shape, "F" if turned else "C")
+
+
+def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[Any]:
+    with _naming(where, file, NPY):
+        shape, turned, dtype = _header(file, where)
+        size = math.prod(shape) * dtype.itemsize
+        refuse_giants(size, where, most)
+        values = np.frombuffer(file.read(max(size, 0)), dtype)
+        return values.reshape(shape[::-1]).T if turned else values.reshape(shape)
+
+
+def _header(file: IO[bytes], where: str = "") -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read shape, order and data type of a .npy file; refuse Python objects if `where` it is is said."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, turned, dtype = read(file)
+    if where and dtype.hasobject:
+        raise StoreError(f"{where}: {OBJECTS}")
+    return shape, turned, dtype
 
 
 @contextmanager
-def _naming_npy(where: str, found: Path | bytes) -> Iterator[None]:
-    """Say why a .npy file cannot be read."""
+def _naming(where: str, file: IO[bytes], wanted: str) -> Iterator[None]:
+    """Say why a file of NumPy cannot be read."""
     try:
         yield
-    except NOT_NPY as error:
-        reason = OBJECTS if "object" in str(error).lower() else why_not(found, NPY)
-        raise StoreError(f"{where}: {reason}") from error
+    except StoreError:
+        raise
+    except NOT_ARRAYS as error:
+        file.seek(0)
+        raise StoreError(f"{where}: {why_not(file.read(HEAD_BYTES), wanted)}") from error
 
 
-def read_npy(path: Path) -> NDArray[Any]:
-    """Read a .npy file that is no larger than the features of a clip may be."""
-    mapped = map_npy(path)
-    refuse_giants(mapped.nbytes, str(path))
-    return np.array(mapped)
+@contextmanager
+def open_npz(
+    file: IO[bytes], where: str, most: int = MOST_BYTES
+) -> Iterator[tuple[dict[str, Any], Callable[[str], NDArray[Any]]]]:
+    """Yield what the arrays of a .npz file are, by name, and a function that loads one of up to `most` bytes.
+
+    A member that is no .npy file is None.
+
+    Raises
+    ------
+    StoreError
+        If it is no such file, or an array is there twice, is too large or would be unpickled.
+    """
+
+    def load(name: str) -> NDArray[Any]:
+        with _naming(f"{where}, {name}", file, NPZ), archive.open(f"{name}.npy") as member:
+            return _read_array(member, f"{where}, {name}", most)
+
+    with _naming(where, file, NPZ):
+        archive = zipfile.ZipFile(file)
+        whole, headers = file.seek(0, io.SEEK_END), dict[str, Any]()
+        for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            refuse_giants(info.compress_size, f"{where}, {name}", whole)  # zipfile allocates that much
+            if name in headers:
+                raise StoreError(f"{where}, {name}: is in it twice; remove one")
+            if name == info.filename:
+                headers |= {} if info.is_dir() else {name: None}
+                continue
+            with archive.open(info) as member:
+                shape, _, dtype = _header(member)
+            headers[name] = SimpleNamespace(dtype=dtype, ndim=len(shape), shape=shape)
+    with archive:
+        yield headers, load
+
+
+@contextmanager
+def npz_clips(path: Path) -> Iterator[FileContent]:
+    """Open a .npz file with an array for each clip."""
+
+    def item(name: str) -> ImportItem:
+        return ImportItem(f"{path}, {name}", lambda: {"": load(name)})
+
+    with open_regular(path) as file, open_npz(file, str(path)) as (headers, load):
+        yield {name: item(name) for name, header in headers.items() if header}, {}
 
 
 # --- what torch saved
 # ---------------------------------------------------------------------------
 def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
-    """Find the .pth and .pt files of a folder, or the clips of a dict in one file."""
+    """Find the .pth, .pt and .safetensors files of a folder, or the clips of a dict in one file."""
     if source.is_dir():
-        return files_below(source, (".pth", ".pt"), partial(read_pth, choice=choice))
+        return files_below(source, TORCH_SUFFIXES, lambda path: _plain(_unpickled(path), str(path), choice))
     clips = _unpickled(source)
     if not isinstance(clips, dict):
         raise StoreError(
             f"{source}: expected a dict with a tensor per clip, or a folder with a file per clip"
         )
-    return {
-        str(name): ImportItem(f"{source}, {name}", partial(_plain, value, f"{source}, {name}", choice))
-        for name, value in clips.items()
-    }
-
-
-def read_pth(path: Path, choice: ArrayChoice) -> Arrays:
-    """Read the tensor, or the chosen ones of a dict, that torch saved; unpickles nothing else."""
-    return _plain(_unpickled(path), str(path), choice)
+    items: dict[str, ImportItem] = {}
+    for name, value in clips.items():
+        where = f"{source}, {name}"
+        _add(items, str(name), ImportItem(where, partial(_plain, value, where, choice)))
+    return items
 
 
 def _unpickled(path: Path) -> Any:

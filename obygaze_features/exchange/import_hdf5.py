@@ -71,7 +71,7 @@ def groups_of_clips(path: Path, asked: tuple[str, ...], clips: frozenset[str]) -
     with open_hdf5(path) as file:
         items: dict[str, ImportItem] = {}
         with naming_damage(str(path)):
-            if {"X", "obs"} <= set(file):
+            if is_anndata(file):
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
             about = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
             choice = ArrayChoice(asked, about)
@@ -119,6 +119,8 @@ def naming_damage(where: str) -> Iterator[None]:
             raise
         reason = why_not(Path(where), HDF5) if Path(where).exists() else DAMAGED
         raise StoreError(f"{where}: {reason}") from error
+    except UnicodeError:
+        raise StoreError(f"{where}: a text in it is not UTF-8: save it as such") from None
     except (RuntimeError, LookupError, OverflowError, ValueError, TypeError) as error:
         raise StoreError(f"{where}: damaged HDF5: {AGAIN}") from error
 
@@ -171,18 +173,51 @@ def plain_node(group: h5py.Group, name: str | bytes) -> object:
     return group[name] if links.get_info(key).type == h5py.h5l.TYPE_HARD else None
 
 
+def is_anndata(file: h5py.File) -> bool:
+    """Tell AnnData, whose `obs` describes the rows of X and of obsm."""
+    return isinstance(plain_node(file, "obs"), h5py.Group) and not {"X", "obsm"}.isdisjoint(file)
+
+
 def is_plain(node: object) -> TypeGuard[h5py.Dataset]:
     """Return whether a node is a dataset whose numbers are in its own file."""
     return isinstance(node, h5py.Dataset) and not node.external and not node.is_virtual
 
 
-def refuse_giant_chunks(dataset: h5py.Dataset, where: str) -> None:
-    """Refuse chunks larger than a clip may be: reading one row decompresses its whole chunk."""
+def refuse_unreadable(dataset: h5py.Dataset, where: str) -> None:
+    """Refuse chunks larger than a clip may be, filters that are not here, and parts that were never written.
+
+    Reading one row decompresses its whole chunk; what was not written is read as zeros.
+    """
     size = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
     if size > MOST_BYTES:
         raise StoreError(
             f"{where}: chunks of {size} bytes; expected at most {MOST_BYTES}; save it with smaller chunks"
         )
+    settings = dataset.id.get_create_plist()
+    for number, _, _, name in map(settings.get_filter, range(settings.get_nfilters())):
+        if not h5py.h5z.filter_avail(number):
+            raise StoreError(
+                f"{where}: compressed by a filter that is not here ({number} {name!r}): save it with gzip "
+                "(h5repack -f GZIP=4)"
+            )
+    if dataset.chunks:
+        parts = math.prod(-(-n // size) for n, size in zip(dataset.shape, dataset.chunks, strict=True))
+        written = dataset.id.get_num_chunks()
+    else:
+        parts, written = int(bool(dataset.size)), int(dataset.id.get_storage_size() > 0)
+    if written < parts:
+        raise StoreError(
+            f"{where}: {parts - written} of its {parts} chunks were never written, and would be zeros: "
+            "write it again, to its end"
+        )
+
+
+def in_rows(array: Any, where: str, most: int = MOST_BYTES) -> Any:
+    """Return an array with its axes in the order of its maker: MATLAB writes them reversed into HDF5."""
+    if "MATLAB_class" not in getattr(array, "attrs", ()) or array.ndim < 2:
+        return array
+    refuse_giants(array.nbytes, where, most)
+    return array[()].T
 
 
 def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
@@ -203,8 +238,8 @@ def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice
                 )
             size += int(dataset.size) * dataset.dtype.itemsize
             refuse_giants(size, where)
-            refuse_giant_chunks(dataset, where)
-        return {name: np.asarray(dataset[()]) for name, dataset in chosen.items()}
+            refuse_unreadable(dataset, where)
+        return {name: np.asarray(in_rows(dataset, where)[()]) for name, dataset in chosen.items()}
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str:
@@ -234,7 +269,7 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
     if not is_plain(node) or node.ndim != 1:
         raise StoreError(f"{path}: the ids are no plain list of texts")
     refuse_giants(int(node.size) * max(64, node.dtype.itemsize), str(path))
-    refuse_giant_chunks(node, str(path))
+    refuse_unreadable(node, f"{path}, {node.name}")
     texts = h5py.check_string_dtype(node.dtype)
     if texts is None and node.dtype.kind == "O":
         raise StoreError(f"{path}: {node.name} holds lists or references; expected texts or numbers")

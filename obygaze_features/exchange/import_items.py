@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
@@ -23,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ObygazeError, StoreError
-from obygaze_features.store.store_files import UNREADABLE
 from obygaze_features.workers import Parent, WorkerPool
 
 MOST_BYTES = 1 << 30
@@ -34,8 +32,6 @@ LIMIT_S = 600.0
 
 DAMAGED = "the file is damaged; get or write it again"
 
-NOT_NPY = (*UNREADABLE, EOFError, SyntaxError, SystemError, TokenError)
-"""Exceptions of numpy for an invalid header, which it reads as Python text (SystemError: by Python 3.12)."""
 Arrays = Mapping[str, NDArray[Any]]
 
 

@@ -13,12 +13,13 @@ from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.import_arrays import hdf5_rows, npy_rows, npz_rows
+from obygaze_features.exchange.import_files import walk
 from obygaze_features.exchange.import_items import Asked, FileContent, ImportItem, read_apart
 from obygaze_features.exchange.row_ids import (
     ID_NAMES,
     id_text,
     ids_of,
-    parquet_table,
+    open_parquet,
     row_items,
     text_rows,
 )
@@ -28,6 +29,9 @@ NO_FEATURES = frozenset(
     {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason", "", "index"}
 )
 """Columns of manifests, of our exports and of pandas's indexes: never features, though they hold numbers."""
+
+INDEX = "__index_level_0__"
+"""Column of a data frame's index in Parquet."""
 
 TABLES = (".csv", ".tsv", ".parquet")
 """Suffixes of tables that may come in parts, in one folder."""
@@ -68,7 +72,7 @@ def table_items(
         ".npz": npz_rows,
         **dict.fromkeys((".h5", ".hdf5", ".h5ad"), partial(read_apart, "HDF5", hdf5_rows)),
     }
-    parts = sorted(part for part in path.rglob("*") if part.suffix in TABLES) if path.is_dir() else [path]
+    parts = walk(path, TABLES) if path.is_dir() else [path]
     if not parts or parts[0].suffix.lower() not in readers:
         torch = "; --from pth reads a dict of clips" if path.suffix.lower() in {".pt", ".pth"} else ""
         office = f"; {why_not(path, 'one of them')}" if path.is_file() and what(path).remedy else ""
@@ -129,7 +133,7 @@ def _cells(path: Path, asked: Asked) -> Iterator[FileContent]:
 
     signs = set[str]()
     columns = {name: [row[n] for _, row in rows] for n, name in enumerate(header)}
-    items, about = _columns(path, header, columns, asked, kind_of=kind_of, numbers=numbers)
+    items, about = _columns(path, header, columns.__getitem__, asked, kind_of=kind_of, numbers=numbers)
     said = [*about.values(), *notes]
     yield items, {"left_out": "; ".join(said)} if said else {}
 
@@ -144,7 +148,7 @@ def refuse_both_signs(where: str, cells: Sequence[str], signs: set[str]) -> None
 def _columns(
     path: Path,
     header: Sequence[str],
-    columns: Mapping[str, Sequence[Any]],
+    column_of: Callable[[str], Sequence[Any]],
     asked: Asked,
     *,
     kind_of: Callable[[str], ColumnKind],
@@ -152,7 +156,7 @@ def _columns(
 ) -> FileContent:
     """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
     names, column = ids_of(path, header, asked.ids)
-    labels = [*map(id_text, columns[column])] if names is None else names
+    labels = [*map(id_text, column_of(column))] if names is None else names
     own_index = {name for name in header if name.startswith("Unnamed: ")}
     features = choose_columns(path, header, kind_of, asked.columns, {column, *asked.never, *own_index})
     chosen = [numbers(name) for name in features]
@@ -168,33 +172,37 @@ def _columns(
 @contextmanager
 def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
-    table = parquet_table(path)
+    types, read = open_parquet(path)
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
+    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 
-    header = [name for name in table.column_names if name != "__index_level_0__"]
-    if "__index_level_0__" in table.column_names and not set(ID_NAMES) & set(header):
-        header = table.column_names  # a data frame's index holds the ids
-        asked = asked._replace(ids=asked.ids or "__index_level_0__")
+    header = [name for name in types if name != INDEX]
+    if INDEX in types and not set(ID_NAMES) & set(header):
+        header = list(types)  # a data frame's index holds the ids
+        asked = asked._replace(ids=asked.ids or INDEX)
 
-    lists = (pa.types.is_list, pa.types.is_fixed_size_list, pa.types.is_large_list)
+    def is_list(kind: Any) -> bool:
+        return bool(
+            pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind)
+        )
 
     def kind_of(name: str) -> ColumnKind:
-        kind = columns[name].type
-        if any(fits(kind) for fits in lists):
-            return "list"
+        kind = types[name]
         plain = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
-        return "number" if any(fits(kind) for fits in plain) else "other"
+        return "list" if is_list(kind) else "number" if any(fits(kind) for fits in plain) else "other"
 
     def numbers(name: str) -> NDArray[Any]:
-        values = columns[name]
-        if pa.types.is_floating(values.type) or pa.types.is_integer(values.type):
-            return np.asarray(values.to_numpy())
-        vectors = values.to_numpy() if kind_of(name) == "list" else []
-        if len({0 if vector is None else len(vector) for vector in vectors}) != 1:
+        values, shape = read(name), [-1]
+        while is_list(values.type):
+            sizes = pc.unique(pc.list_value_length(values)).to_pylist()
+            if len(sizes) != 1 or not sizes[0]:
+                break
+            shape.append(sizes[0])
+            values = pc.list_flatten(values)
+        if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
             raise StoreError(
-                f"{path}: column {name!r} holds {values.type}; expected numbers, or lists of one length"
+                f"{path}: column {name!r} holds {types[name]}; expected numbers, or lists of one length"
             )
-        return np.stack(list(vectors))
+        return np.asarray(values.to_numpy()).reshape(shape)
 
-    columns = dict(zip(table.column_names, table.columns, strict=True))
-    yield _columns(path, header, columns, asked, kind_of=kind_of, numbers=numbers)
+    yield _columns(path, header, read, asked, kind_of=kind_of, numbers=numbers)

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -24,6 +25,9 @@ from obygaze_features.workbook import Records, is_workbook, read_sheet
 
 ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
+
+MOST_UNPACKED = 16 << 30
+"""Most bytes of one array of a .npz, or of a column of Parquet, which is unpacked into memory as a whole."""
 
 MOST_TEXT = 2 << 30
 """Most bytes of a table of text, which is held in memory."""
@@ -62,28 +66,47 @@ def text_rows(path: Path) -> tuple[Records, str, tuple[str, ...]]:
 @contextmanager
 def parquet_ids(path: Path) -> Iterator[FileContent]:
     """Read the ids of a Parquet file in this process: a column of `ID_NAMES`, or the only one of texts."""
-    table = parquet_table(path)
-    columns = {name: table.column(name) for name in table.column_names}
-    named = [name for name in columns if name in ID_NAMES]
-    named = named or [
-        name for name, column in columns.items() if str(column.type) in {"string", "large_string"}
-    ]
+    types, read = open_parquet(path)
+    named = [name for name in types if name in ID_NAMES]
+    named = named or [name for name, kind in types.items() if str(kind) in {"string", "large_string"}]
     if len(named) != 1:
-        raise StoreError(f"{path}: expected one column {', '.join(ID_NAMES)}; found {', '.join(columns)}")
-    yield {}, {"ids": json.dumps([*map(id_text, columns[named[0]].to_pylist())])}
+        raise StoreError(f"{path}: expected one column {', '.join(ID_NAMES)}; found {', '.join(types)}")
+    yield {}, {"ids": json.dumps([*map(id_text, read(named[0]).to_pylist())])}
 
 
-def parquet_table(path: Path) -> Any:
-    """Read a Parquet file in this process, if its reader is installed."""
+def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
+    """Open a Parquet file in this process, if its reader is installed; return types, and what reads a column.
+
+    Nothing is read of other columns, such as pictures; a column that swells is refused before it is read.
+    """
     if find_spec("pyarrow") is None:
         raise StoreError(f"{path}: Parquet needs pyarrow ({install_command('pyarrow')}); or save a CSV")
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 
-    try:
-        return pq.read_table(path)
-    except (pa.ArrowException, OSError):
-        raise StoreError(f"{path}: {why_not(path, PARQUET)}") from None
+    @contextmanager
+    def naming() -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError):
+            raise StoreError(f"{path}: {why_not(path, PARQUET)}") from None
+
+    def read(name: str) -> Any:
+        own = [
+            at for at in range(about.num_columns) if about.schema.column(at).path.partition(".")[0] == name
+        ]
+        groups = (about.row_group(at) for at in range(about.num_row_groups))
+        values = sum(group.column(at).num_values for group in groups for at in own)
+        refuse_giants(8 * values, f"{path}, column {name!r}", MOST_UNPACKED)
+        with naming():
+            return file.read(columns=[name]).column(name)
+
+    with naming():
+        file = pq.ParquetFile(path)
+    about, schema = file.metadata, file.schema_arrow
+    if twice := next((name for name, n in Counter(schema.names).items() if n > 1), None):
+        raise StoreError(f"{path}: two columns are called {twice!r}; give each a name of its own")
+    return dict(zip(schema.names, schema.types, strict=True)), read
 
 
 def ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str] | None, str]:

@@ -9,12 +9,16 @@ BagIt (RFC 8493, Kunze et al. 2018) is written in one canonical way, so that any
 import hashlib
 import os
 import re
+import struct
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from io import FileIO
 from pathlib import Path
+from tokenize import TokenError
 from typing import Protocol, TypeVar
 from urllib.parse import quote
 
@@ -174,6 +178,12 @@ UNREADABLE = (
     MemoryError,
 )
 """Exceptions that zarr and JSON raise for damaged bytes."""
+
+NOT_ARRAYS = (
+    *(*UNREADABLE, OSError, EOFError, SyntaxError, SystemError, TokenError),
+    *(struct.error, zlib.error, zipfile.BadZipFile),
+)
+"""What zipfile and NumPy raise for damaged bytes: a header is read as Python text (SystemError: by 3.12)."""
 
 
 def whole(files: StoreFiles, name: str) -> bytes:

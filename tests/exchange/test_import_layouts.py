@@ -3,6 +3,7 @@
 import io
 import shutil
 import tarfile
+import zipfile
 from unicodedata import normalize
 
 import h5py
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange import row_ids
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import array_files, torch_files
 from obygaze_features.exchange.import_hdf5 import hdf5_items
-from obygaze_features.exchange.import_items import ImportItem, match
-from obygaze_features.exchange.import_tables import table_items
+from obygaze_features.exchange.import_items import Asked, ImportItem, match
+from obygaze_features.exchange.import_tables import parquet_rows, table_items
 from obygaze_features.exchange.row_ids import read_ids
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
@@ -100,7 +102,55 @@ def pt_of_dicts(path):
     torch.save({clip: {"x": torch.tensor(features(clip)), "y": torch.zeros(1)} for clip in CLIPS}, path)
 
 
+def one_npz(path):
+    np.savez(path, **{clip: features(clip) for clip in CLIPS})
+
+
+def npz_with_a_note(folder):
+    folder.mkdir()
+    for clip in CLIPS:
+        np.savez_compressed(folder / "x.npz", x=np.asfortranarray(features(clip)))
+        (folder / "x.npz").rename(folder / f"{clip}.NPZ")
+        with zipfile.ZipFile(folder / f"{clip}.NPZ", "a") as archive:
+            archive.writestr("note.txt", "of 2021")
+
+
+def folder_of_links(folder):
+    npz_with_a_note(folder.with_name("elsewhere"))
+    folder.mkdir()
+    (folder / "train").symlink_to(folder.with_name("elsewhere"))
+    (folder / "back").symlink_to(folder)
+
+
+def safetensors_folder(folder):
+    save_file = pytest.importorskip("safetensors.numpy").save_file
+    folder.mkdir()
+    for clip in CLIPS:
+        save_file({"features": features(clip), "coords": COORDS}, folder / f"{clip}.safetensors")
+
+
+def of_matlab(path):
+    """MATLAB's -v7.3 writes the axes of an array in reverse."""
+    with h5py.File(path, "w") as file:
+        for clip in CLIPS:
+            file.create_dataset(clip, data=features(clip).T).attrs["MATLAB_class"] = np.bytes_("single")
+
+
+def matrices_in_parquet(path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    lists = pa.array([features(clip).tolist() for clip in CLIPS], pa.list_(pa.list_(pa.float32(), D)))
+    parquet.write_table(pa.table({"id": CLIPS, "image": [b"x"] * 3, "x": lists}), path)
+
+
 LAYOUTS = {
+    "one npz": (one_npz, "a.npz", "npy", (), ""),
+    "note": (npz_with_a_note, "folder", "npy", (), "note.txt"),
+    "links": (folder_of_links, "folder", "npy", (), "note.txt"),
+    "safetensors": (safetensors_folder, "folder", "pth", (), "coords"),
+    "MATLAB": (of_matlab, "a.h5", "hdf5", (), ""),
+    "lists of lists": (matrices_in_parquet, "a.parquet", "table", (), "image"),
     "npz": (npz_folder, "folder", "npy", (), "coords"),
     "tar": (tar_of_npy, "a.tar", "npy", (), "json"),
     "tars": (folder_of_tars, "shards", "npy", (), "json"),
@@ -180,6 +230,80 @@ def test_a_damaged_member_of_a_tar_is_named(tmp_path, keep):
     item = array_files(tmp_path / "a.tar", ArrayChoice())["a"]
     with pytest.raises(StoreError, match=r"a\.tar, a\.npy"):
         item.load()
+
+
+def link_to_nothing(folder):
+    (folder / "a.npy").symlink_to(folder / "gone")
+
+
+def link_in_a_tar(folder):
+    with tarfile.open(folder / "a.tar", "w") as archive:
+        member = tarfile.TarInfo("a.npy")
+        member.type, member.linkname = tarfile.LNKTYPE, "b.npy"
+        archive.addfile(member)
+
+
+def name_twice(folder):
+    path = folder / "a.npz"
+    np.savez(path, x=np.ones(3), y=np.zeros(3))
+    path.write_bytes(path.read_bytes().replace(b"y.npy", b"x.npy"))
+
+
+def number_and_text(folder):
+    torch = pytest.importorskip("torch")
+    torch.save({1: torch.ones(3), "1": torch.zeros(3)}, folder / "a.pt")
+
+
+def never_written(folder):
+    with h5py.File(folder / "a.h5", "w") as file:
+        file.create_dataset("x", (3, D), np.float32)
+
+
+def written_in_part(folder):
+    with h5py.File(folder / "a.h5", "w") as file:
+        file.create_dataset("x", (3, D), np.float32, chunks=(1, D))[:2] = 1
+
+
+def filter_of_others(folder):
+    with h5py.File(folder / "a.h5", "w") as file:
+        file.create_dataset("x", (3, D), np.float32, chunks=(3, D), compression="gzip")[:] = 1
+    path = folder / "a.h5"
+    at = (data := path.read_bytes()).index(b"deflate\0") - 8
+    path.write_bytes(data[:at] + (32001).to_bytes(2, "little") + data[at + 2 :])
+
+
+def anndata_without_x(folder):
+    with h5py.File(folder / "a.h5", "w") as file:
+        file["obs/_index"], file["obsm/X_pca"] = ["a"], np.ones((1, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "source", "why"),
+    [
+        (link_to_nothing, "npy", "", "No such file"),
+        (link_in_a_tar, "npy", "", r"a\.tar, a\.npy: a link"),
+        (name_twice, "npy", "", "x: is in it twice"),
+        (number_and_text, "pth", "a.pt", "both are of '1'"),
+        (never_written, "hdf5", "", "1 of its 1 chunks"),
+        (written_in_part, "hdf5", "", "1 of its 3 chunks"),
+        (filter_of_others, "hdf5", "", "32001"),
+        (anndata_without_x, "hdf5", "a.h5", "AnnData"),
+    ],
+)
+def test_what_would_be_lost_or_wrong_unseen_is_refused(tmp_path, make, kind, source, why):
+    make(tmp_path)
+    with pytest.raises((StoreError, OSError), match=why):
+        load(kind, tmp_path / source)
+
+
+def test_a_column_that_swells_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    matrices_in_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(row_ids, "MOST_UNPACKED", 100)
+    with (
+        pytest.raises(StoreError, match="column 'x'"),
+        parquet_rows(tmp_path / "a.parquet", Asked(None, (), frozenset())),
+    ):
+        pass
 
 
 def test_ids_come_from_a_table_of_another_tool(tmp_path):
