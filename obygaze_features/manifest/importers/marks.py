@@ -56,9 +56,8 @@ def film_by_name(given: Given) -> str:
     """Name the film by the file, without its suffix and language; what is taken away is noted."""
     by_id = _ID.match(given.path.name)
     name = by_id[0] if by_id else _LANGUAGE.sub("", given.path.stem)
-    note = f"film {name!r} by the file's name, without {given.path.stem[len(name) :]!r}"
-    if not by_id and name != given.path.stem and note not in given.account.notes:
-        given.account.notes.append(note)
+    if not by_id and name != given.path.stem:
+        given.account.note(f"film {name!r} by the file's name, without {given.path.stem[len(name) :]!r}")
     return name
 
 

@@ -117,7 +117,7 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
     for name in ("model", "prompt"):
         said = Counter(each.cells.get(name, "") for each in kept)
         told = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in said.most_common(3))
-        given.account.notes += [f"{name}: {told}"] if said else []
+        given.account.note(f"{name}: {told}" * bool(said))
     given.questions = sorted({question for each in kept for question in each.answers})
     for each in clips:
         (start, end), whole, name = each.times, each.whole, " of ".join(each.key)

@@ -160,24 +160,23 @@ def read_activitynet(given: Given) -> Iterator[RawSpan]:
         raise given.error(
             "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
         )
-    beside: dict[str, None] = {}
+    beside: list[str] = []
     for name, video in database.items():
         length = number(_dict(video).get("duration")) or math.nan
         notes = _dicts(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, note in enumerate(notes, start=1):
             where, segment, said = f"{name}, annotation {n}", note.get("segment"), note.get("label")
-            beside |= dict.fromkeys(key for key in note if key not in {"segment", "label", "label_id"})
+            beside += [key for key in note if key not in {"segment", "label", "label_id"}]
             times = [number(each) for each in segment] if isinstance(segment, list) else []
             start, end = times if len(times) == 2 else (math.nan, math.nan)
             why = "" if isinstance(said, str | int | float | list) else "no label that can be read"
             if start >= length:
                 why = f"it begins behind the end of its video, {length:g} s"
             elif end > length + 0.05 and not why:
-                given.account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
+                given.account.note(f"{where}: cut at the end of its video, {length:g} s")
             film = {"movie": one_line(name)}
             yield RawSpan(where, start, min(end, length), _words(said), "", film, why=why)
-    if beside:
-        given.account.notes.append(f"keys of annotations not read: {', '.join(beside)}")
+    given.account.unread("key", beside)
 
 
 # --- CVAT

@@ -96,10 +96,10 @@ def _chosen(given: Given, wanted: Mapping[str, str], ids: Sequence[str]) -> dict
         near = get_close_matches(tier_key(name), others, n=1, cutoff=0.75)
         if given.tiers and dict(wanted) != DECIDED and not near:
             raise given.error(f"no tier {name!r}: there are {', '.join(map(repr, ids))}")
-        given.account.notes += [f"tier {others[key]!r} is not read: did you mean {name!r}?" for key in near]
+        given.account.note(*(f"tier {others[key]!r} is not read: did you mean {name!r}?" for key in near))
     if left := [name for name in ids if name not in chosen]:
         what = f"left out {counted(len(left), 'tier')} that --tier does not name"
-        given.account.notes.append(f"{what} ({first_few(left, 4)})")
+        given.account.note(f"{what} ({first_few(left, 4)})")
     return chosen
 
 
@@ -116,7 +116,7 @@ def _media(given: Given, root: Element) -> Element | None:
             f"{', '.join(map(repr, stems))}"
         )
     if len({_place(node).stem for node in films}) > 1:
-        given.account.notes.append(
+        given.account.note(
             f"of {len(films)} media {_place(films[0]).name!r} is taken as the film: "
             "give --movie if it is another"
         )
@@ -139,7 +139,7 @@ class _Slots:
             raise given.error(f"TIME_ORIGIN {origin!r} of its media is no number of milliseconds")
         self._origin = int(origin or 0)
         if self._origin:
-            given.account.notes.append(f"times moved by the media's offset (TIME_ORIGIN), {self._origin} ms")
+            given.account.note(f"times moved by the media's offset (TIME_ORIGIN), {self._origin} ms")
         self._slots: dict[str, int | str] = {}  # a text where it is no time, empty where there is none
         for node in root.findall("TIME_ORDER/TIME_SLOT"):
             name, value = node.get("TIME_SLOT_ID", ""), node.get("TIME_VALUE", "").strip()
@@ -195,9 +195,9 @@ class _Slots:
         who = next(filter(None, map(_annotator, (owner, over, tier))), "")
         name, own = tier.get("TIER_ID", ""), _annotator(tier)
         for other in {own, composed(name.partition("@")[2].strip())} - {who, ""}:
-            note = f"tier {name!r} is signed {other}, it or the tier above it {who}: taken as {who}'s"
-            if note not in self._given.account.notes:
-                self._given.account.notes.append(note)
+            self._given.account.note(
+                f"tier {name!r} is signed {other}, it or the tier above it {who}: taken as {who}'s"
+            )
         return start, end, tuple(above), who
 
     def _time(self, node: Element, tier: Element, slot: str) -> int:

@@ -15,7 +15,7 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import CLOCK, instants
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import first_of, note_unread, table, timed
-from obygaze_features.manifest.text_tables import Row, counted
+from obygaze_features.manifest.text_tables import counted
 from obygaze_features.workbook import Records
 
 TIME = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
@@ -40,7 +40,7 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
                 f"its media are moved by {moved[1]} ms: export without offsets, or give the .eaf"
             )
     if above := sum(bool(line.strip()) and "sep=" not in line.lower() for _, line in titles):
-        given.account.notes.append(f"{counted(above, 'line')} above the annotations left out")
+        given.account.note(f"{counted(above, 'line')} above the annotations left out")
     body = [(at, line) for at, line in lines[len(titles) :] if line.strip()]
     if not body:
         raise given.error("no annotation of ELAN's tab-delimited text")
@@ -115,7 +115,7 @@ def _in_english(given: Given, header: list[str], rows: Records) -> list[str]:
     others += zip(files, ("File Name", "File Path"), strict=False)
     for at, name in others:
         named[at : at + 1] = [name]
-    given.account.notes.append(f"columns told by their order: {', '.join(header)}")
+    given.account.note(f"columns told by their order: {', '.join(header)}")
     return named
 
 
@@ -136,17 +136,14 @@ def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     yield from odd
     columns = list(zip(*(cells for _, cells in rows), strict=True))
     first, end, text = _layout(given, [column[:TOLD_BY] for column in columns])
-    in_ms = all(cell.strip().isdecimal() for cell in columns[first])
     files = columns[text + 1 :]
     if any("." not in cell for column in files for cell in column):
         raise given.error(f"{len(files)} columns after the text: export them from ELAN with a header")
-    names = [("0", first), ("1", end), ("text", text)] + [("tier", 0)] * (first > 0)
-    names += [("subject", 1)] * (first > 1) + [("media", text + 1)] * bool(files)
-    made = [Row(at, {name: cells[place] for name, place in names}) for at, cells in rows]
-    for row, at, why in timed(given, made, "0", "1", 1000.0 if in_ms else 1.0):
-        said = one_line(row.cells["text"])
-        about = {name: one_line(row.cells.get(name, "")) for name in ("subject", "media")}
-        yield RawSpan(*at, said, row.cells.get("tier", ""), about, why=why or "no text" * (not said))
+    form = "msec" if all(cell.strip().isdecimal() for cell in columns[first]) else "ss.msec"
+    named = {0: "Tier"} | ({1: "Participant"} if first > 1 else {}) | {text + 1: "File Path"}
+    named |= {first: f"{TIMES[0]} - {form}", end: f"{TIMES[1]} - {form}", text: "Annotation"}
+    header = [named.get(place, f"{place} - time") for place in range(len(columns))]
+    yield from _with_header(given, [(0, header), *rows])
 
 
 def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int, int]:

@@ -21,7 +21,8 @@ from obygaze_features.file_kinds import where_damaged
 from obygaze_features.manifest.spans.encodings import decoded
 from obygaze_features.manifest.spans.instant import western
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.manifest.text_tables import content_of, naming
+from obygaze_features.manifest.text_tables import content_of, counted, naming
+from obygaze_features.text import first_few
 from obygaze_features.text_records import DELIMITERS, HEADER_ROWS, marked_encoding, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
 
@@ -29,6 +30,7 @@ HEAD_BYTES = 1 << 16
 """Of a file, by which its kind is told."""
 
 SHOWN_REASONS = 4
+SHOWN_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,15 @@ class Account:
     def leave(self, where: str, why: str) -> None:
         """Count a record that is left out."""
         self.left_out.append((where, why))
+
+    def note(self, *notes: str) -> None:
+        """Say something of the whole file, once; "" says nothing."""
+        self.notes += [note for note in notes if note and note not in self.notes]
+
+    def unread(self, what: str, names: Iterable[str]) -> None:
+        """Say which parts of records, if any, are not read."""
+        if told := list(dict.fromkeys(names)):
+            self.note(f"{counted(len(told), what)} not read ({first_few(told, SHOWN_NAMES)})")
 
     def spans(self, records: Iterable[RawSpan]) -> list[RawSpan]:
         """Count the records of a file; return those that are spans."""
@@ -173,7 +184,7 @@ class Given:
             text, notice = decoded(self.content, self.encoding)
         except ManifestError as error:
             raise self.error(str(error)) from None
-        self.account.notes += [notice] if notice else []
+        self.account.note(notice)
         return text
 
     @property
@@ -194,7 +205,7 @@ class Given:
         if not is_workbook(self.content):
             return None
         records, notes = read_sheet(self.path, self.content, ManifestError)
-        self.account.notes += notes
+        self.account.note(*notes)
         return records
 
     def records(self, needed: Sequence[str]) -> tuple[Records, str]:
@@ -245,7 +256,7 @@ class Given:
         if found.tag != root:
             raise self.error(f"not {what}: its root is {found.tag!r:.60}")
         if stray := next((node.tail for node in found.iter() if (node.tail or "").strip()), ""):
-            self.account.notes.append(f"text beside elements left out: {stray.strip()!r:.60}")
+            self.account.note(f"text beside elements left out: {stray.strip()!r:.60}")
         return found
 
     def error(self, why: str) -> ManifestError:

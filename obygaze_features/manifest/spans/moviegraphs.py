@@ -22,7 +22,7 @@ def read_moviegraphs(given: Given) -> Iterator[RawSpan]:
     found = given.document.get(KEY) if isinstance(given.document, dict) else None
     if not isinstance(found, list):
         raise given.error(f"no graphs of clips: a JSON object with a list {KEY!r} was expected")
-    beside: dict[str, None] = {}
+    beside: list[str] = []
     for place, graph in enumerate(found, start=1):
         where = f"graph {place}"
         if not isinstance(graph, dict):
@@ -31,9 +31,9 @@ def read_moviegraphs(given: Given) -> Iterator[RawSpan]:
         start, end = number(graph.get("start_s")), number(graph.get("end_s"))
         movie = graph.get("movie")
         cells = {"movie": _text(str(movie) if type(movie) is int else movie)}
-        beside |= dict.fromkeys(name for name in graph if name not in READ)
+        beside += [name for name in graph if name not in READ]
         inner = (name for each in _list(graph.get("interactions")) if isinstance(each, dict) for name in each)
-        beside |= dict.fromkeys(f"{name} of interactions" for name in inner if name not in ENDS)
+        beside += [f"{name} of interactions" for name in inner if name not in ENDS]
         said = [(name, _text(graph[name])) for name in TEXTS if graph.get(name) not in (None, "")]
         said += [("character", _text(each)) for each in _list(graph.get("characters"))]
         said += [("interaction", _between(each)) for each in _list(graph.get("interactions"))]
@@ -41,8 +41,7 @@ def read_moviegraphs(given: Given) -> Iterator[RawSpan]:
         for tier, text in said or [("", "")]:
             unclear = f"{tier}: not a text, or without what is said" * (not text)
             yield RawSpan(where, start, end, text, tier, cells, why=why or unclear)
-    if beside:
-        given.account.notes.append(f"keys not read: {', '.join(beside)}")
+    given.account.unread("key", beside)
 
 
 def _text(value: Any) -> str:

@@ -183,5 +183,5 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     if not spans:
         raise ManifestError(f"{given.path}: it has no subtitles that are text: {given.account.line()}")
     if given.path.suffix.lower() == ".vtt" and given.account.kind == "srt":
-        given.account.notes.append("no line WEBVTT: read as SRT")
+        given.account.note("no line WEBVTT: read as SRT")
     return [Subtitle(span.start_s, span.end_s, span.text) for span in spans]

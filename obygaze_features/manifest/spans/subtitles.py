@@ -61,13 +61,13 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
     is_vtt = given.text.lstrip("\ufeff").startswith("WEBVTT")
     lines = [line.replace("\0", "") for line in given.lines]
     if "\0" in given.text:
-        given.account.notes.append("characters NUL left out")
+        given.account.note("characters NUL left out")
     if any(_FRAMES.match(line) for line in lines[:3]):
         raise given.error(
             "line 1: MicroDVD, whose times are frames: convert it to SRT at the film's frame rate"
         )
     if is_vtt and any(map(_SEGMENT.match, lines[:9])):
-        given.account.notes.append("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
+        given.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
     starts = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
     bodies, heads = _bodies(lines, starts, is_vtt=is_vtt)
     yield from _strays(lines, starts, heads, is_vtt=is_vtt)
@@ -88,13 +88,13 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
         yield RawSpan(f"line {at + 1}", start, end, text, "", cells, why=why or "no text" * (not text))
     first = [at for at in starts if at and lines[at - 1].strip() == "1"]
     if len(first) > 1 and not is_vtt:
-        given.account.notes.append(
+        given.account.note(
             f"line {first[1]}: numbers begin again: if parts of a film were joined, the later times are wrong"
         )
     if gaps := [at + 1 for at, body in zip(starts, bodies, strict=True) if not all(map(str.strip, body))]:
-        given.account.notes.append(f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)")
+        given.account.note(f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)")
     if repeated > max(1, len(starts) // 3):
-        given.account.notes.append(f"{repeated} captions repeat the line before them (rolling captions)")
+        given.account.note(f"{repeated} captions repeat the line before them (rolling captions)")
 
 
 def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tuple[list[list[str]], set[int]]:
@@ -199,7 +199,7 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             who = {"subject": one_line(cells.get("name", "") or cells.get("actor", ""))}
             yield RawSpan(f"line {at}", start, end, text, "", who, why=why * (not text))
         elif key == "timer" and not re.fullmatch(r"\s*(?:100(?:\.0*)?)?\s*", value):
-            given.account.notes.append(f"line {at}: Timer {one_line(value)}: a speed that is not applied")
+            given.account.note(f"line {at}: Timer {one_line(value)}: a speed that is not applied")
         elif section == "[events]" and line.strip() and line.strip()[0] not in ";!":
             why = f"a {key or 'line of no kind':.20}"  # a comment, a picture, a sound
             yield RawSpan(f"line {at}", why=why)

@@ -24,22 +24,27 @@ from obygaze_features.manifest.text_tables import (
     counted,
     table_of,
 )
-from obygaze_features.text import first_few
 from obygaze_features.workbook import Records
 
 VIAN_SEGMENTS = ("segmentation_name",)
 VIAN_PROJECT = ("START_MS", "END_MS", "SELECTOR_TYPE")
-SHOWN_COLUMNS = 8
 NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
 """What programs write where a cell has no value, and a film or person may be called."""
 _FILM = ("movie", "movie_name", "film", "video", "MOVIE", "MOVIE_NAME", "FILM")
 """Columns in which exports of several films name each."""
+_VIAN_TIMES = (
+    ("START_MS", "END_MS", 1000.0), ("start_ms", "end_ms", 1000.0),
+    ("start_ts", "end_ts", 1.0), ("start_frame", "end_frame", None),
+)  # fmt: skip
+_VIAN_READ = re.compile(
+    "annotation_.*|segmentation_name|start_.*|end_.*|selector_type|.*:.*|" + "|".join(_FILM), re.IGNORECASE
+)
 
 
 def table(given: Given, needed: Sequence[str], records: tuple[Records, str] | None = None) -> Table:
     """Read a table with these columns; what stands above its header is noted."""
     made = table_of(given.path, *(records or given.records(needed)), needed, named=False)
-    given.account.notes += made.notes
+    given.account.note(*made.notes)
     given.usual *= made.delimiter != ";"  # which no tool writes, but a spreadsheet
     return made
 
@@ -47,9 +52,9 @@ def table(given: Given, needed: Sequence[str], records: tuple[Records, str] | No
 def note_unread(given: Given, made: Table, read: re.Pattern[str]) -> None:
     """Say which columns that hold something are not read."""
     rest = [name for name in made.columns if name and not read.fullmatch(name)]
-    if names := [name for name in rest if any(row.cells[name].strip() for row in made.rows)]:
-        shown = first_few(names, SHOWN_COLUMNS)
-        given.account.notes.append(f"{counted(len(names), 'column')} not read ({shown})")
+    given.account.unread(
+        "column", (name for name in rest if any(row.cells[name].strip() for row in made.rows))
+    )
 
 
 def timed(
@@ -95,7 +100,7 @@ def own_table(given: Given, *, judged: bool) -> Table:
     table = table_of(given.path, *given.records(needed), needed, advice=advice)
     if not judged and not {"video", "movie"} & set(table.columns) and not given.movie:
         raise given.error("no column video or movie says which film a span is of: add one, or give --movie")
-    given.account.notes += [*table.notes, *_almost_named(table.columns)]
+    given.account.note(*table.notes, *_almost_named(table.columns))
     return table
 
 
@@ -114,33 +119,20 @@ def _almost_named(columns: Sequence[str]) -> list[str]:
 # ---------------------------------------------------------------------------
 def read_vian(given: Given) -> Iterator[RawSpan]:
     """Yield the segments of VIAN: of its segmentation exporter, or of its project as CSV."""
-    if given.has_columns(VIAN_PROJECT):
-        yield from _vian_project(given, table(given, VIAN_PROJECT))
-        return
-    made = table(given, VIAN_SEGMENTS)
-    times = (
-        (f"start_{unit}", f"end_{unit}", n) for unit, n in (("ms", 1000.0), ("ts", 1.0), ("frame", None))
-    )
-    columns = next((each for each in times if {*each[:2]} <= set(made.columns)), None)
+    made = table(given, VIAN_PROJECT if given.has_columns(VIAN_PROJECT) else VIAN_SEGMENTS)
+    columns = next((each for each in _VIAN_TIMES if {*each[:2]} <= set(made.columns)), None)
     if columns is None:
         raise given.error("no start and end of segments: export both from VIAN, as milliseconds")
-    bodies = [name for name in made.columns if name.startswith("annotation_")]
-    note_unread(given, made, re.compile("annotation_.*|segmentation_name|start_.*|end_.*|" + "|".join(_FILM)))
-    for row, at, why in timed(given, made.rows, *columns):
-        texts = [one_line(row.cells[name]) for name in bodies if row.cells[name].strip()]
-        cells, tier = {"movie": first_of(row.cells, *_FILM)}, one_line(row.cells["segmentation_name"])
-        yield RawSpan(*at, "; ".join(texts), tier, cells, why=why)
-
-
-def _vian_project(given: Given, made: Table) -> Iterator[RawSpan]:
-    keywords = [name for name in made.columns[made.columns.index("END_MS") + 1 :] if ":" in name]
-    for row, at, no_time in timed(given, made.rows, "START_MS", "END_MS", 1000.0):
-        kind = row.cells["SELECTOR_TYPE"].strip().lower()
+    note_unread(given, made, _VIAN_READ)
+    bodies = [name for name in made.columns if name.lower().startswith("annotation_")]
+    keywords = [name for name in made.columns if ":" in name]
+    for row, at, no_time in timed(given, made.rows, *columns):
+        kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
         odd = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
-        marked = [name.rpartition(":")[2] for name in keywords if row.cells[name].strip() in {"1", "1.0"}]
-        texts = [one_line(row.cells.get("ANNOTATION_BODY", "")), *marked]
-        text, film = "; ".join(filter(None, texts)), {"movie": first_of(row.cells, *_FILM)}
-        yield RawSpan(*at, text, "", film, why=no_time or odd)
+        marked = (name.rpartition(":")[2] for name in keywords if row.cells[name].strip() in {"1", "1.0"})
+        text = "; ".join(filter(None, [*(one_line(row.cells[name]) for name in bodies), *marked]))
+        cells, tier = {"movie": first_of(row.cells, *_FILM)}, one_line(row.cells.get("segmentation_name", ""))
+        yield RawSpan(*at, text, tier, cells, why=no_time or odd)
 
 
 def media_name(place: str) -> str:

@@ -156,7 +156,7 @@ def _time(seconds: float) -> str:
 # ---------------------------------------------------------------------------
 def read_rttm(given: Given) -> Iterator[RawSpan]:
     """Yield the turns of speakers."""
-    unread: dict[str, None] = {}
+    unread: list[str] = []
     for at, line in enumerate(given.lines, start=1):
         cells = line.replace("\0", "").split()
         if not cells or cells[0].startswith(";;"):
@@ -167,16 +167,12 @@ def read_rttm(given: Given) -> Iterator[RawSpan]:
         elif len(cells) not in {RTTM_FIELDS, RTTM_FIELDS + 1}:
             yield RawSpan(where, why=f"{len(cells)} fields where RTTM has 9 or 10: names hold no blanks")
         else:
-            unread |= {
-                name: None
-                for name, cell in zip(RTTM_UNREAD, cells[5:], strict=False)
-                if name and cell != "<NA>"
-            }
+            said = zip(RTTM_UNREAD, cells[5:], strict=False)
+            unread += [name for name, cell in said if name and cell != "<NA>"]
             start, length = map(number, cells[3:5])
             label = "" if cells[7] == "<NA>" else one_line(cells[7])
             yield RawSpan(where, start, round(start + length, 9), label, "SPEAKER", {"movie": cells[1]})
-    if unread:
-        given.account.notes.append(f"fields not read: {', '.join(unread)}")
+    given.account.unread("field", unread)
 
 
 def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
