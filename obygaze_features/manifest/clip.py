@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -111,6 +111,14 @@ class Clip:
                 yield column, f"{time_s} is {'negative' if is_time else 'not a finite number of seconds'}"
         if start >= end:
             yield "end_s", f"{end} is not after start_s {start}"
+
+
+def grouped(clips: Iterable[Clip], column: str) -> dict[str, list[Clip]]:
+    """Put the clips together that share the text of a column, in order."""
+    groups: dict[str, list[Clip]] = {}
+    for clip in clips:
+        groups.setdefault(getattr(clip, column), []).append(clip)
+    return groups
 
 
 def absolute(path: Path) -> Path:

@@ -29,7 +29,7 @@ from obygaze_features.manifest.codebook_parts import (
     spellings_of,
 )
 from obygaze_features.manifest.spans.names import plain, suggestion
-from obygaze_features.manifest.text_tables import text_of
+from obygaze_features.manifest.text_tables import placed, text_of
 from obygaze_features.schema import misfit
 from obygaze_features.text import composed
 
@@ -97,10 +97,8 @@ class Codebook:
     construct: str = ""
 
     def __post_init__(self) -> None:
-        try:
+        with placed(f"codebook {self.name!r}"):
             _check(self)
-        except ManifestError as error:
-            raise ManifestError(f"codebook {self.name!r}: {error}") from None
 
     @cached_property
     def _level_spellings(self) -> Mapping[str, str]:
@@ -320,10 +318,8 @@ def load_codebook(path: str | Path) -> Codebook:
     """
     path = local_path(path)
     text = composed(text_of(path))
-    try:
+    with placed(path):
         codebook = Codebook(**parts_of(text))
-    except ManifestError as error:
-        raise ManifestError(f"{path}: {error}") from None
     if codebook.name in BUILTIN and codebook.digest() != builtin_codebook(codebook.name).digest():
         raise ManifestError(
             f"{path}: name: {codebook.name!r} is a built-in codebook, and this one differs: "

@@ -23,7 +23,7 @@ from obygaze_features.manifest.clip import (
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from obygaze_features.manifest.spans.names import suggestion
-from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Table, read_table
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Table, placed, read_table
 from obygaze_features.text import composed
 
 if TYPE_CHECKING:
@@ -225,10 +225,8 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     for row in table.timed(problems) if from_sheet else table.rows:
         collected.add(clip_of(row, problems, codebook, spelled=spreadsheet_safe), row.line)
     problems.refuse()
-    try:
+    with placed(path):
         return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
-    except ManifestError as error:
-        raise ManifestError(f"{path}: {error}", error.column) from None
 
 
 def codebook_file(manifest: Path) -> Path:

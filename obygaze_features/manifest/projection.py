@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, numbered_ids
+from obygaze_features.manifest.clip import Clip, grouped, numbered_ids
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 
@@ -108,16 +108,11 @@ def project(
     """
     if not 0 <= threshold <= 1:
         raise ManifestError(f"threshold {threshold}: expected a share of the clip between 0 and 1")
-    marks: dict[str, list[Clip]] = {}
-    for mark in annotations:
-        if mark.level is None:
-            raise ManifestError(f"clip {mark.clip_id!r} has no level, so it is no annotation", "level")
-        marks.setdefault(mark.movie, []).append(mark)
-    films: dict[str, list[Clip]] = {}
-    for clip in clips:
-        films.setdefault(clip.movie, []).append(clip)
+    if bare := next((mark for mark in annotations if mark.level is None), None):
+        raise ManifestError(f"clip {bare.clip_id!r} has no level, so it is no annotation", "level")
+    marks = grouped(annotations, "movie")
     labelled: dict[str, list[Clip]] = {}
-    for movie, own in films.items():
+    for movie, own in grouped(clips, "movie").items():
         rows = _label(own, marks.get(movie, []), threshold, per_annotator, annotations.codebook)
         labelled |= zip((clip.clip_id for clip in own), rows, strict=True)
     made = tuple(row for clip in clips for row in labelled[clip.clip_id])
@@ -155,10 +150,8 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
         return manifest.with_clips(own)
     if not manifest.is_per_annotator:
         return manifest
-    rows: dict[str, list[Clip]] = {}
-    for clip in manifest:
-        rows.setdefault(clip.clip_id, []).append(clip)
-    return manifest.with_clips(_merged(clips, how, manifest.codebook) for clips in rows.values())
+    rows = grouped(manifest, "clip_id").values()
+    return manifest.with_clips(_merged(clips, how, manifest.codebook) for clips in rows)
 
 
 def _merged(clips: Sequence[Clip], how: Merge, codebook: Codebook) -> Clip:
@@ -202,10 +195,7 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
     if not 0 < seconds < float("inf"):
         raise ManifestError(f"window {seconds}: expected a positive number of seconds")
     clips = []
-    marks_of: dict[str, list[Clip]] = {}
-    for mark in annotations:
-        marks_of.setdefault(mark.movie, []).append(mark)
-    for movie, marks in marks_of.items():
+    for movie, marks in grouped(annotations, "movie").items():
         end = float(_spans(marks)[:, 1].max())
         videos = {mark.video for mark in marks}
         video = videos.pop() if len(videos) == 1 else ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip import grouped
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import composed
@@ -57,9 +57,7 @@ def assign(
         raise ManifestError(f"{', '.join(taken)}: a round writes its own: rename yours, or remove it")
     if calibration > len(films):
         raise ManifestError(f"{calibration} films for calibration: there are {len(films)}")
-    own: dict[str, list[Clip]] = {film: [] for film in films}
-    for clip in {clip.clip_id: clip for clip in clips}.values():
-        own[clip.movie].append(clip)
+    own = grouped({clip.clip_id: clip for clip in clips}.values(), "movie")
     rng = np.random.default_rng(seed)
     drawn = [films[place] for place in rng.permutation(len(films)).tolist()]
     common, rest = drawn[:calibration], drawn[calibration:]

@@ -4,6 +4,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -103,10 +104,8 @@ class Table:
         columns = [name for name in TIMES if name in self.columns]
         rows = [row.as_written() for row in self.rows if not row.is_empty]
         usual = "" if self.delimiter in {";", "\t"} else "."
-        try:
+        with placed(f"{self.path}: column {' or '.join(columns)}"):
             values = instants([row.cells[name] for name in columns for row in rows], usual, rate)
-        except ManifestError as error:
-            raise ManifestError(f"{self.path}: column {' or '.join(columns)}: {error}") from None
         for place, row in enumerate(rows):
             found = dict(zip(columns, values[place :: len(rows)], strict=True))
             wrong = {name: value for name, value in found.items() if isinstance(value, ManifestError)}
@@ -141,6 +140,15 @@ class Table:
 
         rows = ([cell(name, text) for name, text in row.cells.items()] for row in self.rows)
         return "".join(map(csv_line, (self.columns, *rows)))
+
+
+@contextmanager
+def placed(where: object, remedy: str = "") -> Iterator[None]:
+    """Name the place of a ManifestError, and what to do."""
+    try:
+        yield
+    except ManifestError as error:
+        raise ManifestError(f"{where}: {error}{remedy}", error.column) from None
 
 
 class Problems:

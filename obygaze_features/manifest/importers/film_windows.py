@@ -15,7 +15,7 @@ from obygaze_features.lines import csv_line
 from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.text_tables import Problems, Row, counted, read_table
+from obygaze_features.manifest.text_tables import Problems, Row, counted, placed, read_table
 from obygaze_features.text import composed
 
 LEAST_HOP_S = 5.0
@@ -190,13 +190,9 @@ def window_of_model(path: Path) -> float:
 
 def _clips(film: Film, video: str, spans: Sequence[tuple[float, float]]) -> list[Clip]:
     """Make the clips of a film, numbered."""
-    try:
-        return [
-            Clip(clip_id, film.movie, video, *span)
-            for clip_id, span in zip(numbered_ids(film.movie, len(spans)), spans, strict=True)
-        ]
-    except ManifestError as error:
-        raise ManifestError(f"file {str(film.path)!r}: {error}; rename it", error.column) from None
+    ids = numbered_ids(film.movie, len(spans))
+    with placed(f"file {str(film.path)!r}", "; rename it"):
+        return [Clip(clip_id, film.movie, video, *span) for clip_id, span in zip(ids, spans, strict=True)]
 
 
 def _lengths(window_s: float | None, hop_s: float | None) -> tuple[float, float]:

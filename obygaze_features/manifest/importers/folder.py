@@ -13,7 +13,7 @@ from obygaze_features.manifest.clip import Clip, absolute, stored_path
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.text_tables import counted
+from obygaze_features.manifest.text_tables import counted, placed
 from obygaze_features.text import composed
 
 LATER_PART = re.compile(r"(VTS_\d\d_)[2-9](\.VOB)", re.IGNORECASE)
@@ -175,12 +175,8 @@ def whole_files(
                 f"{source / file_of[name]} and {source / file}: both would be clip {name!r}; rename one"
             )
         file_of[name] = file
-        try:
+        with placed(f"file {os.fspath(source / file)!r}", "; rename it"):
             clips.append(Clip(name, composed(movie(file)), stored_path(source / file, root)))
-        except ManifestError as error:
-            raise ManifestError(
-                f"file {os.fspath(source / file)!r}: {error}; rename it", error.column
-            ) from None
     return clips
 
 

@@ -49,6 +49,7 @@ from obygaze_features.manifest.text_tables import (
     Problems,
     Row,
     counted,
+    placed,
 )
 from obygaze_features.text import composed, first_few
 
@@ -428,15 +429,13 @@ class _Made:
             where = "set the tier's annotator in ELAN" if given.account.kind == "eaf" else "name its model"
             raise given.error(f"{raw.where}: nobody's: {where}, or give --annotator")
         start, end = (None, None) if raw.whole else (raw.start_s, raw.end_s)
-        try:
+        with placed(f"{given.path}: {raw.where}"):
             name = cells.get("clip_id") or unique_id(stem, number, self._ids)
             video = self._films.film_of(cells.get("media", "") or level.movie)
             named = book.level_spelled(level.text) if level.is_level else None
             concepts = tuple(map(book.concept_spelled, level.concepts))
             film = level.movie.replace("\\", "/")
             return Clip(name, film, video, start, end, named, concepts, who, extras)
-        except ManifestError as error:
-            raise ManifestError(f"{given.path}: {raw.where}: {error}", error.column) from None
 
     # --- all files
     # ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from obygaze_features.manifest.spans.given import Given, RawSpan, json_of, number
+from obygaze_features.manifest.spans.given import Given, RawSpan, json_in, number
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.text import composed
@@ -86,11 +86,12 @@ def answered(given: Given) -> list[Answered]:
     ManifestError
         No line has answers.
     """
-    listed = _object(given.text)
-    lines = ((f"line {at}", _object(line)) for at, line in enumerate(given.lines, start=1) if line.strip())
-    if isinstance(listed, list):
-        lines = ((f"object {n}", each) for n, each in enumerate(listed, start=1))
-    found = [_line(where, said) for where, said in lines]
+    listed = json_in(given.text, list)
+    if listed is not None:
+        found = [_line(f"object {n}", each) for n, each in enumerate(listed, start=1)]
+    else:
+        lines = ((at, line) for at, line in enumerate(given.lines, start=1) if line.strip())
+        found = [_line(f"line {at}", json_in(line, dict)) for at, line in lines]
     if all(each.why == NONE for each in found):
         raise given.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
@@ -138,13 +139,6 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
 def read_answered(path: Path) -> list[Answered]:
     """Read a file of answers, those that do not count included."""
     return answered(Given(path))
-
-
-def _object(line: str) -> Any:
-    try:
-        return json_of(line)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _line(where: str, said: Any) -> Answered:

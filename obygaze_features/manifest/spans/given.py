@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from obygaze_features.errors import ManifestError
@@ -21,7 +21,7 @@ from obygaze_features.file_kinds import where_damaged
 from obygaze_features.manifest.spans.encodings import decoded
 from obygaze_features.manifest.spans.instant import western
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.manifest.text_tables import content_of, counted, naming
+from obygaze_features.manifest.text_tables import content_of, counted, naming, placed
 from obygaze_features.text import first_few
 from obygaze_features.text_records import DELIMITERS, HEADER_ROWS, marked_encoding, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
@@ -31,6 +31,7 @@ HEAD_BYTES = 1 << 16
 
 SHOWN_REASONS = 4
 SHOWN_NAMES = 8
+J = TypeVar("J")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +181,8 @@ class Given:
     @cached_property
     def text(self) -> str:
         """Its text; how it was decoded is noted where that is a guess."""
-        try:
+        with placed(self.path):
             text, notice = decoded(self.content, self.encoding)
-        except ManifestError as error:
-            raise self.error(str(error)) from None
         self.account.note(notice)
         return text
 
@@ -284,6 +283,15 @@ def json_of(text: str) -> Any:
         return made
 
     return json.loads(text, parse_constant=no_number, object_pairs_hook=once)
+
+
+def json_in(text: str, kind: type[J]) -> J | None:
+    """Read JSON of a kind, such as a list, in a line or a cell; None where it is no such."""
+    try:
+        value = json_of(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, kind) else None
 
 
 def number(value: object) -> float:

@@ -168,14 +168,12 @@ def _times(line: str, rate: Fraction | None) -> tuple[float, float, str, str]:
 
 
 def _seconds(match: re.Match[str], first: int, rate: Fraction | None) -> float:
-    sign, hours, minutes, whole, point, rest = match.groups()[first : first + 6]
-    if int(whole) > 59 or (int(minutes) > 59 and hours is not None):
-        return math.nan
+    sign, hours, minutes, whole, point, rest = match.groups(default="")[first : first + 6]
     if point == ":" and len(rest) != 3:
         return time_code(f"{hours or 0}:{minutes:0>2}:{whole:0>2}:{rest:0>2}", rate) or 0.0
-    unit = 10 ** max(len(rest or ""), 3)  # "1,5" is 5 milliseconds, as players read it
-    count = (int(hours or 0) * 3600 + int(minutes) * 60 + int(whole)) * unit + int(rest or 0)
-    return float(Fraction(-count if sign else count, unit))
+    # "1,5" is 5 milliseconds, as players read it.
+    time_s = time_code(":".join(filter(None, (hours, minutes, f"{whole}.{rest:0>3}")))) or 0.0
+    return -time_s if sign else time_s
 
 
 def read_ass(given: Given) -> Iterator[RawSpan]:

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
@@ -22,6 +21,7 @@ from obygaze_features.manifest.text_tables import (
     Row,
     Table,
     counted,
+    placed,
     table_of,
 )
 from obygaze_features.workbook import Records
@@ -70,10 +70,8 @@ def timed(
         How many of their units a second has; None for frames, at the rate that the person gives.
     """
     cells = [row.cells[name] for name in (start, end) for row in rows]
-    try:
+    with placed(f"{given.path}: columns {start} and {end}"):
         values = instants(cells, given.usual, given.rate)
-    except ManifestError as error:
-        raise given.error(f"columns {start} and {end}: {error}") from None
     for row, *ends in zip(rows, values[: len(rows)], values[len(rows) :], strict=True):
         where, why, found = f"line {row.line}", "", []
         for name, column, value in zip(("start", "end"), (start, end), ends, strict=True):

@@ -8,21 +8,18 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
 
-from obygaze_features.door import parse_json
-from obygaze_features.manifest.spans.given import Given, RawSpan, number
+from obygaze_features.manifest.spans.given import Given, RawSpan, json_in, number
 from obygaze_features.manifest.spans.subtitles import one_line
 
 VIA_HEADER = "# CSV_HEADER = metadata_id,"
-J = TypeVar("J")
 
 
 def read_via(given: Given) -> Iterator[RawSpan]:
     """Yield the temporal segments of VIA 3, whose attributes and options are named by ids."""
     lines = given.lines
     about = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "# ATTRIBUTE = {}")
-    attributes = _json(about.partition("=")[2], dict)
+    attributes = json_in(about.partition("=")[2], dict)
     if attributes is None:
         raise given.error("its line ATTRIBUTE, which names attributes and options, cannot be read")
     header = next((line for line in lines if line.startswith(VIA_HEADER)), VIA_HEADER)
@@ -31,8 +28,8 @@ def read_via(given: Given) -> Iterator[RawSpan]:
         if not line.strip() or line.startswith("#"):
             continue
         cells = dict(zip(names, next(csv.reader(io.StringIO(line)), []), strict=False))
-        ends = [number(each) for each in _json(cells.get("temporal_coordinates", ""), list) or []]
-        media, metadata = _json(cells.get("file_list", ""), list), _json(cells.get("metadata", ""), dict)
+        ends = [number(each) for each in json_in(cells.get("temporal_coordinates", ""), list) or []]
+        media, metadata = json_in(cells.get("file_list", ""), list), json_in(cells.get("metadata", ""), dict)
         why = "its file_list is not of one file" if media is None or len(media) != 1 else ""
         why = "its metadata cannot be read" if metadata is None else why
         if len(ends) != 2:
@@ -56,12 +53,3 @@ def _via_texts(metadata: Mapping[str, object], attributes: Mapping[str, object])
         words = [one_line(str(options.get(part, part))) for part in parts]
         texts.append((one_line(str(name)), ";".join(filter(None, words))))
     return texts
-
-
-def _json(text: str, kind: type[J]) -> J | None:
-    """Read a document of JSON in a cell; None where it is no such."""
-    try:
-        value = parse_json(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, kind) else None
