@@ -21,6 +21,9 @@ APART = ("subject", "observation")
 SAID = (*SUBTITLES, "moviegraphs")
 """Kinds whose texts are words of a film or about it: `Look` is no label there, unless --tier says so."""
 
+OF_A_FILM = (*SUBTITLES, "textgrid", "elan-text")
+"""Kinds whose files are of one film, which they are named by."""
+
 _ID = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
 _LANGUAGE = re.compile(
     r"(?:\.(?:(?:en|fr|de|es|pt|nl|sv|fi|pl|cs|ru|uk|tr|ar|fa|hi|zh|ja|ko|eng|fre|fra|ger|deu|spa|ita)"
@@ -56,8 +59,9 @@ def film_by_name(given: Given) -> str:
     """Name the film by the file, without its suffix and language; what is taken away is noted."""
     by_id = _ID.match(given.path.name)
     name = by_id[0] if by_id else _LANGUAGE.sub("", given.path.stem)
-    if not by_id and name != given.path.stem:
-        given.account.note(f"film {name!r} by the file's name, without {given.path.stem[len(name) :]!r}")
+    if given.account.kind not in OF_A_FILM or (not by_id and name != given.path.stem):
+        without = f", without {given.path.stem[len(name) :]!r}" * (name != given.path.stem)
+        given.account.note(f"film {name!r} by the file's name{without}")
     return name
 
 

@@ -38,7 +38,7 @@ from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
-from obygaze_features.manifest.spans.names import is_foreign, path_of, plain, refuse_twins
+from obygaze_features.manifest.spans.names import is_foreign, of_one_id, path_of, plain, refuse_twins
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
 from obygaze_features.manifest.spans.tables import doubts, media_name, own_table, respelled_labels
 from obygaze_features.manifest.text_tables import (
@@ -469,6 +469,7 @@ class _Made:
             account.notes += self._late(own)
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
+        notices += of_one_id(clip.movie for clip in kept)
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
         judged = any(account.kind == "judgements" for account in self._accounts)

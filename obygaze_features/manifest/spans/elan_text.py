@@ -164,6 +164,7 @@ def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int, i
             if 4 * sum(fits) >= 3 * len(fits):
                 found.append((first, first + n, first + groups * n))
         if len(found) == 1:
+            given.account.note("columns of times taken as begins and ends" * (groups == 2))
             return found[0]
     raise given.error("no columns of begin and end times that can be told: export them with a header")
 

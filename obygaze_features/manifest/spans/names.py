@@ -1,6 +1,7 @@
 """Compare names: of films, annotators, levels, concepts, tiers and files, however they are spelled."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -8,9 +9,10 @@ from pathlib import PurePosixPath
 from urllib.parse import parse_qsl, unquote
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.text import composed
+from obygaze_features.text import composed, first_few
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
+_BEGINS = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
@@ -135,6 +137,17 @@ def refuse_twins(what: str, names: Mapping[str, tuple[object, str]]) -> None:
             raise ManifestError(
                 f"{file}: {place}: {what} {name!r} and {twin} are one name: spell both alike", what
             )
+
+
+def of_one_id(movies: Iterable[str]) -> list[str]:
+    """Say which movies' names begin with one IMDb id, as parts, copies and annotators' files of a film do."""
+    begins = {movie: found[0] for movie in movies if (found := _BEGINS.match(movie))}
+    return [
+        f"{n} movies begin with {one} ({first_few([name for name in begins if begins[name] == one], 3)}): "
+        "where they are one film, name it once, as in a column movie: folds leave out movies"
+        for one, n in Counter(begins.values()).items()
+        if n > 1
+    ]
 
 
 def name_hint(text: str, names: Iterable[str]) -> str:

@@ -325,6 +325,27 @@ def test_a_film_is_named_by_the_whole_name_of_its_file_without_its_language(read
     assert ("Alien" not in name) or ".pt-BR" in said
 
 
+@pytest.mark.parametrize("column", ["movie", "video"])
+def test_movies_of_one_id_are_said(read, column):
+    names = ("tt0000042_AB", "tt0000042_scene_2", "tt00000421", "tt0000043")
+    said = read({"a.csv": f"{column},start_s,end_s\n" + "".join(f"{name},1,5\n" for name in names)})[1]
+    assert "2 movies begin with tt0000042 " in said
+    assert "tt0000043 (" not in said
+
+
+def test_a_film_that_an_export_does_not_name_is_said_to_be_named_by_its_file(read):
+    task = {"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}
+    (clip,), said = read({"project-1.json": json.dumps([task])})
+    assert clip.movie == "project-1"
+    assert "film 'project-1'" in said
+    assert "by the file's name" not in read({"a.srt": f"1\n{CUE}\nHi\n"})[1]
+
+
+def test_times_without_a_name_and_a_length_are_said_to_be_begins_and_ends(read):
+    rows = (["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"])
+    assert "begins and ends" in read({"a.txt": tabbed(*rows)})[1]
+
+
 def test_a_page_of_imdb_names_its_film(read):
     (clip,), _ = read({"a.csv": "movie,start_s,end_s\nhttps://www.imdb.com/title/tt0000042/?ref_=x,1,5\n"})
     assert clip.movie == "tt0000042"
