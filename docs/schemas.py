@@ -4,6 +4,7 @@ Run it with: python docs/schemas.py (`make schema`)
 """
 
 import json
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,15 @@ def _document(kind: type[Struct], title: str, description: str) -> Schema:
 
 def _plain(document: Schema) -> Schema:
     """Write patterns as JSON Schema does: Python's `$` stands before a last line break too."""
-    plain: Schema = json.loads(json.dumps(document).replace(json.dumps(END)[1:-1], "$"))
+    text = json.dumps(document).replace(json.dumps(END)[1:-1], "$")
+    plain: Schema = json.loads(text, object_hook=_flush_left)
     return plain
+
+
+def _flush_left(found: Schema) -> Schema:
+    """Take the indentation from a description: docstrings keep theirs before Python 3.13."""
+    text = found.get("description")
+    return found | {"description": cleandoc(text)} if isinstance(text, str) else found
 
 
 def _object(**properties: Schema) -> Schema:

@@ -75,4 +75,5 @@ def shown(words: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         for name, stream in before.items():
-            setattr(sys, name, stream)
+            if isinstance(getattr(sys, name), Shown):  # else its reader has left: click flushes it no more
+                setattr(sys, name, stream)
