@@ -15,6 +15,11 @@ SECOND_FILE = re.compile(
     rb"|\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c|DKIF\x00\x00\x20\x00|RIFF....AVI ",
     re.DOTALL,
 )
+STREAM_HEADS: Final = {
+    "mpegts": rb"G(?:.{187}G){7}|G(?:.{191}G){7}",
+    "mpeg": rb"\x00\x00\x01\xba(?:[\x44-\x7f].{8}[\xf8-\xff]\xff{0,7}|[\x21-\x2f].{7})\x00\x00\x01",
+}
+"""How streams begin, whose own packets begin so too."""
 MISREAD, OWN_HEAD = {"mxf", "nut", "wtv"}, 14
 """Formats whose second file is read with times of the first; bytes with which a file of them begins."""
 PACK_START = b"\x00\x00\x01\xba"
@@ -57,18 +62,23 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
         Where the packets that were read end, as far as it is known.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        if "mov" in formats:  # its boxes tell without a search
+        # Of IVF the second file is read as one last picture.
+        start = next(iter(sorted(ends)[-2 if "ivf" in formats else -1 :]), len(data))
+        if "mov" in formats:  # its boxes tell without a search up to where something else begins
             seen = set[bytes]()
             for head, _, kind in boxes(data, 0, len(data)):
                 if kind in ONCE and kind in seen:
                     return head - 8
+                if not kind.isalnum():
+                    start = head - 8
+                    break
                 seen.add(kind)
-            return 0
-        if MISREAD & {*formats}:
-            return max(data.find(data[:OWN_HEAD], 1), 0)
-        # Of IVF the second file is read as one last picture.
-        last = sorted(ends)[-2 if "ivf" in formats else -1 :]
-        found = SECOND_FILE.search(data, last[0]) if last else None
+            else:
+                return 0
+        if MISREAD & {*formats} and (own := data.find(data[:OWN_HEAD], 1)) > 0:
+            return own
+        others = (head for name, head in STREAM_HEADS.items() if name not in formats)
+        found = re.compile(b"|".join((SECOND_FILE.pattern, *others)), re.DOTALL).search(data, start)
         return found.start() if found else 0
 
 
@@ -118,8 +128,10 @@ def scrambled(path: Path) -> bool:
     if head.startswith(PACK_START):
         return any(match[1][0] & 0x30 for match in PICTURE_PACKET.finditer(head))
     for first, size in ((0, 188), (4, 192)):
-        if head[first::size].startswith(b"G" * 8):
-            return any(flags & 0xC0 for flags in head[first + 3 :: size])
+        begins = head[first::size]
+        count = len(begins) - len(begins.lstrip(b"G"))  # up to where bytes were lost or joined
+        if count >= 8:
+            return any(flags & 0xC0 for flags in head[first + 3 :: size][:count])
     return False
 
 

@@ -108,6 +108,7 @@ class Packets:
     dts: NDArray[np.int64]
     pos: NDArray[np.int64]
     size: NDArray[np.int64]
+    duration: NDArray[np.int64]
     key: NDArray[np.bool_]
     hidden: NDArray[np.bool_]
     corrupt: NDArray[np.bool_]
@@ -150,17 +151,18 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
             header = read_header(packet)
             stamps = map(stamp, (packet.pts, packet.dts, packet.pos))
             flags = packet.is_keyframe, packet.is_discard or header.hidden, packet.is_corrupt
-            rows.append((*stamps, packet.size, *flags))
+            rows.append((*stamps, packet.size, packet.duration or 0, *flags))
             headers.append(header)
             side_data.update(side_data_names(packet))
             if keep:
                 kept.append(packet)
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
-    pts, dts, pos, size, *marks = np.array(rows, np.int64).reshape(-1, 7).T
+    pts, dts, pos, size, duration, *marks = np.array(rows, np.int64).reshape(-1, 8).T
     key, hidden, corrupt = np.array(marks, np.bool_)
     n_read = len(rows) + empty
-    return Packets(pts, dts, pos, size, key, hidden, corrupt, headers, side_data, n_read, error), kept
+    columns = pts, dts, pos, size, duration, key, hidden, corrupt
+    return Packets(*columns, headers, side_data, n_read, error), kept
 
 
 def _table(source: Source, packets: Packets) -> PacketTable:
@@ -214,7 +216,9 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         ODD_EDITS: "mov" in formats and odd_edits(source.path, source.stream.id),
     }
     # A table of frames has one for each, whatever is lost; and long steps that were meant.
-    times = FrameTimes(np.arange(len(shown)), time_s, None)
+    is_last = line.known and shown[-1] == count - 1
+    last_s = float(packets.duration[-1] * (source.stream.time_base or 0)) if is_last else 0.0
+    times = FrameTimes(np.arange(len(shown)), time_s, None, last_s)
     holes = np.zeros((0, 2)) if source.declared else times.holes()
     stream, said = describe(source, packets.side_data, len(first))
     lost, lost_from_s = _lost(source, packets, line, time_s, wrong)
@@ -228,12 +232,13 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         spare=_spare(packets.headers),
         shown=shown,
         time_s=time_s,
+        last_s=last_s,
         key=flagged[shown] if ordered else None,
         holes=holes,
         unsafe=unsafe,
         labelled=labelled,
         seekable=labelled and MISSING not in packets.pts and bool(formats & SEEKABLE_FORMATS),
-        truncated=truncation(source, packets, float(np.max(time_s))),
+        truncated=truncation(source, packets, times.end_s),
         lost=lost,
         lost_from_s=lost_from_s,
         part_first=line.first,
@@ -391,7 +396,7 @@ def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
     return np.array([(value * scale - shift) / denominator for value in sorted(ticks)], np.float64)
 
 
-def truncation(source: Source, packets: Packets, last_s: float) -> str:
+def truncation(source: Source, packets: Packets, end_s: float) -> str:
     """Describe what a file lacks of what its container declares; empty if it is complete."""
     size, stated = file_state(source.path)[0], stated_bytes(files_of(source.path)[0])
     if packets.error:
@@ -400,8 +405,8 @@ def truncation(source: Source, packets: Packets, last_s: float) -> str:
     read = packets.dts[-1] + 1 if "avi" in source.formats and packets.dts[-1] != MISSING else packets.read
     if read < TRUNCATED_BELOW * source.declared:
         return f"the file is cut off: {read} of {source.declared} packets are there"
-    if last_s < TRUNCATED_BELOW * (promised_s := source.promised_s) - DURATION_SLACK_S:
-        return f"the file is cut off: pictures end at {last_s:.2f} s of {promised_s:.2f} s"
+    if end_s < TRUNCATED_BELOW * (promised_s := source.promised_s) - DURATION_SLACK_S:
+        return f"the file is cut off: pictures end at {end_s:.2f} s of {promised_s:.2f} s"
     if size < TRUNCATED_BELOW * stated:
         return f"the file is cut off: {size:,} of {stated:,.0f} bytes are there"
     return ""

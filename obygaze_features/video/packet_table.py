@@ -39,6 +39,8 @@ class PacketTable(Packed):
         Shape [L]: displayed packets, in display order (in decoding order unless `ordered`).
     time_s
         Shape [L]: their presentation times in seconds of the player's clock; NaN where unknown.
+    last_s
+        Seconds that the file states for the last; 0 where it is not known.
     key
         Shape [L]: whether they are key frames; None if the display order is unknown.
     holes
@@ -72,6 +74,7 @@ class PacketTable(Packed):
     spare: NDArray[np.bool_]
     shown: NDArray[np.int64]
     time_s: NDArray[np.float64]
+    last_s: float
     key: NDArray[np.bool_] | None
     holes: NDArray[np.float64]
     unsafe: str
@@ -89,7 +92,7 @@ class PacketTable(Packed):
     @property
     def frame_times(self) -> FrameTimes:
         """The frames to choose from: L of them, by the packets."""
-        return FrameTimes(np.arange(len(self.shown)), self.time_s, self.key)
+        return FrameTimes(np.arange(len(self.shown)), self.time_s, self.key, self.last_s)
 
     def number(self, packet: Packet) -> int:
         """Return the number of a packet, by its time stamp and size; -1 if there is none."""

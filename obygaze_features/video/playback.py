@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from av.stream import Discard
 
+from obygaze_features.errors import VideoError
 from obygaze_features.video.decode import decoded, numbered
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import pictures as converted
-from obygaze_features.video.sound import placed
+from obygaze_features.video.sound import opened_track, placed
 from obygaze_features.video.source import Tally, opened
 
 
 def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
-    """Yield the pictures of a file and the frames of its first sound track in the order of their times.
+    """Yield the pictures of a file and the frames of its sound in the order of their times.
+
+    The sound is the track that players choose, as in `SoundTrack`.
 
     Without `pictures` none is decoded.
 
@@ -41,9 +43,11 @@ def _seen(path: Path) -> Iterator[tuple[float, Any]]:
 def _heard(path: Path) -> Iterator[tuple[float, Any]]:
     offset_s = index_packets(path).part_offset_s.tolist()
     with opened(path) as source:
-        for track in source.container.streams.audio[:1]:
-            track.discard, source.stream.discard = Discard.default, Discard.all
-            packets = (packet for _, packet, _ in placed(source, track, offset_s))
-            for frame in decoded(track.codec_context, packets, Tally()):
-                if frame.pts is not None and frame.time_base is not None:
-                    yield float(frame.pts * frame.time_base - source.origin), frame
+        try:
+            track = opened_track(source)
+        except VideoError:  # the pictures are played all the same
+            return
+        packets = (packet for _, packet, _ in placed(source, track, offset_s))
+        for frame in decoded(track.codec_context, packets, Tally()):
+            if frame.pts is not None and frame.time_base is not None:
+                yield float(frame.pts * frame.time_base - source.origin), frame

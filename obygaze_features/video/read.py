@@ -169,8 +169,8 @@ def probe(path: str | Path) -> Probe:
         check_file(path)
         return Probe(file_state(path)[0], 0.0, math.nan, 1, "")
     table = index_packets(path)
-    first_s, last_s = float(table.time_s[0]), float(table.time_s[-1])
-    duration_s = last_s - first_s + table.frame_times.step_s
+    first_s = float(table.time_s[0])
+    duration_s = table.frame_times.end_s - first_s
     damage = "; ".join(filter(None, (table.truncated, table.lost)))
     return Probe(
         file_state(path)[0], first_s, duration_s, len(table.shown), damage, table.besides, table.stream

@@ -103,11 +103,14 @@ class FrameTimes:
         Shape [L]: presentation time in seconds; NaN where the file does not state it.
     key
         Shape [L]: whether it is a key frame; None if only decoding shows it.
+    last_s
+        Seconds that the last frame is shown, where the file states it.
     """
 
     index: NDArray[np.int64]
     time_s: NDArray[np.float64]
     key: NDArray[np.bool_] | None
+    last_s: float = 0.0
 
     def __len__(self) -> int:
         return len(self.index)
@@ -124,8 +127,9 @@ class FrameTimes:
 
     @property
     def end_s(self) -> float:
-        """When the last frame ends, a step after its time."""
-        return float(self.time_s[-1]) + self.step_s
+        """When the last frame ends: a step after its time, or later if it is held, as slides are."""
+        held = self.last_s > LONG_STEP * self.step_s
+        return float(self.time_s[-1]) + (self.last_s if held else self.step_s)
 
     def holes(self) -> NDArray[np.float64]:
         """Find where frames are missing that a steady rate would have: starts and ends in seconds, [H, 2].

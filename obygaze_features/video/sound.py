@@ -20,7 +20,6 @@ import av
 import numpy as np
 from av import ArgumentError, FFmpegError
 from av.audio.stream import AudioStream
-from av.container import InputContainer
 from av.stream import Discard
 from numpy.typing import NDArray
 
@@ -68,11 +67,11 @@ class SoundTrack:
         self.track = track
         offset_s = index_packets(path).part_offset_s.tolist()
         with opened(path) as source:
-            stream = self._open(source)
+            stream = opened_track(source, track)
             self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
             if len(offset_s) > 1:
                 self._check_parts(source, stream, offset_s)
-        self._in_order = _InOrder(path, self._open, offset_s)
+        self._in_order = _InOrder(path, track, offset_s)
         self._ways: tuple[str, ...] = ("sound", "pictures") if len(offset_s) == 1 else ()
         self._native: dict[int, tuple[Samples]] = {}
         self._ready: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
@@ -208,7 +207,7 @@ class SoundTrack:
         """
         for way in self._ways if begin_s > 0 else ():
             with opened(self.path) as source:
-                stream = self._open(source)
+                stream = opened_track(source, self.track)
                 try:
                     source.stream.discard = Discard.default if way == "pictures" else Discard.all
                     source.container.seek(int(begin_s * av.time_base), backward=True)
@@ -223,29 +222,38 @@ class SoundTrack:
                     return
         yield from self._in_order.packets(begin_s)
 
-    def _open(self, source: Source) -> AudioStream:
-        stream = self._stream(source.container)
-        stream.discard = Discard.default
-        source.stream.discard = Discard.all
-        if not 0 < stream.codec_context.sample_rate <= HIGHEST_RATE:
-            raise VideoError(f"its sound has {stream.codec_context.sample_rate} samples a second", self.path)
-        return stream
 
-    def _stream(self, container: InputContainer) -> AudioStream:
-        every: list[Any] = list(container.streams.audio)
-        streams: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
-        if not streams:
-            raise VideoError("no sound track", self.path)
-        if not self.track:
-            best = container.streams.best("audio")
-            return best if isinstance(best, AudioStream) else streams[0]
-        if self.track.isdecimal() and int(self.track) < len(streams):
-            return streams[int(self.track)]
-        languages = [stream.metadata.get("language", "") for stream in streams]
-        if self.track in languages:
-            return streams[languages.index(self.track)]
-        told = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
-        raise VideoError(f"no sound track '{self.track}'; there is {told}", self.path)
+def opened_track(source: Source, track: str = "") -> AudioStream:
+    """Read a sound track in place of the pictures: by number, by language, or the one that players choose.
+
+    Raises
+    ------
+    VideoError
+        There is no such track.
+    """
+    stream = _chosen(source, track)
+    stream.discard = Discard.default
+    source.stream.discard = Discard.all
+    if not 0 < stream.codec_context.sample_rate <= HIGHEST_RATE:
+        raise VideoError(f"its sound has {stream.codec_context.sample_rate} samples a second", source.path)
+    return stream
+
+
+def _chosen(source: Source, track: str) -> AudioStream:
+    every: list[Any] = list(source.container.streams.audio)
+    streams: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
+    if not streams:
+        raise VideoError("no sound track", source.path)
+    if not track:
+        best = source.container.streams.best("audio")
+        return best if isinstance(best, AudioStream) else streams[0]
+    if track.isdecimal() and int(track) < len(streams):
+        return streams[int(track)]
+    languages = [stream.metadata.get("language", "") for stream in streams]
+    if track in languages:
+        return streams[languages.index(track)]
+    told = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
+    raise VideoError(f"no sound track '{track}'; there is {told}", source.path)
 
 
 class _InOrder:
@@ -254,9 +262,9 @@ class _InOrder:
     The last packets are kept, so that blocks in order need not be read from the start.
     """
 
-    def __init__(self, path: Path, choose: Callable[[Source], AudioStream], offset_s: list[float]) -> None:
+    def __init__(self, path: Path, track: str, offset_s: list[float]) -> None:
         self._opened = ExitStack()  # closed with this object
-        self._path, self._choose, self._offset_s = path, choose, offset_s
+        self._path, self._track, self._offset_s = path, track, offset_s
         self._kept: deque[tuple[float, Any, int]] = deque()
         self._new: Iterator[tuple[float, Any, int]] = iter(())
         self._dropped_s = math.inf
@@ -267,7 +275,7 @@ class _InOrder:
             self._kept.clear()
             self._opened.close()
             source = self._opened.enter_context(opened(self._path))
-            self._stream = self._choose(source)
+            self._stream = opened_track(source, self._track)
             self._new, self._dropped_s = placed(source, self._stream, self._offset_s), -math.inf
         self._stream.codec_context.flush_buffers()
         yield from [each for each in self._kept if each[0] >= begin_s]

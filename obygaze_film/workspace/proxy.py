@@ -65,7 +65,7 @@ def made_anew(path: Path) -> Anew:
     """
     with opened(path) as source:
         container = "webm" if path.suffix.lower() == ".webm" else source.formats[0]
-        audio = [stream.codec_context.codec.canonical_name for stream in source.container.streams.audio[:1]]
+        audio = [each.codec_context.codec.canonical_name for each in _sound(source.container)]
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         codec = source.codec
     stream = probe(path).stream
@@ -150,6 +150,11 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
         partial.unlink(missing_ok=True)
 
 
+def _sound(film: Any) -> list[Any]:
+    """List the sound track that players choose, if there is one."""
+    return list(filter(None, [film.streams.best("audio")]))
+
+
 def _in_order(packets: Iterable[Any]) -> Iterator[Any]:
     """Give packets without a time of decoding, as Matroska's first ones are, those before the next."""
     held: dict[int, list[Any]] = {}
@@ -170,7 +175,7 @@ def _copied(path: Path, out: Path, progress: Callable[[float], None]) -> bool:
     keep_sound = made_anew(path) == "container"
     try:
         with av.open(str(out), "w", format="mp4") as made, opened(path) as source:
-            tracks = source.container.streams.audio[:1]
+            tracks = _sound(source.container)
             copied = [source.stream, *(tracks if keep_sound else ())]
             streams = {each.index: made.add_stream_from_template(each) for each in copied}
             sound = _Sound(made) if tracks and not keep_sound else None

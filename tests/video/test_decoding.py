@@ -6,11 +6,22 @@ import av
 import numpy as np
 import pytest
 
-from obygaze_features.video import at, fps, keyframes, probe, read_frames, uniform
+from obygaze_features.video import (
+    at,
+    find_shots,
+    fps,
+    keyframes,
+    probe,
+    read_frames,
+    sampled_times,
+    uniform,
+)
 from obygaze_features.video.decode import NotSafe, decode_sparse, needed_packets
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import Converter
 from obygaze_features.video.source import Tally, opened
+from tests.video.conftest import draw, remux
+from tests.video.encoding import encode
 
 SPARSE = ["no_b.mp4", "b1.mp4", "b2.mkv", "pyramid.mp4", "pyramid_strict.mkv", "open_gop.mp4", "open_gop.ts"]
 SPARSE += [
@@ -183,6 +194,20 @@ def test_pictures_before_the_first_random_access_are_decoded_where_they_can_be(b
         for image, number in zip(frames.images, frames.index, strict=True):
             assert np.array_equal(image, reference[number - first])
         assert read_frames(beginless(name), at([first, first + 30])).method == "sparse"
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_a_last_picture_that_is_held_is_shown_as_long_as_the_file_says(tmp_path, suffix):
+    def held(packets):
+        packets[-1].duration = int(5 / packets[-1].time_base)
+        return packets
+
+    source = encode(tmp_path / f"a.{suffix}", map(draw, range(26)), options={"bf": "0"})
+    film = remux(source, tmp_path / f"held.{suffix}", held)
+    assert (probe(film).duration_s, probe(film).damage) == (pytest.approx(6.0), "")
+    assert read_frames(film, uniform(4), start_s=0.0, end_s=5.9).status == "ok"
+    assert sampled_times(film, uniform(4), None, None)[2] == pytest.approx(6.0)
+    assert find_shots(film)[-1].end_s == pytest.approx(6.0)
 
 
 def test_probe_counts_without_decoding(films):

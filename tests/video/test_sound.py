@@ -7,9 +7,10 @@ import tracemalloc
 import av
 import numpy as np
 import pytest
+from av.stream import Disposition
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video import SoundTrack
+from obygaze_features.video import SoundTrack, played
 from tests.video.sounding import RATE, clicks, tone, write_channels, write_film
 
 AT_S = (1.0, 29.5, 31.5, 33.0)
@@ -121,6 +122,23 @@ def test_a_track_is_chosen_by_its_language_or_number(tmp_path):
     assert loudness["fra"] == loudness["1"] == pytest.approx(0.05, rel=0.1)
     with pytest.raises(VideoError, match="no sound track 'deu'; there is 0 eng, 1 fra"):
         SoundTrack(film, "deu")
+
+
+def test_the_track_that_players_choose_is_heard_and_played(tmp_path):
+    tracks = {"eng": tone(440, 2.0, 0.05), "fra": tone(440, 2.0, 0.2)}
+    film = write_film(tmp_path / "first.mkv", tracks, seconds=2.0)
+    with av.open(str(film)) as source, av.open(str(tmp_path / "second.mkv"), "w") as made:
+        streams = [made.add_stream_from_template(each) for each in source.streams]
+        streams[1].disposition, streams[2].disposition = Disposition(0), Disposition.default
+        for packet in source.demux():
+            if packet.size:
+                packet.stream = streams[packet.stream.index]
+                made.mux(packet)
+    for path, level in ((film, 0.05), (tmp_path / "second.mkv", 0.2)):
+        heard = np.nanmax(read(path, 16_000, 0.5, 1.5)[0])
+        shown = max(np.abs(frame.to_ndarray()).max() for _, frame in played(path, pictures=False))
+        assert heard == pytest.approx(level, rel=0.1)
+        assert shown == pytest.approx(level, rel=0.5)
 
 
 def test_a_film_without_sound_says_so(tmp_path):

@@ -187,6 +187,12 @@ def test_a_scrambled_transport_stream_is_refused_as_such(tmp_path, blu_ray):
             read()
 
 
+def test_a_transport_stream_that_lost_a_byte_is_not_taken_for_a_scrambled_one(tmp_path):
+    whole = encode(tmp_path / "a.ts", map(draw, range(30)), options=X264).read_bytes()
+    (tmp_path / "torn.ts").write_bytes(whole[:9000] + whole[9001:])
+    assert probe(tmp_path / "torn.ts").frames > 25
+
+
 def test_the_files_of_a_dvd_s_title_are_one_film_with_one_time_line(tmp_path):
     film = encode(tmp_path / "film.vob", map(draw, range(40)), "mpeg2video", options={"g": "9", "bf": "2"})
     disc = tmp_path / "VIDEO_TS"

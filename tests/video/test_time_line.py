@@ -178,6 +178,20 @@ def test_a_second_file_that_ffmpeg_does_not_read_is_said(tmp_path, kind):
     assert probe(parts[0]).damage == ""
 
 
+@pytest.mark.parametrize("kinds", ["mp4 mkv", "mp4 ts", "mkv mpg", "ts mp4", "mpg ts", "flv mpg", "mxf mkv"])
+def test_a_second_file_of_another_format_is_said(tmp_path, kinds):
+    parts = [
+        encode(
+            tmp_path / f"part.{kind}",
+            map(draw, range(30)),
+            "mpeg2video" if kind in ("mpg", "mxf") else "libx264",
+        )
+        for kind in kinds.split()
+    ]
+    assert "second file" in probe(joined(tmp_path / f"film{parts[0].suffix}", parts)).damage
+    assert [probe(part).damage for part in parts] == ["", ""]
+
+
 @pytest.mark.parametrize("packet", [11, 17])
 @pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "mpeg4.mkv", "vp8.webm", "vp9.webm"])
 def test_a_picture_that_was_cut_through_before_films_were_joined_is_left_out_and_said(
