@@ -257,7 +257,8 @@ def decode_clips(
     except Exception as error:  # noqa: BLE001 - the decoder's: of one of these clips, which are decoded alone
         for number in sorted(left):
             if len(tasks) == 1:
-                yield number, DecodedClip(tasks[number].clip_id, "failed", _reason(error))
+                spent_s = time.process_time() - started
+                yield number, DecodedClip(tasks[number].clip_id, "failed", _reason(error), cpu_s=spent_s)
             else:
                 yield from ((number, clip) for _, clip in decode_clips([tasks[number]], decode))
 
@@ -362,27 +363,21 @@ def decode_with_av(
         Position of a clip in `tasks`; each position once, in any order.
     DecodedClip
         Its prepared frames for every request, or the reason for the failure.
+
+    Raises
+    ------
+    VideoError, OSError
+        The file cannot be read at all.
     """
-    first, path = tasks[0], tasks[0].path
+    first, path, source = tasks[0], tasks[0].path, dict[str, Any]()
     if path is None:
-        for number, task in enumerate(tasks):
-            yield number, DecodedClip(task.clip_id, "failed", NO_VIDEO)
-        return
-    left, source = set(range(len(tasks))), dict[str, Any]()
+        raise VideoError(NO_VIDEO)
     spans, wishes = [(task.start_s, task.end_s) for task in tasks], list(first.wishes().values())
-    try:
-        read = read_windows(path, spans, wishes, strict=first.strict, known=known)
-        for number, result in read if wishes else ((number, ()) for number in sorted(left)):
-            # After the first frames: a small file that is read first is opened once.
-            source = source or _source(path, hashed=first.hash_source)
-            left.discard(number)
-            yield number, _clip(tasks[number], path, result, source)
-    except (VideoError, OSError) as error:
-        reason = _reason(error)
-    else:
-        return
-    for number in sorted(left):
-        yield number, DecodedClip(tasks[number].clip_id, "failed", reason)
+    read = read_windows(path, spans, wishes, strict=first.strict, known=known)
+    for number, result in read if wishes else ((number, ()) for number in range(len(tasks))):
+        # After the first frames: a small file that is read first is opened once.
+        source = source or _source(path, hashed=first.hash_source)
+        yield number, _clip(tasks[number], path, result, source)
 
 
 def _reason(error: Exception) -> str:
