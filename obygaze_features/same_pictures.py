@@ -132,12 +132,15 @@ class Duplicates:
         Clips of each store that were compared.
     plain : tuple of int
         Clips of each store that show too little to be compared, such as black or a title.
+    without : tuple of int
+        Clips of each store that have no signature.
     """
 
     clips: tuple[SameClip, ...]
     movies: tuple[Shared, ...]
     compared: tuple[int, ...]
     plain: tuple[int, ...]
+    without: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +202,8 @@ def duplicates(
     StoreError
         A store has no frames of `signature`, or the stores have other numbers of frames.
     """
-    clips = _read([store] if other is None else [store, other], only)
+    both = [store] if other is None else [store, other]
+    clips = _read(both, only)
     nearest, group_of, pairs = _compared(clips, progress_hook(progress, "comparing clips", "clip"))
     stores = [clip[0] for clip in clips.clips]
     return Duplicates(
@@ -207,6 +211,7 @@ def duplicates(
         tuple(_shared(clips, pairs)),
         tuple(stores.count(number) for number in range(1, len(clips.plain) + 1)),
         tuple(clips.plain),
+        tuple(int((~each[GROUP].usable).sum()) for each in both),
     )
 
 
@@ -215,7 +220,8 @@ def has_signatures(store: Store) -> bool:
     if GROUP not in store.names or "frames" not in store[GROUP].arrays:
         return False
     named = (store[GROUP].provenance.get("architecture") or {}).get("features")
-    return named == FEATURES and store[GROUP].shape("frames")[2] == len(FEATURES)
+    _, n_frames, width = store[GROUP].shape("frames")
+    return named == FEATURES and width == len(FEATURES) and n_frames >= LEAST_FRAMES
 
 
 def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
@@ -458,7 +464,8 @@ def _frames(store: Store) -> int:
     """Return how many frames a clip has in a store's signatures."""
     if not has_signatures(store):
         raise StoreError(
-            f"{store.where}: has no frames of {GROUP}, as this version makes them, to compare; {EXTRACT}"
+            f"{store.where}: has no frames of {GROUP}, {LEAST_FRAMES} or more a clip as this version makes "
+            f"them, to compare; {EXTRACT}"
         )
     n_frames: int = store[GROUP].shape("frames")[1]
     return n_frames

@@ -222,12 +222,15 @@ def compare_films(
     left_out: dict[str, list[str]] = {}
     notes: list[str] = []
     staged = _staged(films, by, facts)
+    kept = [film for film in films if facts is None or film.movie in facts]
+    every = {film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in kept}
+    _refuse_unknown((None if staged else by, trend), every)
     compared = []
     for film, record in zip(films, shown, strict=True):
-        if facts is not None and film.movie not in facts:
+        if film.movie not in every:
             continue
-        cells = _facts(film, (facts or {}).get(film.movie, {}))
-        group = staged.get(film.movie, "") if staged else _cell(cells, by, film.movie) if by else ALL
+        cells = every[film.movie]
+        group = staged.get(film.movie, "") if staged else cells.get(by, "") if by else ALL
         x = _number(cells, trend, film.movie) if trend else np.nan
         if trend and np.isnan(x):
             left_out.setdefault(said("films_no_trend", column=trend), []).append(film.movie)
@@ -292,15 +295,17 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     return {"decade": f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else "", **known}
 
 
-def _cell(cells: Mapping[str, str], column: str, movie: str) -> str:
-    if column not in cells:
-        raise FilmError(f"film {movie} has no column {column}: there are {', '.join(cells)}")
-    return cells[column]
+def _refuse_unknown(columns: Sequence[str | None], every: Facts) -> None:
+    """Refuse columns that no film has."""
+    known = dict.fromkeys(column for cells in every.values() for column in cells)
+    for column in columns:
+        if column is not None and every and column not in known:
+            raise FilmError(f"no column {column}: there are {', '.join(known)}")
 
 
 def _number(cells: Mapping[str, str], column: str, movie: str) -> float:
     """Read a film's number of a trend; NaN if it has none."""
-    text = _cell(cells, column, movie)
+    text = cells.get(column, "")
     number = number_of(text)
     if text and not abs(number) <= MOST:
         raise FilmError(f"film {movie}, column {column}: {text!r} is no number")

@@ -209,13 +209,6 @@ def audit_eat(
     check_same_space(images, texts)
     refuse_unknown(model, EFFECTS)
 
-    def prompted(attributes: Attributes, what: str) -> Vectors:
-        wanted = texts_of(attributes, variant)
-        hint = f" of '{attributes}', variant {variant}" if isinstance(attributes, str) else ""
-        if missing := [text for text in wanted if text not in text_ids]:
-            raise AuditError(f"{what}: the table of texts has no {missing[0]!r}{hint}")
-        return texts.take([text_ids[text] for text in wanted], what)
-
     rows: list[dict[str, Any]] = []
     for test in tests:
         what = f"test {test.name}"
@@ -223,7 +216,10 @@ def audit_eat(
         if both := [name for name in chosen["x"] if name in set(chosen["y"])]:
             raise AuditError(f"{what}: {both[0]} is in both X and Y")
         sets = {side: images.take(ids, f"{what}, set {side.upper()}") for side, ids in chosen.items()}
-        sets |= {side: prompted(getattr(test, side), f"{what}, set {side.upper()}") for side in "ab"}
+        sets |= {
+            side: prompted(texts, text_ids, getattr(test, side), variant, f"{what}, set {side.upper()}")
+            for side in "ab"
+        }
         with regarding(AuditError, what):
             associated = associations(**sets)
             measured = effect(*associated)
@@ -262,6 +258,23 @@ def audit_eat(
             starred={"d": [row["star"] for row in rows]},
         ),
     )
+
+
+def prompted(
+    texts: Embeddings, text_ids: Mapping[str, str], attributes: Attributes, variant: Variant, what: str
+) -> Vectors:
+    """Return the vectors of a set of attributes [n, D].
+
+    Raises
+    ------
+    AuditError
+        Naming the set: a text of it is not there.
+    """
+    wanted = texts_of(attributes, variant)
+    hint = f" of '{attributes}', variant {variant}" if isinstance(attributes, str) else ""
+    if missing := [text for text in wanted if text not in text_ids]:
+        raise AuditError(f"{what}: the table of texts has no {missing[0]!r}{hint}")
+    return texts.take([text_ids[text] for text in wanted], what)
 
 
 def _permutations(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:

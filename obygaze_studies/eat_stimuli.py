@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
+from obygaze_features.text import composed
 from obygaze_studies.audit_common.embeddings import Embeddings
 from obygaze_studies.audit_common.findings import Answer, write_rows
 from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
@@ -150,7 +151,9 @@ def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, 
         if any(column not in row for row in items.values()):
             raise AuditError(f"{what}: the table of items has no column {column}")
     names = tuple(
-        name for name, row in items.items() if all(row[column] == value for column, value in targets.items())
+        name
+        for name, row in items.items()
+        if all(row[column] == composed(value) for column, value in targets.items())
     )
     if not names:
         wanted = ", ".join(f"{column} {value}" for column, value in targets.items())

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,8 +22,8 @@ from obygaze_models.models import RidgeLogistic
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
 from obygaze_studies.audit_common.findings import Finding, audited, write_rows
 from obygaze_studies.audit_common.inputs import Row, known_items
-from obygaze_studies.eat import associations, effect
-from obygaze_studies.eat_stimuli import EatTest, select, texts_of
+from obygaze_studies.eat import associations, effect, prompted
+from obygaze_studies.eat_stimuli import EatTest, select
 from obygaze_studies.errors import AuditError
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ RANK = 1e-10
 """Variance of a direction of features, of the largest, below which there is nothing to whiten."""
 
 
-def leace(X: Floats, attribute: Sequence[str]) -> Callable[[Floats], Floats]:
+def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     """Fit an eraser of an attribute of two values or more on features X [N, D], to be called with others."""
     mean, named = X.mean(axis=0), np.array(attribute)
     own = np.stack([named == value for value in np.unique(named)], axis=1).astype(np.float64)
@@ -55,7 +55,7 @@ def leace(X: Floats, attribute: Sequence[str]) -> Callable[[Floats], Floats]:
     return lambda features: features - (features - mean) @ taken
 
 
-def _erased(X: Floats, attribute: Sequence[str], inside: Mask) -> Floats:
+def _erased(X: Floats, attribute: ArrayLike, inside: Mask) -> Floats:
     """Erase an attribute from unit vectors [N, D], by some of them, so that cosines do not tell it either.
 
     Scaled to length 1 again the vectors have a little of it, less each time; the last time they are left.
@@ -103,24 +103,31 @@ def audit_erase(
         raise AuditError(f"column {films}: {len(names)} films; at least 4 are needed, two of them to probe")
     fitted_on = np.random.default_rng(seed).permutation(names)[: max(1, int(len(names) * FITTED))]
     inside = np.isin(film, fitted_on)
-    after = _erased(X, [items[name][attribute] for name in np.array(ids)[inside]], inside)
-    spaces, sides = {"before": X, "after": after}, {"fitted": inside, "others": ~inside}
-
+    sides = {"fitted": inside, "others": ~inside}
+    coded = {
+        column: _two(column, [items[name][column] for name in ids]) for column in (attribute, task) if column
+    }
+    y = coded[attribute]
+    for where, kept in sides.items():
+        if all(len(np.unique(y[film == name])) < 2 for name in np.unique(film[kept])):
+            raise AuditError(
+                f"column {attribute}: in each film of those {where} it has one value, so that nothing tells "
+                "it from the film"
+            )
+    after = _erased(X, y[inside], inside)
+    spaces = {"before": X, "after": after}
     measures: list[tuple[str, str, Measure]] = []
-    for column, what in ((attribute, "attribute"), *([(task, "task")] if task else [])):
-        y, probe = _two(column, [items[name][column] for name in ids]), f"probe of {column}"
-        by_others = partial(_accuracy_by_others, y, film, inside)
-        measures.append((probe, what, partial(_accuracy, y, inside)))
+    for column, values in coded.items():
+        what, probe = "attribute" if column == attribute else "task", f"probe of {column}"
+        by_others = partial(_accuracy_by_others, values, film, inside)
+        measures.append((probe, what, partial(_accuracy, values, inside)))
         measures.append((f"{probe} by other films", what, by_others))
     if texts is not None:
         check_same_space(images, texts)
         told = texts.text_ids()
         for test in tests or ():
             targets = [np.isin(ids, select(each, items, test.name)) for each in (test.x, test.y)]
-            a, b = (
-                texts.take([told[text] for text in texts_of(each, "code")], f"test {test.name}")
-                for each in (test.a, test.b)
-            )
+            a, b = (prompted(texts, told, each, "code", f"test {test.name}") for each in (test.a, test.b))
             measures.append((f"d of {test.name}", "test", partial(_effect, targets, a, b)))
     rows: list[dict[str, Any]] = []
     for measure, what, value in measures:

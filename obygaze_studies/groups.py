@@ -15,12 +15,14 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
 from obygaze_studies.audit_common.findings import Finding, audited
-from obygaze_studies.audit_common.inputs import Row, known_items, read_number
+from obygaze_studies.audit_common.inputs import Row, known_items, read_number, refuse_twins
 from obygaze_studies.errors import AuditError
 
 Floats = NDArray[np.float64]
 
 ENDS = (0.025, 0.975)
+CELL = ("cell", "n", "mean", "estimate", "low", "high")
+"""Columns of the results before the attributes."""
 GRID = 60
 """Spreads of cells around the sum that are averaged over."""
 ROUNDS = 8
@@ -108,6 +110,8 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
             odds, low, high = shrunken(logit(p) + (means - p) / spread, 1 / (n * spread), design)
         estimate, low, high = expit(odds), expit(low), expit(high)
     else:
+        if n.max() == 1:
+            raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
         within = float(((y - grouped.transform("mean")) ** 2).sum()) / max(len(y) - len(cells), 1)
         estimate, low, high = shrunken(means, max(within, 1e-12) / n, design)
     found = cells.assign(n=n, mean=means, estimate=estimate, low=low, high=high)
@@ -129,6 +133,7 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     outcome, by
         A column of numbers, 0 and 1 for a share; and columns of attributes, any number of them.
     """
+    refuse_twins([*by, *CELL], "--by: two columns of the results would be called")
     ids, remarks = known_items(items, (outcome, *by))
     values = [read_number(items[name][outcome], f"{outcome} of {name}") for name in ids]
     if not np.isfinite(values).all():

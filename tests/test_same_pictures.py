@@ -200,11 +200,13 @@ def test_stores_that_cannot_be_compared_are_refused(tmp_path):
     known = store_of(tmp_path / "a", {"one": moving(0)})
     shorter = seal(tmp_path / "b", np.ones((1, 4, len(FEATURES)), "f2"), {"x": "m"})
     other = seal(tmp_path / "c", np.ones((1, 8, 3), "f2"), {"x": "m"})
-    for store in (open_store(sealed(tmp_path, 3)), shorter, other):
+    few = seal(tmp_path / "d", np.ones((1, 3, len(FEATURES)), "f2"), {"x": "m"})
+    for store in (open_store(sealed(tmp_path, 3)), shorter, other, few):
         with pytest.raises(StoreError):
             duplicates(known, store)
     assert has_signatures(known)
     assert not has_signatures(other)
+    assert not has_signatures(few)
 
 
 @pytest.mark.parametrize("value", [2, 0.5, -0.001, 65504])
@@ -229,6 +231,20 @@ def test_the_command_writes_all_clips_and_prints_the_nearest(tmp_path, capsys):
         one, two = csv.DictReader(file)
     assert (one["clip"], two["movie"], one["group"]) == ("one", "two", "1")
     assert "2 clips" in capsys.readouterr().out
+
+
+def test_what_is_not_compared_is_said(tmp_path, capsys):
+    values = encode(np.stack([sampled(moving(seed)) for seed in range(2)]))["frames"]
+    known = {"n_frames": values.shape[1], "architecture": {"features": list(FEATURES)}}
+    seal_arrays(
+        tmp_path / "a",
+        dict.fromkeys("xy", "m"),
+        {"signature": {"frames": values}},
+        failed={"y": "?"},
+        **known,
+    )
+    assert obygaze("store", "duplicates", tmp_path / "a-1.0.0") == 0
+    assert "among 1; 1 have no signature; all are of one movie" in capsys.readouterr().out
 
 
 def test_a_comparison_that_takes_long_is_announced(tmp_path, capsys, monkeypatch):

@@ -204,3 +204,5 @@ def test_a_file_is_extracted_as_the_store_was_and_hits_are_drawn(tmp_path, share
     assert (first["clip_id"], round(first["score"], 6)) == ("flip", 1.0)
     assert "3 of 3 clips drawn" in said.err
     assert (tmp_path / "hits" / "found.png").is_file()
+    assert obygaze("search", store.where, "--like", tmp_path / "films.csv") == 1
+    assert f"error: {tmp_path / 'films.csv'}: " in capsys.readouterr().err

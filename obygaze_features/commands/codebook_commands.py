@@ -132,6 +132,8 @@ def questions(manifest: Path, output: Output) -> Result:
     """
     output.refuse_existing()
     read = manifests.read_manifest(manifest)
+    if not read.clips:
+        raise ManifestError(f"{manifest}: there is no clip to ask about")
     asked = manifests.codebook_questions(read.codebook)
     prompt = hashlib.sha256(json_bytes(asked)).hexdigest()
     names = ("clip_id", "movie", "video", "start_s", "end_s")

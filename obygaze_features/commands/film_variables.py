@@ -154,7 +154,7 @@ def _clips(
         group = store["camera"]
         values = zip(group.clip_ids, group.raw("frames"), group.time_s, group.usable, strict=True)
         return store.clips, {}, {clip: (motions, time_s) for clip, motions, time_s, there in values if there}
-    manifest = of.read_manifest(source)
+    manifest = manifests.merge_annotators(of.read_manifest(source))
     by_file: dict[Path, list[Any]] = {}
     for clip in manifest.clips:
         if (file := manifest.video_path(clip)) is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_features as of
+from obygaze_features.errors import SearchError
 from obygaze_features.options import LOCAL, PATH, json_option, show, site
 from obygaze_features.screen import table
 
@@ -130,6 +131,11 @@ def _alike(
         with_file = of.extract(
             clips, Path(folder, "file"), [made], workers=1, licence="CC0-1.0", progress=False, note=note
         )
+        (read,) = with_file.clips
+        if read.status == "failed":
+            raise SearchError(f"{path}: {read.reason}")
+        if read.reason:
+            note(f"{path}: {read.reason}")
         return search_like(opened, "file", other=with_file, backbone=group.name, top=top)
 
 

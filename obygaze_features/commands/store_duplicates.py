@@ -50,6 +50,9 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
         f"{' and '.join(map(str, found.compared))}"
     )
     said += f"; {sum(found.plain)} clips show too little to be compared" if sum(found.plain) else ""
+    said += f"; {sum(found.without)} have no signature" if sum(found.without) else ""
+    if other is None and len({clip.movie for clip in stores[0].clips}) == 1:
+        said += "; all are of one movie, which is not compared with itself: give OTHER"
 
     def text() -> str:
         shown = [(*row[:4], f"{row[4]:.3f}") for row in rows[:MOST]]

@@ -17,6 +17,7 @@ from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gat
 from obygaze_features.backbones.speech import CHUNK, SPEECH, SpeechDetector
 from obygaze_features.errors import VideoError, install_command
 from obygaze_features.manifest import FilmPart
+from obygaze_features.manifest.importers.spans import OVERHANG_S
 from obygaze_features.pixels import opencv
 from obygaze_features.video import (
     Frames,
@@ -24,6 +25,7 @@ from obygaze_features.video import (
     SoundTrack,
     find_shots,
     joined_shots,
+    probe,
     read_stretch,
     read_windows,
 )
@@ -107,7 +109,8 @@ def film_variables(
     moves = [{} if each is None else camera_values(*each) for each in camera]
     if any(moves) and not all(moves):
         note(f"{path.name}: no motion of the camera can be told in {moves.count({})} of {len(spans)} windows")
-    rows = [_of_shots(span, shots) | a | b for span, a, b in zip(spans, moves, seen, strict=True)]
+    shown = _inside(path, spans, note)
+    rows = [_of_shots(span, shots) | a | b for span, a, b in zip(shown, moves, seen, strict=True)]
     try:
         track = SoundTrack(path)
     except VideoError as error:
@@ -155,9 +158,20 @@ def _decoded(
     return [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
 
 
+def _inside(path: Path, spans: Sequence[Span], note: Callable[[str], object]) -> list[Span]:
+    """Cut spans at the end of the film, and say so."""
+    film = probe(path)
+    last_s = film.start_s + film.duration_s
+    if late := sum(end_s > last_s + OVERHANG_S for _, end_s in spans):
+        note(f"{path.name}: {late} of {len(spans)} windows end after the film: measured as far as it goes")
+    return [(start_s, min(end_s, last_s)) for start_s, end_s in spans]
+
+
 def _of_shots(span: Span, shots: Sequence[FilmPart]) -> Values:
-    """Count the cuts a minute in a span, and its share of black shots."""
+    """Count the cuts a minute in a span, and its share of black shots; nothing of one after the film."""
     start_s, end_s = span
+    if end_s <= start_s:
+        return {}
     cuts = sum(start_s < shot.start_s < end_s for shot in shots[1:])
     black = sum(
         max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0)

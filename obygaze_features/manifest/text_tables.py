@@ -16,7 +16,7 @@ from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.text import as_written, number_of, unsuitable
+from obygaze_features.text import as_written, composed, number_of, unsuitable
 from obygaze_features.text_records import decoded_text, header_row, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
 
@@ -116,7 +116,7 @@ class Table:
                 yield Row(row.line, {**row.cells, **told})
 
     def numbers(self, names: Sequence[str]) -> dict[str, list[float]]:
-        """Read columns of numbers by clip (`Row.number`).
+        """Read columns of numbers by clip (`Row.number`), whose id may have blanks around it and any accents.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class Table:
         found: dict[str, list[float]] = {}
         for row in self.rows:
             if not row.is_empty:
-                if (clip_id := row.cells["clip_id"]) in found:
+                if (clip_id := composed(row.cells["clip_id"].strip())) in found:
                     raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
                 found[clip_id] = [row.number(name, self.path) for name in names]
         return found

@@ -161,12 +161,18 @@ def rank(
         item: {name: f"{value:.4f}" for name, value in zip(columns, row, strict=True)}
         for item, row in zip(found.items, rows, strict=True)
     }
+    if before := sum(any(clip.extras.get(name) for name in columns) for clip in read):
+        what = manifests.counted(before, "row")
+        click.echo(f"{what} had cells in {', '.join(columns)}, which are replaced or emptied", err=True)
+    level_of, ends = read.codebook.scale(scale).level_of, columns[1:]
+    sure = sum(len({level_of(place[end]) for end in ends}) == 1 for place in places.values())
     nowhere = dict.fromkeys(columns, "")
     clips = (replace(clip, extras={**clip.extras, **places.get(clip.clip_id, nowhere)}) for clip in read)
     manifests.write_manifest(read.with_clips(clips), output.path)
     document = {
         "manifest": str(output.path),
         "clips": len(found.items),
+        "in_one_level": sure,
         "logits_at_1": float(unit),
         "workers": [asdict(each) for each in found.workers],
     }
@@ -177,7 +183,8 @@ def rank(
             worth = f"{each.reliability:.2f} [{each.low:.2f}, {each.high:.2f}]"
             rows.append([each.worker, f"{each.comparisons:,}", worth, "at random" * each.random])
         shown = table(rows, ["worker", "comparisons", "reliability", ""], right=[1])
-        return f"{shown}\n\n{output.path}: {len(found.items):,} of {len(known):,} clips ranked"
+        ranked = f"{len(found.items):,} of {len(known):,} clips ranked"
+        return f"{shown}\n\n{output.path}: {ranked}; of {sure:,} the whole interval is in one level"
 
     output.show(document, shown)
 

@@ -115,4 +115,4 @@ def with_variables(data: Dataset, path: Path) -> tuple[Dataset, list[str]]:
     account += f"; {counted(without, 'clip')} of {len(data):,} without a row" if without else ""
     others = len(known.keys() - data.row_of)
     account += f"; {counted(others, 'row')} of other clips" if others else ""
-    return replace(data, variables=values[:, varies]), [account]
+    return replace(data, variables=values[:, varies], variable_names=tuple(used)), [account]

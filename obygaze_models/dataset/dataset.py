@@ -99,6 +99,7 @@ class Dataset:
         The clips' lengths, where the store tells them all.
     variables : ndarray of float64, shape [N, V], optional
         Numbers of a table (`with_variables`); NaN where a clip has none.
+    variable_names : tuple of str
     answers : ndarray of float64, shape [N, 1], optional
         What a machine answered (`with_answers`): the probability of the positive class.
     bags : ndarray of float32, shape [N, F, D], optional
@@ -135,6 +136,7 @@ class Dataset:
     seconds: NDArray[np.float64] | None = None
     bags: NDArray[np.float32] | None = None
     variables: NDArray[np.float64] | None = None
+    variable_names: tuple[str, ...] = ()
     answers: NDArray[np.float64] | None = None
     parts: tuple["Dataset", ...] = ()
 

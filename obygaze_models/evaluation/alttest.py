@@ -16,6 +16,7 @@ from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
 from obygaze_features.manifest import Manifest
+from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import find_target
 from obygaze_models.protocol.targets import labels_of
@@ -136,7 +137,7 @@ def alt_test(
     Raises
     ------
     ProtocolError
-        Fewer than two annotators share `FEWEST` clips with the machine.
+        Fewer than two annotators share `FEWEST` clips with the machine, or they call all clips alike.
     """
     humans = np.array([*annotators.values()], dtype=np.int64).reshape(-1, len(machine))
     kept = (machine != UNKNOWN) & ((humans != UNKNOWN).sum(axis=0) > 1)
@@ -151,6 +152,8 @@ def alt_test(
     humans, machine = humans[:, kept], machine[kept]
     _, film = np.unique(films[kept], return_inverse=True)
     known = humans[humans != UNKNOWN]
+    if np.ptp(known) == 0:
+        raise ProtocolError(f"{name or 'a machine'}: annotators call all clips alike, which tells nothing")
     constant = np.full_like(machine, np.bincount(known).argmax())
     first, *more = _shuffles(machine, film, np.random.default_rng(0))
     rows = zip((name, *KNOW_NOTHING), (machine, constant, first), strict=True)
@@ -180,11 +183,12 @@ def compare_machines(
     ProtocolError
         A machine is none of the annotators, or as `alt_test`.
     """
+    machines = list(map(composed, machines))
     names = {clip.annotator for clip in labels if clip.annotator}
     if unknown := [name for name in machines if name not in names]:
         raise ProtocolError(f"no annotator {unknown[0]!r}: there are {', '.join(sorted(names)) or 'none'}")
     known = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
-    if not (chosen := list(machines) or known):
+    if not (chosen := machines or known):
         return {}
     clips = labels_of(common)
     target = None if task is None else find_target(task, labels.codebook)
@@ -194,7 +198,8 @@ def compare_machines(
         for name, own in clips.experts.items()
     }
     people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
-    return {name: alt_test(codes[name], people, clips.movies, name) for name in chosen}
+    none = np.full(len(clips.movies), UNKNOWN)  # of one who has no clip in common with others
+    return {name: alt_test(codes.get(name, none), people, clips.movies, name) for name in chosen}
 
 
 def _shuffles(machine: Codes, film: Codes, rng: np.random.Generator) -> Iterator[Codes]:

@@ -341,7 +341,7 @@ def _by(end: str) -> str:
 
 
 def _refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> None:
-    """Refuse an imported feature that is the label of every clip (|r| = 1), unless chance makes one of few.
+    """Refuse an imported feature, or a variable, that is the label of every clip (|r| = 1).
 
     What was extracted from films has seen no label, and a feature of it may be as good as that.
     """
@@ -351,21 +351,33 @@ def _refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> No
     taken = np.zeros(data.X.shape[1], bool)
     for start, stop, provenance in parts:
         taken[start:stop] = not provenance or provenance.get("imported") is True
-    X = data.X
+    variables = np.empty((0, len(data))) if data.variables is None else data.variables.T
     for name, codes in labels.items():
-        rows = codes != NOT_ASKED
-        if X.shape[1] * 2.0 ** (1 - rows.sum()) > CHANCE:
-            continue
-        y = codes[rows] - codes[rows].mean()
-        values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
-        scale = np.sum(values**2, axis=0) * np.sum(y**2)
-        same = np.flatnonzero(taken & (scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale))
-        if len(same):
+        if len(same := np.flatnonzero(taken & _equals(data.X, codes))):
             raise ProtocolError(
-                f"{data.backbone}: feature {same[0]} (of 0 to {X.shape[1] - 1}) equals the label {name} of "
-                f"all {rows.sum()} clips: a label was imported as a feature; import the features without it "
-                "(store import --columns)"
+                f"{data.backbone}: feature {same[0]} (of 0 to {len(taken) - 1}) equals the label {name} of "
+                f"all {(codes != NOT_ASKED).sum()} clips: a label was imported as a feature; import the "
+                "features without it (store import --columns)"
             )
+        for column, values in zip(data.variable_names, variables, strict=True):
+            told = np.where(np.isnan(values), NOT_ASKED, codes)
+            if _equals(values[:, None], told).any():
+                raise ProtocolError(
+                    f"variable {column} equals the label {name} of all clips that have one: leave its "
+                    "column out"
+                )
+
+
+def _equals(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mark the features [N, D] that are the label of every clip, unless chance makes one of few."""
+    rows = codes != NOT_ASKED
+    if X.shape[1] * 2.0 ** (1 - rows.sum()) > CHANCE:
+        return np.zeros(X.shape[1], bool)
+    y = codes[rows] - codes[rows].mean()
+    values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
+    scale = np.sum(values**2, axis=0) * np.sum(y**2)
+    found: NDArray[np.bool_] = (scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale)
+    return found
 
 
 def _with_concepts(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store import Group, Store, embedding_space, open_store
+from obygaze_features.text import composed
 from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError
 
@@ -128,14 +129,15 @@ def read_embeddings(path: Path) -> Embeddings:
     store = open_store(path)
     group = choose_group(store)
     where = f"{store.where}, group {group.name}"
-    rows = {name: row for row, name in enumerate(group.clip_ids) if group.usable[row]}
+    ids = list(map(composed, group.clip_ids))
+    rows = {name: row for row, name in enumerate(ids) if group.usable[row]}
     partial = {clip.clip_id: clip.reason for clip in store.clips if clip.status == "partial"}
     space = embedding_space(group.provenance)
     if space is None:
         raise AuditError(
             f"{where}: its provenance has no field 'space', so nothing says what its vectors compare with"
         )
-    texts = None if group.text is None else dict(zip(group.clip_ids, group.text, strict=True))
+    texts = None if group.text is None else dict(zip(ids, group.text, strict=True))
     return Embeddings(where, space, group.pooled(), rows, store.fingerprint, partial, texts)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from obygaze_features.door import read_bytes
 from obygaze_features.manifest import read_table
+from obygaze_features.text import composed, number_of
 from obygaze_studies.audits import Option
 from obygaze_studies.errors import AuditError
 
@@ -88,10 +89,10 @@ def read_rows(
 
 def read_number(text: str, what: str) -> float:
     """Read a cell as a number; an empty one is NaN."""
-    try:
-        return float(text) if text.strip() else math.nan
-    except ValueError as error:
-        raise AuditError(f"{what} should be a number, found {text!r}") from error
+    number = number_of(text)
+    if text.strip() and math.isnan(number):
+        raise AuditError(f"{what} should be a number, found {text!r}")
+    return number
 
 
 def known_items(
@@ -141,10 +142,18 @@ def read_lines(path: Path) -> tuple[str, ...]:
 
 
 def read_items(path: Path, *keys: str) -> dict[str, Row]:
-    """Read a table of items: id -> columns. The id stands in the first of the keys: item_id, or image_id."""
+    """Read a table of items: id -> columns. The id stands in the first of the keys: item_id, or image_id.
+
+    What looks alike is one cell: accents in either form, blanks of any number.
+    """
     header, named = read_rows(path, ())[0], keys or ("item_id", "image_id")
     key = next((key for key in named if key in header), named[0])
-    return {row[key]: row for row in read_rows(path, [key], unique=[key])}
+    rows = [
+        {name: composed(" ".join(cell.split())) for name, cell in row.items()}
+        for row in read_rows(path, [key])
+    ]
+    refuse_twins((f"{key} {row[key]}" for row in rows), f"{path}: two rows for")
+    return {row[key]: row for row in rows}
 
 
 def read_json(path: Path, kind: Any, what: str) -> Any:

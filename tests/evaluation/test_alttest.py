@@ -96,6 +96,14 @@ def test_clips_that_one_annotator_or_no_machine_judged_do_not_count():
     assert found.annotators == dict.fromkeys(("h0", "h1", "h2"), len(machine) - 50)
     with pytest.raises(ProtocolError, match="two annotators"):
         alt_test(machine, {"h0": annotators["h0"]}, films)
+    with pytest.raises(ProtocolError, match="all clips alike"):
+        alt_test(machine, {name: np.ones_like(machine) for name in ("h0", "h1")}, films)
+
+
+def test_a_machine_is_known_in_any_accents_and_one_alone_is_refused(tmp_path):
+    own = Manifest(tuple(Clip(f"c{k}", "m", "", k, k + 1, "S", (), "é") for k in range(40)), tmp_path)
+    with pytest.raises(ProtocolError, match="there are none"):
+        compare_machines(own, own, ["e\u0301"])
 
 
 @pytest.mark.parametrize("name", ["c{k}", "{who}-c{k}"])

@@ -69,7 +69,7 @@ def test_workers_and_clips_are_compared_by_name(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     scale = Scale("joy", (Level("low"), Level("high")), (0.0,))
     book = Codebook("moods", "1", (Level("none"), Level("some")), scales=(scale,))
-    clips = tuple(Clip(name, "m", extras={"joy": ""}) for name in ("é", "b", "c"))
+    clips = tuple(Clip(name, "m", extras={"joy": "0.5" * (name == "d")}) for name in ("é", "b", "c", "d"))
     write_manifest(Manifest(clips, tmp_path, book), tmp_path / "clips.csv")
     head, rows = "worker,left,right,chosen\n", "W,é,b,b\nW,b,c,c\n"
 
@@ -80,7 +80,9 @@ def test_workers_and_clips_are_compared_by_name(tmp_path, monkeypatch, capsys):
         )
         return code, "".join(capsys.readouterr())
 
-    assert ranked(normalize("NFD", rows))[0] == 0
+    code, told = ranked(normalize("NFD", rows))
+    assert (code, "1 row had cells in joy" in told) == (0, True)
+    assert "3 of 4 clips ranked; of 0 the whole interval is in one level" in told
     code, told = ranked(rows + "w,b,c,c\n")
     assert (code, "worker 'W' and 'w' (line 4) are one name" in told) == (1, True)
     code, told = ranked(rows + rows)

@@ -8,7 +8,7 @@ import obygaze_models as om
 from obygaze_features.errors import ManifestError
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset.beside import with_variables
-from obygaze_models.errors import DatasetError
+from obygaze_models.errors import DatasetError, ProtocolError
 from obygaze_models.models.names import STAGING
 
 FILMS, PER_FILM = [f"f{k}" for k in range(6)], 20
@@ -65,6 +65,14 @@ def test_columns_and_clips_are_accounted_for(data, tmp_path):
     ):
         assert said in account
     assert measured.take(np.arange(5)).variables.shape == (5, 1)
+    path.write_text(path.read_text().replace("f0-", " f0-").replace(",f0,", " ,f0,"))
+    assert np.array_equal(with_variables(data, path)[0].variables, measured.variables, equal_nan=True)
+
+
+def test_a_variable_that_is_the_label_is_refused(data, tmp_path):
+    measured, _ = with_variables(data, table(tmp_path / "v.csv", data, cuts=lambda positive, _: 3 * positive))
+    with pytest.raises(ProtocolError, match="variable cuts equals the label"):
+        om.evaluate(measured, ["linear"], "en_s")
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,14 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
     assert film_variables(film, SPANS, shots=shots, camera=cameras) == whole
 
 
+def test_of_a_window_that_ends_after_the_film_what_is_there_counts(film):
+    notes = []
+    whole, late, later = film_variables(film, [(2.0, 8.0), (2.0, 14.0), (20.0, 30.0)], note=notes.append)
+    assert (late["cuts"], late["black"]) == pytest.approx((whole["cuts"], whole["black"]))
+    assert later == {}
+    assert "2 of 3 windows end after the film" in "".join(notes)
+
+
 def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path, monkeypatch):
     notes = []
     silent = encode(tmp_path / "silent.mp4", [np.full((48, 64, 3), 90, np.uint8)] * 50)

@@ -88,6 +88,8 @@ def test_films_are_compared_by_a_variable_above_and_up_to_its_median(films):
         for film in compare_films(films[:3], Manifest((), Path()), trend="camera").films
     }
     assert x == pytest.approx({"a": 0.0, "b": 0.1, "c": 0.2})
+    left_out = compare_films(films, Manifest((), Path()), trend="camera").notes
+    assert any("camera" in note and "(d)" in note for note in left_out)
     facts = {film.movie: {"camera": "hand-held"} for film in films}
     assert {film.group for film in compare_films(films, Manifest((), Path()), facts, by="camera").films} == {
         "hand-held"

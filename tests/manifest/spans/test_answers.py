@@ -55,6 +55,8 @@ def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
     clips = [Clip(f"c{k}", "m", "m.mp4", 4 * k, 4 * k + 4, "S", ("Body",), "AB") for k in range(3)]
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "people.csv")
     assert obygaze("codebook", "questions", "people.csv", "--out", "asked.jsonl") == 0
+    write_manifest(Manifest((), tmp_path), tmp_path / "none.csv")
+    assert obygaze("codebook", "questions", "none.csv", "--out", "none.jsonl") == 1
     asked = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text("utf-8").splitlines()]
     assert len({each["prompt"] for each in asked}) == 1
     for each in asked:

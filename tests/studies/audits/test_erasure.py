@@ -32,6 +32,13 @@ def world(seed=0, n=600, size=24, films=9):
     return X, attribute, items, Embeddings("here", SPACE, X.astype(np.float32), rows, "0", {})
 
 
+def texts():
+    rows = {"a": 0, "b": 1}
+    return Embeddings(
+        "there", SPACE, np.eye(24, dtype=np.float32)[[2, 3]], rows, "1", {}, {"a": "a", "b": "b"}
+    )
+
+
 def test_class_means_are_equal_after_it_and_other_directions_stay():
     X, attribute, _, _ = world()
     after = leace(X, np.where(attribute, "w", "m").tolist())(X)
@@ -70,8 +77,7 @@ def test_three_values_lose_two_directions_and_one_value_none():
 
 def test_what_is_left_on_other_films_and_what_it_costs(tmp_path):
     _, _, items, images = world()
-    words = Embeddings("there", SPACE, np.eye(24, dtype=np.float32)[[2, 3]], {"a": 0, "b": 1}, "1", {},
-                       {"a": "a", "b": "b"})  # fmt: skip
+    words = texts()
     test = EatTest("gender", {"gender": "w"}, {"gender": "m"}, ("a",), ("b",))
     path = tmp_path / "erased.csv"
     report = audit_erase(
@@ -100,8 +106,13 @@ def test_items_of_no_film_or_without_an_embedding_are_left_out_and_said():
 
 def test_tables_that_do_not_fit_are_refused():
     _, _, items, images = world()
+    for row in items.values():
+        row["of film"] = "ab"[int(row["film"][1]) % 2]
+    test = EatTest("t", {"gender": "w"}, {"gender": "m"}, ("a",), ("c",))
     for given, words in (
         ({"attribute": "film", "films": "film"}, "two values were expected"),
+        ({"attribute": "of film", "films": "film"}, "in each film of those fitted it has one value"),
+        ({"attribute": "gender", "films": "film", "texts": texts(), "tests": [test]}, "no 'c'"),
         ({"attribute": "hair", "films": "film"}, "no column hair"),
         ({"attribute": "gender", "films": "gender"}, "2 films"),
     ):

@@ -69,6 +69,11 @@ def test_cells_that_are_all_alike_and_empty_cells_of_a_table():
     assert report.record["left_out"] == 1
     with pytest.raises(AuditError, match="no column z"):
         audit_groups(items, outcome="z", by=["by"])
+    for by in (["by", "by"], ["mean"]):
+        with pytest.raises(AuditError, match="two columns"):
+            audit_groups(items, outcome="y", by=by)
+    with pytest.raises(AuditError, match="no cell has two items"):
+        estimate_cells(np.arange(4.0), [list("abcd")])
     items["i1"]["y"] = "much"
     with pytest.raises(AuditError, match="y of i1"):
         audit_groups(items, outcome="y", by=["by"])

@@ -40,6 +40,15 @@ def test_items_are_named_by_item_id_or_image_id(tmp_path):
         read_items(path)
 
 
+def test_what_looks_alike_in_a_table_of_items_is_one(tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_text("item_id,side\na,e\u0301 X\nb, \u00e9  X \n", encoding="utf-8")
+    assert {row["side"] for row in read_items(path).values()} == {"\u00e9 X"}
+    path.write_text("item_id\ne\u0301\n\u00e9 \n", encoding="utf-8")
+    with pytest.raises(AuditError, match="two rows"):
+        read_items(path)
+
+
 def test_two_ids_of_one_text_are_refused(tmp_path):
     path = written(tmp_path / "texts.csv", "text_id,text\nt1,a cat\nt2,a cat\n")
     with pytest.raises(AuditError, match=r"texts\.csv.*a cat"):
@@ -47,9 +56,10 @@ def test_two_ids_of_one_text_are_refused(tmp_path):
 
 
 def test_a_cell_that_is_no_number_is_named(tmp_path):
-    path = written(tmp_path / "o.csv", "image_id,p_c\ni,high\n")
-    with pytest.raises(AuditError, match=r"o\.csv: p_c of image_id i"):
-        read_rows(path, ["image_id", "p_c"], numbers=["p_c"])
+    for cell in ("high", "1_0", "nan"):
+        path = written(tmp_path / "o.csv", f"image_id,p_c\ni,{cell}\n")
+        with pytest.raises(AuditError, match=r"o\.csv: p_c of image_id i"):
+            read_rows(path, ["image_id", "p_c"], numbers=["p_c"])
 
 
 def test_a_list_is_one_name_a_line(tmp_path):
