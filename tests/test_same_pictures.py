@@ -244,7 +244,7 @@ def test_what_is_not_compared_is_said(tmp_path, capsys):
         **known,
     )
     assert obygaze("store", "duplicates", tmp_path / "a-1.0.0") == 0
-    assert "among 1; 1 have no signature; all are of one movie" in capsys.readouterr().out
+    assert "among 1; 1 clip has no signature; all are of one movie" in capsys.readouterr().out
 
 
 def test_a_comparison_that_takes_long_is_announced(tmp_path, capsys, monkeypatch):

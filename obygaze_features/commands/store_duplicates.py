@@ -7,6 +7,7 @@ import click
 import obygaze_features as of
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
+from obygaze_features.manifest import counted
 from obygaze_features.options import LOCAL, Output, output
 from obygaze_features.screen import progress_bar, table
 
@@ -50,7 +51,8 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
         f"{' and '.join(map(str, found.compared))}"
     )
     said += f"; {sum(found.plain)} clips show too little to be compared" if sum(found.plain) else ""
-    said += f"; {sum(found.without)} have no signature" if sum(found.without) else ""
+    if n := sum(found.without):
+        said += f"; {counted(n, 'clip has', 'clips have')} no signature"
     if other is None and len({clip.movie for clip in stores[0].clips}) == 1:
         said += "; all are of one movie, which is not compared with itself: give OTHER"
 

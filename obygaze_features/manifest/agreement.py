@@ -194,8 +194,10 @@ def on_common_clips(manifest: Manifest) -> tuple[Manifest, float | None]:
     Manifest
     float or None
         Seconds of a window, the mean clip of MovieGraphs; None where annotators of a movie labelled the same
-        spans, so that nothing need be projected.
+        spans, or clips of the same ids, be it not all of them, so that nothing need be projected.
     """
+    if manifest.is_per_annotator:
+        return manifest, None
     if (same := _one_id_a_span(manifest)) is not None:
         return same, None
     onto = windows(manifest, DEFAULT_WINDOW_S)
@@ -212,7 +214,7 @@ def _one_id_a_span(manifest: Manifest) -> Manifest | None:
     if any(len({frozenset(own) for own in annotated.values()}) > 1 for annotated in spans.values()):
         return None
     is_once = len({(clip.clip_id, clip.annotator) for clip in clips}) == len(clips)
-    return manifest.with_clips(clips) if is_once and not manifest.is_per_annotator else manifest
+    return manifest.with_clips(clips) if is_once else manifest
 
 
 def mean_defined(gammas: Iterable[HasValue]) -> float | None:

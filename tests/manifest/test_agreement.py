@@ -64,6 +64,13 @@ def test_the_closed_form_is_the_mean_over_every_order(first, random):
     assert expected_disorder(a, b, DISTANCES) == pytest.approx(np.mean(every))
 
 
+def test_clips_that_an_annotator_left_out_are_not_taken_for_free_segments(tmp_path):
+    clips = [Clip(f"c{k}", "m", "", k, k + 1, "S", (), who) for who in ("AB", "CD") for k in range(9)]
+    some = Manifest(tuple(clips[:-3]), tmp_path)
+    assert on_common_clips(some) == (some, None)
+    assert agreement(some)[0].all_levels.n_clips == 6
+
+
 @pytest.mark.long
 def test_the_means_over_every_pair_of_mobygaze(segments):
     clips, window_s = on_common_clips(segments)
