@@ -43,8 +43,8 @@ class SpanSource:
     is_signed: bool = False
 
 
-_PROLOGUE = r"(?:<(?:\?(?s:.*?)\?|!--(?s:.*?)--)>\s*)*"
-"""What may stand before the root of an XML document."""
+_PROLOGUE = r"(?:(?><(?:\?(?s:.*?)\?|!--(?s:.*?)--)>)\s*+)*+"
+"""What may stand before the root of an XML document; each part ends where it first can, or time is exponential."""
 
 
 def _starts(pattern: str) -> Callable[[Given], bool]:
