@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import Clip, Collected, clip_of
+from obygaze_features.manifest.clip import Clip, Collected, clip_of, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.film_files import FilmFiles
@@ -218,11 +218,11 @@ class _Made:
         problems.refuse()
         if not judged and not collected.clips:
             raise given.error("names no clip; a row for each was expected below the header")
-        account.notes += doubts(table, book)
-        if again:
-            account.notes.append(f"{counted(again, 'span was', 'spans were')} judged again: the last counts")
+        account.note(*doubts(table, book))
+        told = f"{counted(again, 'span was', 'spans were')} judged again: the last counts"
+        account.note(told * bool(again))
         read = [f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items())]
-        account.notes += [f"read {', '.join(read)}"] if read else []
+        account.note(f"read {', '.join(read)}" * bool(read))
         self._accounts.append(account)
 
     def _full_row(
@@ -466,7 +466,7 @@ class _Made:
             if tabled and new and account.kind == "answers":
                 what = counted(len(new), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
-            account.notes += self._late(own)
+            account.note(self._late(own))
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         notices += of_one_id(clip.movie for clip in kept)
@@ -500,16 +500,14 @@ class _Made:
         length = self._length_of(self._root / clip.video) if self._length_of and clip.video else None
         return math.inf if length is None else length
 
-    def _late(self, clips: Sequence[Clip]) -> list[str]:
+    def _late(self, clips: Sequence[Clip]) -> str:
         """Say which films have no span in their first hour: their time code may begin there."""
-        first: dict[str, float] = {}
-        for clip in clips:
-            if math.isinf(self._length(clip)):
-                start = math.nan if clip.start_s is None else clip.start_s
-                first[clip.movie] = min(start, first.get(clip.movie, math.inf))
+        films = grouped((clip for clip in clips if math.isinf(self._length(clip))), "movie").items()
+        first = {movie: min(clip.start_s or 0.0 for clip in own) for movie, own in films}
         late = [f"{movie}: {clock(start)}" for movie, start in first.items() if start >= LATE_S]
-        told = f"no span in the first hour ({first_few(late, 3)}): does the time code begin at 0?"
-        return [told] if late else []
+        return f"no span in the first hour ({first_few(late, 3)}): does the time code begin at 0?" * bool(
+            late
+        )
 
     def _inside(self, clip: Clip, account: Account, where: str) -> Clip | None:
         """Cut a span at its film's end, where that is known; None, and said, if it begins behind it."""

@@ -143,17 +143,15 @@ def doubts(table: Table, book: Codebook) -> list[str]:
     """Say which rows of a table are of whole films, and which columns are named as labels are."""
     rows = [row for row in table.rows if not row.is_empty]
     whole = [row.line for row in rows if not row.cells[TIMES[0]].strip()]
-    notes = []
+    said = {(name, row.cells.get(name, "").strip()) for row in rows for name in ("movie", "annotator")}
+    notes = [
+        f"{name} {text!r} taken as a name: where there is none, leave its cells empty"
+        for name, text in sorted(said)
+        if plain(text) in NO_VALUE
+    ]
     if 0 < len(whole) < len(rows):
         what = counted(len(whole), "row")
         notes.append(f"{what} without times taken as whole films (the first: line {whole[0]})")
-    for name in ("movie", "annotator"):
-        said = {row.cells.get(name, "").strip() for row in rows}
-        notes += [
-            f"{name} {text!r} taken as a name: where there is none, leave its cells empty"
-            for text in sorted(said)
-            if plain(text) in NO_VALUE
-        ]
     words = {*spellings_of(book.levels), *spellings_of(book.concepts)} - set(map(plain, FIELDS))
     if beside := [name for name in table.columns if plain(name) in words]:
         notes.append(f"columns named as labels are no labels ({', '.join(beside)}): write level and concepts")
