@@ -218,21 +218,18 @@ def _label(
     spans = _spans(clips)
     needed = threshold * (spans[:, 1] - spans[:, 0])
     counts = (shared + SLACK_S >= needed[:, None]) & (shared > 0)
-    annotators = list(dict.fromkeys(mark.annotator for mark in marks))
+    people = list(dict.fromkeys(mark.annotator for mark in marks)) if per_annotator else [None]
     rows = []
     for clip, counting in zip(clips, counts, strict=True):
         touching = [mark for mark, counted in zip(marks, counting, strict=True) if counted]
-        if per_annotator:
-            rows.append([_labelled(clip, touching, annotator, codebook) for annotator in annotators])
-        else:
-            label = merge(_labels(touching), codebook)
-            rows.append([replace(clip, level=label.level, concepts=label.concepts, annotator="")])
+        rows.append([_labelled(clip, touching, annotator, codebook) for annotator in people])
     return rows
 
 
-def _labelled(clip: Clip, touching: Iterable[Clip], annotator: str, codebook: Codebook) -> Clip:
-    label = merge(_labels(mark for mark in touching if mark.annotator == annotator), codebook)
-    return replace(clip, level=label.level, concepts=label.concepts, annotator=annotator)
+def _labelled(clip: Clip, touching: Iterable[Clip], annotator: str | None, codebook: Codebook) -> Clip:
+    """Label a clip by the marks of an annotator, or of all."""
+    label = merge(_labels(mark for mark in touching if annotator in {None, mark.annotator}), codebook)
+    return replace(clip, level=label.level, concepts=label.concepts, annotator=annotator or "")
 
 
 def _labels(marks: Iterable[Clip]) -> list[Label]:

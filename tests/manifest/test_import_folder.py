@@ -5,12 +5,10 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Film,
-    frame_rate,
     import_film,
     import_folder,
     import_images,
     import_spans,
-    time_code,
 )
 
 
@@ -80,38 +78,6 @@ def test_an_almost_right_name_of_a_video_gets_the_right_one(tmp_path, written):
 
 
 @pytest.mark.parametrize(
-    ("text", "rate", "expected"),
-    [
-        ("90.5", None, 90.5),
-        ("01:30.5", None, 90.5),
-        ("90:00", None, 5400),
-        ("1:02:03.25", None, 3723.25),
-        ("00:01:30:12", "24", 90.5),
-        ("01:00:00:00", "23.976", 3603.6),  # counts 24 a second, and a second lasts 1.001 s
-        ("00:10:00;00", "29.97", 17982 * 1001 / 30000),  # drop frame: 18 numbers are left out by then
-        ("01:00:00;00", "59.94", 215784 * 1001 / 60000),
-        ("", None, None),
-    ],
-)
-def test_times_are_read_as_film_people_write_them(text, rate, expected):
-    assert time_code(text, rate and frame_rate(rate)) == (expected and pytest.approx(expected, abs=1e-12))
-
-
-@pytest.mark.parametrize(
-    ("text", "rate", "message"),
-    [
-        ("00:01:30:12", None, r"'00:01:30:12'.*--rate"),
-        ("00:01:30:25", "25", None),
-        ("00:75:00", None, "'00:75:00' is no time"),
-        ("9" * 5000 + ":00:01", None, None),
-    ],
-)
-def test_times_that_are_none_are_refused(text, rate, message):
-    with pytest.raises(ManifestError, match=message):
-        time_code(text, rate and frame_rate(rate))
-
-
-@pytest.mark.parametrize(
     ("header", "meant"),
     [
         ("Level,concepts", []),
@@ -127,22 +93,6 @@ def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
     said = [line for line in account.notes if "did you mean" in line and "column" in line]
     assert len(said) == len(meant)
     assert all(f"{name!r}?" in line for name, line in zip(meant, said, strict=True))
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_spans_of_excel_have_semicolons_decimal_commas_and_time_codes(films, tmp_path, encoding):
-    spans = tmp_path / "spans.csv"
-    spans.write_text(
-        "video;start_s;end_s;level;concepts\r\n"
-        'one.mp4;0,5;00:01:30,5;S;"Body;Look"\r\n'
-        "one.mp4;00:02:00:12;00:02:30:00;EN;\r\n"
-        ";;;;\r\n",
-        encoding=encoding,
-    )
-    clips = import_spans([spans], tmp_path, videos=films, rate=frame_rate("24")).manifest.clips
-    assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.5, 90.5), (120.5, 150.0)]
-    assert set(clips[0].concepts) == {"Body", "Look"}
-    assert clips[0].clip_id == "one-0.5-90.5"
 
 
 @pytest.mark.parametrize(

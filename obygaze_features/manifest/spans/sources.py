@@ -71,10 +71,6 @@ def _is_elan_text(given: Given) -> bool:
     return named or _holds(r"^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")(given)
 
 
-def _no_reader(given: Given) -> Iterable[RawSpan]:
-    raise given.error("tables of our own are read by their columns")  # `import_spans` does
-
-
 SOURCES: Final[Mapping[str, SpanSource]] = {
     "eaf": SpanSource(read_eaf, _starts(rf"{_PROLOGUE}<ANNOTATION_DOCUMENT\b"), is_signed=True),
     "cvat": SpanSource(read_cvat, _starts(rf"{_PROLOGUE}<annotations\b")),
@@ -92,8 +88,9 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
         read_boris, _columns(BORIS_BOUT, (*BORIS_EVENT, "Behavior type"), (*BORIS_EVENT, "Status"))
     ),
     "vian": SpanSource(read_vian, _columns(VIAN_SEGMENTS, VIAN_PROJECT)),
-    "judgements": SpanSource(_no_reader, _columns((*TIMES, SEEN_SCORE)), is_signed=True),
-    "table": SpanSource(_no_reader, _columns(TIMES)),
+    # Tables of our own, which `import_spans` reads by their columns.
+    "judgements": SpanSource(lambda _: (), _columns((*TIMES, SEEN_SCORE)), is_signed=True),
+    "table": SpanSource(lambda _: (), _columns(TIMES)),
     "elan-text": SpanSource(read_elan_text, _is_elan_text),
     **offered("obygaze.importers", SpanSource),
 }

@@ -147,6 +147,10 @@ TABLES = {
     "a heading with a comma": ('video;start_s;end_s;level;"a, b"\na.mp4;1,5;2,5;S;x\n', (1.5, 2.5)),
     "cells too many": ("video,start_s,end_s,level\na.mp4,1.5,2.5,S,,\n", (1.5, 2.5)),
     "clock": ('video,start_s,end_s,level\na.mp4,"00:01:30,500",00:02:00,S\n', (90.5, 120.0)),
+    "time codes and a row of nothing": (
+        "video;start_s;end_s;level\r\na.mp4;00:00:01:12;00:00:02:12;S\r\n;;;\r\n",
+        (1.5, 2.5),
+    ),
     "German": ("video;start_s;end_s;level\na.mp4;999,5;1000,5;S\n", (999.5, 1000.5)),
     "thousands": ('video,start_s,end_s,level\na.mp4,"1,234.5","1,280",S\n', (1234.5, 1280.0)),
     "tabs and UTF-16": (
@@ -161,7 +165,7 @@ TABLES = {
 @pytest.mark.parametrize("form", TABLES)
 def test_the_forms_of_spreadsheets_are_read(read, films, form):
     content, times = TABLES[form]
-    clips, _ = read(content, "spans.csv", videos=films)
+    clips, _ = read(content, "spans.csv", videos=films, rate=Fraction(24))
     assert clips == [("a", *times, "S", ())]
 
 

@@ -27,6 +27,7 @@ PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
         (["00:01:30,500", "00:01:30.5"], ".", [90.5, 90.5]),
         (["7", "", "8"], "", [7.0, None, 8.0]),
         (["1e3", "5"], ".", [1000.0, 5.0]),
+        (["90:00", "1:02:03.25"], ".", [5400.0, 3723.25]),
         (["００：０１：３０", "００：０１：４０．５"], ".", [90.0, 100.5]),
         (["\u0661\u0662\u066b\u0665", "\uff11\u0969", "\uff0d1"], ".", [12.5, 13.0, -1.0]),
         (["1\uff0c5"], "", [1.5]),
@@ -51,7 +52,10 @@ def test_what_fits_two_readings_and_shares_of_a_day_are_refused(cells, usual):
         instants(cells, usual)
 
 
-@pytest.mark.parametrize("cell", ["90s", "1_0", "nan", "inf", "1:2:3:4:5", "PT1M", "12:61", "1,2,3", "0x10"])
+@pytest.mark.parametrize(
+    "cell",
+    ["90s", "1_0", "nan", "inf", "1:2:3:4:5", "PT1M", "12:61", "1,2,3", "0x10", "00:75:00", "0:0:1:12"],
+)
 def test_what_is_no_time_is_an_error_of_its_cell(cell):
     first, second = instants([cell, "2.5"])
     assert isinstance(first, ManifestError)
