@@ -223,16 +223,18 @@ def table_of(
     delimiter: str,
     needed: Sequence[str],
     *,
+    known: Iterable[str] = (),
     named: bool = True,
     advice: str = "",
 ) -> Table:
-    """Make a table of records; see `read_table`."""
+    """Make a table of records; see `read_table`. Columns that are `known` get these spellings too."""
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
     first = header_row(records, naming(needed))
     (first_line, header), *body = records[first:]
-    known = {plain(name): name for name in (*needed, *(FIELDS if set(TIMES) <= set(needed) else ()))}
-    header = [known.get(plain(cell), cell) for cell in header]
+    own = FIELDS if set(TIMES) <= set(needed) else ()
+    spelled = {plain(name): name for name in (*known, *own, *needed)}
+    header = [spelled.get(plain(cell), cell) for cell in header]
     while header and not header[-1] and not any(any(record[len(header) - 1 :]) for _, record in body):
         header.pop()
     if missing := [column for column in needed if column not in header]:

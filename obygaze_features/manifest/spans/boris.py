@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import first_of, note_unread, table, timed
 from obygaze_features.manifest.text_tables import Row
@@ -17,12 +18,11 @@ from obygaze_features.workbook import Records
 BORIS_EVENT = ("Behavior", "Time")
 BORIS_BOUT = ("Behavior", "Start (s)", "Stop (s)")
 MEDIA = ("Media file name", "Media file path", "Media file", "Source")
-READ = re.compile(
-    "Behavi.*|Subject|Modifier.*|Comment.*|Observation id|Media.*|Source|Status|Start.*|Stop.*|Time.*"
-)
+READ = "behavi.*|subject|modifier.*|comment.*|observation id|media.*|source|status|start.*|stop.*|time.*"
 NOBODY = "No focal subject"
 POINT = "a point event, which has no end"
 OFFSET, OBSERVATION, TYPE = "Time offset (s)", "Observation id", "Behavior type"
+KNOWN = (*MEDIA, OFFSET, OBSERVATION, TYPE, "Status", "Subject", "Behavioral category")
 
 
 def read_boris(given: Given) -> Iterator[RawSpan]:
@@ -30,7 +30,7 @@ def read_boris(given: Given) -> Iterator[RawSpan]:
     records = given.records(("Behavior",))
     bouts = given.has_columns(BORIS_BOUT)
     head = list(takewhile(lambda record: "Behavior" not in record[1], records[0]))
-    events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, records)
+    events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, KNOWN, records)
     rows = [row for row in events.rows if not row.is_empty]
     _refuse_shifted(given, rows, head)
     note_unread(given, events, READ)
@@ -49,8 +49,8 @@ def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]
     begun: dict[tuple[str, ...], RawSpan] = {}
     for row, at, why in timed(given, rows, "Time", "Time"):
         kind = row.cells[status].strip().upper()
-        names = (OBSERVATION, "Subject", "Behavior", *(n for n in row.cells if n.startswith("Modifier")))
-        key = tuple(row.cells.get(name, "") for name in names)
+        said = [cell for name, cell in row.cells.items() if plain(name).startswith("modifier")]
+        key = (*(row.cells.get(name, "") for name in (OBSERVATION, "Subject", "Behavior")), *said)
         if kind == "START" and not why:
             if key in begun:
                 yield begun[key]
@@ -69,9 +69,9 @@ def _behaviour(row: Row, at: tuple[str, float, float], why: str) -> RawSpan:
     media = _media(row)
     cells = {"media": media[0] if media else "", "observation": first_of(row.cells, OBSERVATION)}
     cells["subject"] = first_of(row.cells, "Subject").replace(NOBODY, "")
-    for name, start in (("modifiers", "Modifier"), ("comment", "Comment")):
+    for name, start in (("modifiers", "modifier"), ("comment", "comment")):
         cells[name] = _joined(
-            one_line(text) for column, text in row.cells.items() if column.startswith(start)
+            one_line(text) for column, text in row.cells.items() if plain(column).startswith(start)
         )
     text, tier = first_of(row.cells, "Behavior"), first_of(row.cells, "Behavioral category")
     return RawSpan(*at, text, tier, cells, why=why)

@@ -21,7 +21,8 @@ from obygaze_features.workbook import Records
 TIME = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
 TIMES = ("Begin Time", "End Time", "Duration")
 """Of an annotation, in ELAN's order, each in all forms that are exported."""
-_READ = re.compile("|Tier|Participant|Annotator|Annotation|File (?:Name|Path)|.* - .*")
+_KNOWN = ("Tier", "Participant", "Annotator", "Annotation", "File Path", "File Name")
+_READ = "|".join(("", *_KNOWN, ".* - .*"))
 _TITLE = re.compile(r"(?!.* Time - )(?:[^\t]*$|\"?sep=)", re.IGNORECASE)
 """What stands above the annotations: lines without tabs, and a spreadsheet's own."""
 _OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
@@ -72,12 +73,12 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     start, end, length = have[form]
     odd, even = _by_width(rows, len(header))
     yield from odd
-    made = table(given, (start, end or length), (even, "\t"))
+    made = table(given, (start, end or length), _KNOWN, (even, "\t"))
     if {"Tier", "Annotation"} <= set(made.columns):
         values = ["Annotation"]
         note_unread(given, made, _READ)
     else:  # a column for each tier
-        values = [name for name in made.columns if name == "Annotation" or not _READ.fullmatch(name)]
+        values = [name for name in made.columns if name == "Annotation" or not re.fullmatch(_READ, name)]
     unit = 1000.0 if form == "msec" else 1.0
     for row, (where, begins, last), why in timed(given, made.rows, start, end or length, unit):
         ends = last if end else round(begins + last, 9)

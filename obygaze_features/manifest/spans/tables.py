@@ -36,22 +36,23 @@ _VIAN_TIMES = (
     ("START_MS", "END_MS", 1000.0), ("start_ms", "end_ms", 1000.0),
     ("start_ts", "end_ts", 1.0), ("start_frame", "end_frame", None),
 )  # fmt: skip
-_VIAN_READ = re.compile(
-    "annotation_.*|segmentation_name|start_.*|end_.*|selector_type|.*:.*|" + "|".join(_FILM), re.IGNORECASE
-)
+_VIAN_KNOWN = (*_FILM, *(name for start, end, _ in _VIAN_TIMES[1:] for name in (start, end)))
+_VIAN_READ = "|".join(("annotation_.*|segmentation_name|start_.*|end_.*|selector_type|.*:.*", *_FILM))
 
 
-def table(given: Given, needed: Sequence[str], records: tuple[Records, str] | None = None) -> Table:
-    """Read a table with these columns; what stands above its header is noted."""
-    made = table_of(given.path, *(records or given.records(needed)), needed, named=False)
+def table(
+    given: Given, needed: Sequence[str], known: Sequence[str], records: tuple[Records, str] | None = None
+) -> Table:
+    """Read a table with these columns, and those that are known; what stands above its header is noted."""
+    made = table_of(given.path, *(records or given.records(needed)), needed, known=known, named=False)
     given.account.note(*made.notes)
     given.usual *= made.delimiter != ";"  # which no tool writes, but a spreadsheet
     return made
 
 
-def note_unread(given: Given, made: Table, read: re.Pattern[str]) -> None:
+def note_unread(given: Given, made: Table, read: str) -> None:
     """Say which columns that hold something are not read."""
-    rest = [name for name in made.columns if name and not read.fullmatch(name)]
+    rest = [name for name in made.columns if name and not re.fullmatch(read, name, re.IGNORECASE)]
     given.account.unread(
         "column", (name for name in rest if any(row.cells[name].strip() for row in made.rows))
     )
@@ -117,7 +118,7 @@ def _almost_named(columns: Sequence[str]) -> list[str]:
 # ---------------------------------------------------------------------------
 def read_vian(given: Given) -> Iterator[RawSpan]:
     """Yield the segments of VIAN: of its segmentation exporter, or of its project as CSV."""
-    made = table(given, VIAN_PROJECT if given.has_columns(VIAN_PROJECT) else VIAN_SEGMENTS)
+    made = table(given, VIAN_PROJECT if given.has_columns(VIAN_PROJECT) else VIAN_SEGMENTS, _VIAN_KNOWN)
     columns = next((each for each in _VIAN_TIMES if {*each[:2]} <= set(made.columns)), None)
     if columns is None:
         raise given.error("no start and end of segments: export both from VIAN, as milliseconds")

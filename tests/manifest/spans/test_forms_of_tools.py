@@ -67,6 +67,7 @@ READ = {
     "BORIS 7 with what stands above the table": BORIS_7.format("0.0"),
     "BORIS offset as clock, live": boris(("NA", "00:00:00.000")),
     "BORIS offset as a German spreadsheet saves it": boris(("a.mp4", "0,000")),
+    **{f"BORIS, header {how}": boris(("a.mp4", "0")).replace("\t".join(BORIS_8), header) for how, header in (("in capitals", "\t".join(BORIS_8).upper()), ("with blanks", " \t".join(BORIS_8)))},
     "BORIS two players": boris(("player #1:films/a.mp4;player #2:b.mp4", "0")),
     "TextGrid short, old": SHORT.replace("ooTextFile", "ooTextFile short").replace("Object class = ", ""),
     "RTTM with other records first": "LEXEME a 1 1 4 hi lex x <NA> <NA>\nSPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\n",
@@ -127,6 +128,7 @@ def test_the_form_is_read_whole(read, form):
 
 REFUSED = {
     "BORIS offset above the table": (BORIS_7.format("10.0"), "offset"),
+    "BORIS offset in small letters": (boris(("a.mp4", "10")).replace("Time offset", "time offset"), "moved"),
     "BORIS two media without observation": (tabbed(BORIS_8[1:], ["a.mp4", "", "S", "STATE", "1", "5"], ["b.mp4", "", "S", "STATE", "1", "5"]), "Observation id"),
     "BORIS media one after the other": (boris(("player #1:a.mp4|b.mp4", "0")), "observation"),
     "BORIS two films of one name": (boris(("player #1:C:\\one\\a.mp4", "0"), ("player #1:C:\\two\\a.mp4", "0")), "both be movie"),
