@@ -243,13 +243,11 @@ class _Made:
         """Check what a judgement must say."""
         before = len(problems.messages)
         cells["annotator"] = cells.get("annotator", "") or self._annotator
-        if not cells["annotator"]:
-            problems.add(line, "is empty: a judgement needs a name", "annotator")
+        for name, of in (("annotator", "needs a name"), *((name, "is of a span") for name in TIMES)):
+            if not cells[name]:
+                problems.add(line, f"is empty: a judgement {of}", name)
         if cells[SEEN_SCORE] not in {"0", "1"}:
             problems.add(line, f"{cells[SEEN_SCORE]!r}: expected 1 (the score was in sight) or 0", SEEN_SCORE)
-        for name in TIMES:
-            if not cells[name]:
-                problems.add(line, "is empty: a judgement is of a span", name)
         kept = {name: cells[name] for name in (*FIELDS, *KEPT_OF_JUDGEMENTS) if name in cells}
         # Ids are made anew; those of a foreign movie's name need not be valid.
         row = Row(line, {"movie": "", **kept, "clip_id": f"line-{line}"})

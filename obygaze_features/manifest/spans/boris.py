@@ -102,11 +102,7 @@ def _refuse_shifted(given: Given, rows: Sequence[Row], head: Records) -> None:
         raise given.error("of several observations, some without media: which films they are of is unclear")
     for observation, names in media.items():
         if len(names) > 1:
-            has = OBSERVATION in rows[0].cells
-            what = (
-                f"observation {observation!r} has" if has else f"without the column {OBSERVATION} there are"
-            )
             raise given.error(
-                f"{what} {len(names)} media; times may count from the start of the first: keep that column, "
-                "and export each film as an observation of its own"
+                f"column {OBSERVATION}, {observation!r}: {len(names)} media; times may count from the start "
+                "of the first: keep that column, and export each film as an observation of its own"
             )

@@ -84,14 +84,13 @@ def _annotation(given: Given, note: dict[str, Any], at: str, media: str) -> Iter
 
 def _media(data: dict[str, Any]) -> str:
     """Find the film that a task names: a field that ends as films do, else one of the usual names."""
-    usual = [data[key] for key in ("video", "audio", "url") if key in data]
-    texts, named = (
-        [_SOURCE.sub(r"\1", text.strip()) for text in every if isinstance(text, str)]
-        for every in ([*usual, *data.values()], usual)
-    )
-    films = [text for text in texts if path_of(text).suffix.lower() in FILM_SUFFIXES]
-    films += [text for text in named if re.fullmatch(r"\.\w{2,5}", path_of(text).suffix, re.ASCII)]
-    return next((_UPLOAD.sub(r"\1", text) for text in films), "")
+    usual = {key: data[key] for key in ("video", "audio", "url") if key in data}
+    texts = {key: text.strip() for key, text in (usual | data).items() if isinstance(text, str)}
+    said = {key: _SOURCE.sub(r"\1", text) for key, text in texts.items()}
+    ends = {key: path_of(text).suffix.lower() for key, text in said.items()}
+    films = [key for key, end in ends.items() if end in FILM_SUFFIXES]
+    films += [key for key, end in ends.items() if key in usual and re.fullmatch(r"\.\w{2,5}", end, re.ASCII)]
+    return _UPLOAD.sub(r"\1", said[films[0]]) if films else ""
 
 
 def _frames_per_second(given: Given, results: Sequence[dict[str, Any]], at: str) -> float | None:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import takewhile
 
 from obygaze_features.manifest.spans.given import Given, RawSpan
-from obygaze_features.manifest.spans.instant import CLOCK, instants
+from obygaze_features.manifest.spans.instant import CLOCK, time_or_nan
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import first_of, note_unread, table, timed
 from obygaze_features.manifest.text_tables import counted
@@ -150,7 +150,7 @@ def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
 def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int, int]:
     """Find the first column of begins and of ends, and the text: the latter less the former is the third."""
     forms = [_form(column) for column in columns]
-    seconds = [[_seconds(cell) for cell in column] for column in columns]
+    seconds = [[time_or_nan(cell) for cell in column] for column in columns]
     for groups, n in ((3, 3), (3, 2), (3, 1), (2, 3), (2, 2), (2, 1)):
         found = []
         for first in range(len(columns) - groups * n):
@@ -174,10 +174,5 @@ def _form(column: Sequence[str]) -> str:
     """Return how most cells of a column write times; "" where they are none."""
     forms = ("clock" if CLOCK.fullmatch(c) else "." if "." in c else "whole" for c in map(str.strip, column))
     form, n = Counter(forms).most_common(1)[0]
-    times = sum(_seconds(cell) == _seconds(cell) for cell in column)  # not NaN
+    times = sum(not math.isnan(time_or_nan(cell)) for cell in column)
     return form if 4 * min(n, times) >= 3 * len(column) else ""
-
-
-def _seconds(cell: str) -> float:
-    found = instants([cell], ".")[0]
-    return found if isinstance(found, float) else math.nan

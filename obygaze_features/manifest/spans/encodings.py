@@ -7,6 +7,7 @@ from obygaze_features.file_kinds import no_text
 from obygaze_features.text import first_few
 from obygaze_features.text_records import marked_encoding
 
+GUESS = ", which is a guess: if letters are wrong, give --encoding"
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """A byte that is no UTF-8, as Python's `surrogateescape` writes it."""
 
@@ -52,10 +53,8 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
             raise ManifestError(f"its bytes are no text in {name}: give --encoding") from None
         if not isinstance(text, str):
             raise ManifestError(f"--encoding {name}: no encoding of texts")
-        guessed = wide and not marked_encoding(content)
-        return text, f"read as {name}, which is a guess: if letters are wrong, give --encoding" * bool(
-            guessed
-        )
+        guessed = bool(wide) and not marked_encoding(content)
+        return text, f"read as {name}{GUESS}" * guessed
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
     others = [at for at, line in enumerate(lines) if not line.isascii() and _ESCAPED.search(line)]
     if not others:
@@ -71,7 +70,7 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
         raise ManifestError(
             f"line {others[0] + 1}: neither UTF-8 nor Windows-1252: give its encoding (--encoding cp1251)"
         ) from None
-    return text, "read as Windows-1252, which is a guess: if letters are wrong, give --encoding"
+    return text, f"read as Windows-1252{GUESS}"
 
 
 def _unmarked(content: bytes) -> str:

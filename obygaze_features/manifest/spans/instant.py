@@ -4,6 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 
 from obygaze_features.errors import ManifestError
@@ -217,14 +218,20 @@ def instants(
             values.append(time_code(written, rate))
         except ManifestError as error:
             values.append(error)
-    given = [value for value in values if isinstance(value, float)]
-    if numbers and max(given, default=1.0) < 1 and any(_FINE.match(text) for text in numbers):
-        fine = next(text for text in numbers if _FINE.match(text))
+    fine = next(filter(_FINE.match, numbers), "")
+    if fine and max((value for value in values if isinstance(value, float)), default=1.0) < 1:
         raise ManifestError(
             f"{fine!r}: all times are below 1 and have many digits, as shares of a day have, by which "
             "spreadsheets keep times; format the column as text or number of seconds (value * 86400)"
         )
     return values
+
+
+def time_or_nan(text: str) -> float:
+    """Read a time that stands alone; NaN where it is none."""
+    with suppress(ManifestError):
+        return next((value for value in instants([text]) if isinstance(value, float)), math.nan)
+    return math.nan
 
 
 def _decimal_sign(numbers: Sequence[str], usual: str) -> str:

@@ -8,14 +8,13 @@ import html
 import math
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from itertools import groupby
 from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
-from obygaze_features.manifest.spans.instant import clock, time_code, western
+from obygaze_features.manifest.spans.instant import clock, time_code, time_or_nan, western
 from obygaze_features.text import unsuitable
 
 _CLOCK = r"(-?)\s*(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:])\s*(\d{1,9}))?"
@@ -190,7 +189,8 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
                 columns = names[: names.index("text") + 1]  # the text is the rest of a line
         elif key == "dialogue":
             cells = dict(zip(columns, value.lstrip().split(",", max(len(columns) - 1, 0)), strict=False))
-            start, end = (_ass_seconds(cells.get(name, "")) for name in ("start", "end"))
+            times = (cells.get(name, "") for name in ("start", "end"))
+            start, end = (time_or_nan(text) if ":" in text else math.nan for text in times)
             written = cells.get("text", "")
             text = one_line(_ass_text(written))
             why = "a drawing" if _DRAWING.search(written) else "no text"
@@ -201,12 +201,6 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
         elif section == "[events]" and line.strip() and line.strip()[0] not in ";!":
             why = f"a {key or 'line of no kind':.20}"  # a comment, a picture, a sound
             yield RawSpan(f"line {at}", why=why)
-
-
-def _ass_seconds(text: str) -> float:
-    with suppress(ManifestError):
-        return (time_code(text.strip()) or 0.0) if ":" in text else math.nan
-    return math.nan
 
 
 def _ass_text(text: str) -> str:
