@@ -44,7 +44,7 @@ class SpanSource:
 
 
 _PROLOGUE = r"(?:(?><(?:\?(?s:.*?)\?|!--(?s:.*?)--)>)\s*+)*+"
-"""What may stand before the root of an XML document; each part ends where it first can, or time is exponential."""
+"""What may stand before the root of XML; each part ends where it first can, or time is exponential."""
 
 
 def _starts(pattern: str) -> Callable[[Given], bool]:
