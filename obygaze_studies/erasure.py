@@ -26,6 +26,7 @@ from obygaze_studies.eat import associations, effect, prompted
 from obygaze_studies.eat_stimuli import EatTest, select
 from obygaze_studies.errors import AuditError
 
+Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Measure = Callable[[Floats, Mask], float]
@@ -118,10 +119,10 @@ def audit_erase(
     spaces = {"before": X, "after": after}
     measures: list[tuple[str, str, Measure]] = []
     for column, values in coded.items():
-        what, probe = "attribute" if column == attribute else "task", f"probe of {column}"
-        by_others = partial(_accuracy_by_others, values, film, inside)
-        measures.append((probe, what, partial(_accuracy, values, inside)))
-        measures.append((f"{probe} by other films", what, by_others))
+        what, calls = "attribute" if column == attribute else "task", partial(_balanced, values)
+        measures.append((f"probe of {column}", what, partial(calls, partial(_probe, values, inside))))
+        by_others = partial(_by_others, values, film, ~inside)
+        measures.append((f"probe of {column} by other films", what, partial(calls, by_others)))
     if texts is not None:
         check_same_space(images, texts)
         told = texts.text_ids()
@@ -154,7 +155,7 @@ def audit_erase(
     )
 
 
-def _two(column: str, values: Sequence[str]) -> NDArray[np.int64]:
+def _two(column: str, values: Sequence[str]) -> Codes:
     """Return which of its two values a column has [N]."""
     names, codes = np.unique(values, return_inverse=True)
     if len(names) != 2:
@@ -162,34 +163,29 @@ def _two(column: str, values: Sequence[str]) -> NDArray[np.int64]:
     return codes.astype(np.int64)
 
 
-def _probe(X: Floats, y: NDArray[np.int64], inside: Mask) -> NDArray[np.int64]:
+def _probe(y: Codes, inside: Mask, X: Floats) -> Codes:
     """Call all items by a linear probe that is fitted on some of them; their first class if there is one."""
     if len(np.unique(y[inside])) < 2:
         return np.full_like(y, y[inside][0])
     probe = make_pipeline(StandardScaler(), RidgeLogistic(C=0.1))  # nothing is cut, so that it is linear
-    called: NDArray[np.int64] = probe.fit(X[inside], y[inside]).predict(X)
+    called: Codes = probe.fit(X[inside], y[inside]).predict(X)
     return called
 
 
-def _accuracy(y: NDArray[np.int64], inside: Mask, X: Floats, rows: Mask) -> float:
-    """Balanced accuracy on some items of a probe of the films that an eraser was fitted on."""
-    return _balanced(y[rows], _probe(X, y, inside)[rows])
+def _by_others(y: Codes, film: NDArray[np.str_], others: Mask, X: Floats) -> Codes:
+    """Call the items of each of some films by a probe of the rest of these; -1 elsewhere."""
+    called = np.full_like(y, -1)
+    for name in np.unique(film[others]):
+        called[film == name] = _probe(y, others & (film != name), X)[film == name]
+    return called
 
 
-def _accuracy_by_others(
-    y: NDArray[np.int64], film: NDArray[np.str_], inside: Mask, X: Floats, rows: Mask
-) -> float:
-    """Balanced accuracy on each of the other films of a probe of the rest of these."""
-    called = np.zeros_like(y)
-    for name in np.unique(film[~inside]):
-        called[film == name] = _probe(X, y, ~inside & (film != name))[film == name]
-    return np.nan if (rows & inside).any() else _balanced(y[rows], called[rows])
-
-
-def _balanced(y: NDArray[np.int64], called: NDArray[np.int64]) -> float:
-    if len(np.unique(y)) < 2:
+def _balanced(y: Codes, call: Callable[[Floats], Codes], X: Floats, rows: Mask) -> float:
+    """Balanced accuracy of calls of some items."""
+    called = call(X)[rows]
+    if len(np.unique(y[rows])) < 2 or (called < 0).any():
         return np.nan
-    return float(balanced_accuracy_score(y, called))
+    return float(balanced_accuracy_score(y[rows], called))
 
 
 def _effect(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:

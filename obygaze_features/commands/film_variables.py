@@ -11,6 +11,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
+from obygaze_features.manifest.clip import grouped
 from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
 from obygaze_features.screen import progress_bar
 
@@ -118,9 +119,7 @@ def _windows(
     ends = {path: (video := of.probe(path)).start_s + video.duration_s for path in films}
     known = [manifests.Film(path, end_s) for path, end_s in ends.items()]
     clips, by_file, camera = _clips(known, source)
-    by_movie: dict[str, list[Any]] = {}
-    for clip in clips:
-        by_movie.setdefault(clip.movie, []).append(clip)
+    by_movie = grouped(clips, "movie")
     windows: dict[Path, list[Window]] = {}
     for film in known:
         movie = manifests.find_film(film.movie, by_movie)

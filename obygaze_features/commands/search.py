@@ -93,10 +93,7 @@ def search(
         ranking = _alike(store, str(like), **chosen)
     if sheet is not None and manifest is not None:
         _draw(ranking, sheet, manifest)
-    cells = [
-        (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:z.4f}")
-        for hit in ranking
-    ]
+    cells = [(*row[:3], *map(_time, row[3:5]), f"{row[5]:z.4f}") for row in ranking.rows()]
     show(asdict(ranking), lambda: table(cells, COLUMNS, right=(0, 3, 4, 5)), as_json=as_json)
     if as_json:
         return

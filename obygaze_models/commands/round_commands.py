@@ -56,15 +56,9 @@ def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> 
         refuse_twins(what, {getattr(c, what): (path, f"clip {c.clip_id!r}") for path, c in named})
     found = round_progress(planned, rows, task)
     films = {film for each in found.values() for film in each.films}
-    outside = {
-        "annotators": Counter(
-            clip.annotator or "nobody named" for clip in rows if clip.annotator not in found
-        ),
-        "films": Counter(clip.movie for clip in rows if clip.movie not in films),
-    }
-    for what, others in outside.items():
-        if others:
-            names = ", ".join(f"{name} ({n:,})" for name, n in others.items())
+    for what, told, known in (("annotators", "annotator", {*found}), ("films", "movie", films)):
+        if others := Counter(name for clip in rows if (name := getattr(clip, told)) not in known):
+            names = ", ".join(f"{name or 'nobody named'} ({n:,})" for name, n in others.items())
             click.echo(f"{annotated}: left out clips of {what} that are not in the round: {names}", err=True)
     document = {name: asdict(each) for name, each in found.items()}
     for drifts in (each[what] for each in document.values() for what in ("alone", "against")):

@@ -49,10 +49,10 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
         if row is None or each.why:
             continue
         if target.concept:
-            found = {book.concept_spelled(name): p for name, p in each.concepts.items()}
+            found = {book.concept_spelled(name): p for name, p in each.of("concept").items()}
             known[row] = found.get(target.concept, np.nan)
             continue
-        levels = {book.level_spelled(name): p for name, p in each.levels.items()}
+        levels = {book.level_spelled(name): p for name, p in each.of("level").items()}
         negative, positive = (sum(levels.get(name, 0.0) for name in side) for side in target.classes)
         known[row] = positive / (negative + positive) if negative + positive else np.nan
     without = int(np.isnan(known).sum())
@@ -70,15 +70,10 @@ def _of_store(path: Path) -> Iterator[Answered]:
             f"{path}: no group {GROUP!r}: extract with --backbone vlm, or give a file of answers"
         )
     group = store[GROUP]
-    names = [name.partition(":")[::2] for name in group.provenance["architecture"]["features"]]
+    names = group.provenance["architecture"]["features"]
     for clip_id, usable, row in zip(group.clip_ids, group.usable, group.pooled().tolist(), strict=True):
-        parts: dict[str, dict[str, float]] = {"level": {}, "concept": {}}
-        for (kind, name), p in zip(names, row, strict=True):
-            parts[kind][name] = p
-        why = "" if usable else "no answer"
-        yield Answered(
-            clip_id, {"clip_id": clip_id}, levels=parts["level"], concepts=parts["concept"], why=why
-        )
+        answers = dict(zip(names, row, strict=True))
+        yield Answered(clip_id, {"clip_id": clip_id}, answers=answers, why="" if usable else "no answer")
 
 
 def with_variables(data: Dataset, path: Path) -> tuple[Dataset, list[str]]:

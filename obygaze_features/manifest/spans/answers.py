@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,8 @@ class Answered:
         Start and end in seconds; NaN where they cannot be read.
     whole
         Whether it is of a whole file, which has no times.
-    levels, concepts
-        Name -> probability, as they are spelled there.
+    answers
+        Question, as `level:NAME` or `concept:NAME`, -> probability; names as they are spelled there.
     why
         Why it does not count: a refusal, a question without an answer, no JSON object.
     """
@@ -50,16 +49,14 @@ class Answered:
     where: str
     cells: Mapping[str, str] = field(default_factory=dict)
     times: tuple[float, float] = (math.nan, math.nan)
-    levels: Mapping[str, float] = field(default_factory=dict)
-    concepts: Mapping[str, float] = field(default_factory=dict)
+    answers: Mapping[str, float] = field(default_factory=dict)
     why: str = ""
     whole: bool = False
 
-    @cached_property
-    def answers(self) -> Mapping[str, float]:
-        """Question, as `level:NAME` or `concept:NAME`, -> probability."""
-        named = (("level", self.levels), ("concept", self.concepts))
-        return {f"{kind}:{name}": p for kind, own in named for name, p in own.items()}
+    def of(self, kind: str) -> dict[str, float]:
+        """Return the probability of each `level` or `concept`."""
+        own = f"{kind}:"
+        return {name.removeprefix(own): p for name, p in self.answers.items() if name.startswith(own)}
 
     @property
     def model(self) -> str:
@@ -74,7 +71,8 @@ class Answered:
     @property
     def level(self) -> str:
         """The level of highest probability; "" where several have it."""
-        best = [name for name, p in self.levels.items() if p == max(self.levels.values())]
+        levels = self.of("level")
+        best = [name for name, p in levels.items() if p == max(levels.values())]
         return best[0] if len(best) == 1 else ""
 
 
@@ -103,7 +101,7 @@ def answered(given: Given) -> list[Answered]:
     for each in found:
         gaps = [name for model, name in asked if model == each.model and name not in each.answers]
         why = each.why or (f"no answer to {gaps[0]}" if gaps else "")
-        if not why and each.levels and not each.level:
+        if not why and each.of("level") and not each.level:
             why = "several levels are the likeliest"
         if not why and (first := seen.setdefault(each.key, each.answers)) is not each.answers:
             why = "of a clip that was answered above" + ", otherwise" * (first != each.answers)
@@ -122,13 +120,14 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
     given.questions = sorted({question for each in kept for question in each.answers})
     for each in clips:
         (start, end), whole, name = each.times, each.whole, " of ".join(each.key)
-        denied = len(each.levels) == 1 and max(each.levels.values()) < CALLED
+        levels = each.of("level")
+        denied = len(levels) == 1 and max(levels.values()) < CALLED
         if each.why or denied:
             why = each.why or "no level: the only one that was asked of is not there"
             yield RawSpan(each.where, start, end, why=why, whole=whole)
             continue
         yield RawSpan(each.where, start, end, each.level, "level", each.cells, own=name, whole=whole)
-        there = ";".join(concept for concept, p in each.concepts.items() if p >= CALLED)
+        there = ";".join(concept for concept, p in each.of("concept").items() if p >= CALLED)
         if there:
             marked = RawSpan(
                 each.where, start, end, there, "concepts", each.cells, above=(name,), whole=whole
@@ -149,28 +148,26 @@ def _line(where: str, said: Any) -> Answered:
     told = {name: text for name, text in said.items() if name in names and type(text) in {str, int}}
     cells = {names[name] or name: composed(one_line(str(text))) for name, text in told.items()}
     times = number(said.get("start_s")), number(said.get("end_s"))
-    levels: dict[str, float] = {}
-    concepts: dict[str, float] = {}
+    answers: dict[str, float] = {}
     why = "" if cells.get("clip_id") and cells.get("movie") else "no clip_id or no movie"
     for question, answer in said["answers"].items():
         kind, _, name = question.partition(":")
         if question == "level" and isinstance(answer, dict):
-            given = {level: _probability(p) for level, p in answer.items()}
+            given = {f"level:{level}": _probability(p) for level, p in answer.items()}
         elif question == "level":
-            given = {_bare(answer): 1.0 if _bare(answer) else math.nan}
+            given = {f"level:{_bare(answer)}": 1.0 if _bare(answer) else math.nan}
         else:
-            given = {name: _probability(answer)}
+            given = {question: _probability(answer)}
         if kind not in {"level", "concept"} or (question != "level" and not name):
             why = why or f"question {question!r:.40}: expected level, level:NAME or concept:NAME"
         elif any(map(math.isnan, given.values())):
             why = why or f"{question} refused or unclear"
         else:
-            target = concepts if kind == "concept" else levels
-            each = [*target, *given]
+            each = [*answers, *given]
             why = why or f"{question} is answered twice" * (len({*map(plain, each)}) < len(each))
-            target.update(given)
+            answers.update(given)
     whole = all(said.get(name) in (None, "") for name in ("start_s", "end_s"))
-    return Answered(where, cells, times, levels, concepts, why, whole)
+    return Answered(where, cells, times, answers, why, whole)
 
 
 def _probability(answer: object) -> float:
