@@ -97,9 +97,6 @@ def _spread(films: Sequence[str], length: dict[str, float], each: int, n: int) -
 
 def _among(films: Sequence[str], common: Sequence[str]) -> list[str]:
     """Put the common films evenly among an annotator's own, the first of them first."""
-    places = [(k * max(len(films), 1) // len(common), film) for k, film in enumerate(common)]
-    order: list[str] = []
-    for place in range(len(films) + 1):
-        order += [film for at, film in places if at == place]
-        order += films[place : place + 1]
-    return order
+    places = [(k * max(len(films), 1) // len(common), 0, film) for k, film in enumerate(common)]
+    places += [(k, 1, film) for k, film in enumerate(films)]
+    return [film for *_, film in sorted(places, key=lambda each: each[:2])]
