@@ -46,7 +46,9 @@ NPY, NPZ, HDF5, PARQUET = "a .npy array", "a .npz archive", "an HDF5 file", "a P
 SAFETENSORS, TORCH, TEXT, XML = "a safetensors file", "a PyTorch file", "a text file", "an XML file"
 UTF16, MP4 = "a text file in UTF-16", "an MP4 or QuickTime film"
 
-_XML = rb"(?i)\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*"
+XML_PROLOGUE = r"(?:(?><(?:\?(?s:.*?)\?|!--(?s:.*?)--)>)\s*+)*+"
+"""What may stand before the root of XML; each part ends where it first can, or time is exponential."""
+_XML = rb"(?i)\s*" + XML_PROLOGUE.encode()
 _ZIP = rb"PK\x03\x04.{26}.{0,300}?"
 _TEXTS: tuple[tuple[bytes, str, str], ...] = (
     (rb"version https://[\w.-]+/spec/|.{0,200}\boid sha256:", "a git-lfs pointer", FETCH + "git lfs pull"),

@@ -63,6 +63,7 @@ REFUSED = {
     "html": (b"\n<!-- x -->\n<!DOCTYPE HTML>\n<html lang=en>", "HTML", "log in"),
     "xhtml": (b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "">\n<html>', "HTML", "log in"),
     "s3": (b'<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>', "server", "log in"),
+    "many comments": (b"<!--a-->" * 40 + b"<a/>", "XML", ""),  # years, if each could end anywhere
     "json": (b'{"error":"Repository not found"}', "server", "log in"),
     "hls": (b"#EXTM3U\n#EXTINF:4,\na.ts\n", "HLS", "that it lists"),
     "dash": (b'<?xml version="1.0"?>\n<MPD></MPD>', "DASH", "that it lists"),

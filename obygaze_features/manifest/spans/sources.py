@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.file_kinds import no_text
+from obygaze_features.file_kinds import XML_PROLOGUE, no_text
 from obygaze_features.io import local_path
 from obygaze_features.manifest.spans.answers import ANSWERS, read_answers
 from obygaze_features.manifest.spans.boris import BORIS_BOUT, BORIS_EVENT, read_boris
@@ -43,10 +43,6 @@ class SpanSource:
     is_signed: bool = False
 
 
-_PROLOGUE = r"(?:(?><(?:\?(?s:.*?)\?|!--(?s:.*?)--)>)\s*+)*+"
-"""What may stand before the root of XML; each part ends where it first can, or time is exponential."""
-
-
 def _starts(pattern: str) -> Callable[[Given], bool]:
     return _holds(rf"\A[\ufeff \t\r\n]*(?:{pattern})")
 
@@ -72,8 +68,8 @@ def _is_elan_text(given: Given) -> bool:
 
 
 SOURCES: Final[Mapping[str, SpanSource]] = {
-    "eaf": SpanSource(read_eaf, _starts(rf"{_PROLOGUE}<ANNOTATION_DOCUMENT\b"), is_signed=True),
-    "cvat": SpanSource(read_cvat, _starts(rf"{_PROLOGUE}<annotations\b")),
+    "eaf": SpanSource(read_eaf, _starts(rf"{XML_PROLOGUE}<ANNOTATION_DOCUMENT\b"), is_signed=True),
+    "cvat": SpanSource(read_cvat, _starts(rf"{XML_PROLOGUE}<annotations\b")),
     "answers": SpanSource(read_answers, _holds(ANSWERS), is_signed=True),
     "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
     "moviegraphs": SpanSource(read_moviegraphs, _starts(rf'\{{\s*"{KEY}"\s*:')),

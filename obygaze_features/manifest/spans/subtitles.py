@@ -17,8 +17,8 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import clock, time_code, time_or_nan, western
 from obygaze_features.text import unsuitable
 
-_CLOCK = r"(-?)\s*(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:])\s*(\d{1,9}))?"
-_TIMES = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}(?:\s+(.*))?", re.ASCII)
+_CLOCK = r"(-?)\s*+(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:])\s*(\d{1,9}))?"
+_TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:\s+(.*))?", re.ASCII)
 _SETTINGS = re.compile(r"(?:\w+:\S+(?:\s+|$))*")
 """Places, of SRT (`X1:10`) and WebVTT (`align:start`)."""
 _BROKEN = re.compile(
@@ -28,7 +28,7 @@ _BROKEN = re.compile(
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<(?:\d+:)+[\d.]+>|</?>")
 _SRT_TAG = re.compile(
     r"</?(?:b|i|u|s|em|strong|font|span|c|ruby|rt|p|div)(?:\.[\w.-]+)?"
-    r"(?:\s+[\w:-]+\s*=\s*(?:\"[^<>\"]*\"?|'[^<>']*'?|[^\s<>]+))*\s*/?>"
+    r"(?:\s+[\w:-]+\s*=\s*(?>\"[^<>\"]*+(?:\"(?=[\s/>])|(?=>))|'[^<>']*+(?:'(?=[\s/>])|(?=>))|[^\s<>]+))*+\s*/?>"
     r"|</(?:v|lang)>|<lang\s+[\w-]+>|^<v(?:\.[\w.-]+)?\s[^<>\n]*>|\{\\[^{}]*\}",
     re.IGNORECASE | re.MULTILINE,
 )

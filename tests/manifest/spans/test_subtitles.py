@@ -27,6 +27,9 @@ def at(second, end=None):
     return f"00:00:{second:02},000 --> 00:00:{second + 1 if end is None else end:02},000"
 
 
+ENDLESS = 40 * ' x="a"'
+
+
 def dialogue(text, times="0:00:01.00,0:00:02.50"):
     return f"{ASS}Dialogue: 0,{times},Default,,0,0,0,,{text}\n"
 
@@ -68,6 +71,9 @@ def read(tmp_path):
         ("words behind the times", "1\n00:00:01,000 --> 00:00:02,500 One\nTwo\n", "One Two"),
         ("a place behind the times", "1\n00:00:01,000 --> 00:00:02,500 X1:1 X2:20\nOne\n", "One"),
         ("ASS whose text is not last", dialogue("a, b").replace("Effect, Text", "Text, Effect").replace(",,a", ",a"), "a, b"),
+        # These two would take years, and minutes, if what is read could be divided in several ways.
+        ("a tag without an end", srt(("00:00:01,000 --> 00:00:02,500", "<b" + ENDLESS)), "<b" + ENDLESS),
+        ("many blanks", srt(("00:00:01,000 --> 00:00:02,500", f"One\n{50000 * ' '}0")), "One 0"),
         ("a year in SRT", srt(("00:00:01,000 --> 00:00:02,500", "1984")), "1984"),
     ],
 )  # fmt: skip
