@@ -1,6 +1,6 @@
+# ruff: noqa: E501 - records are kept as tools write them
 """What a source writes it reads back; a change of one record costs that record alone, or is said."""
 
-import json
 from fractions import Fraction
 
 import pytest
@@ -103,73 +103,47 @@ def test_praat_finds_no_overlap_and_no_gap(spans):
             last = float(value) if float(value) < 20_000 else 0.0
 
 
-def lines_of(kind):  # noqa: PLR0911, PLR0912 - a form for each kind
-    """A file of six records, each with a word: what is above them, they, what is below, and options."""
-    n = [(k, 10 * k + 1, 10 * k + 5) for k in range(6)]
-    if kind == "srt":
-        return "", [f"{k + 1}\n00:00:{a:02},000 --> 00:00:{b:02},000\nword{k}\n\n" for k, a, b in n], ""
-    if kind == "vtt":
-        return "WEBVTT\n\n", [f"00:{a:02}.000 --> 00:{b:02}.000\nword{k}\n\n" for k, a, b in n], ""
-    if kind == "rttm":
-        return "", [f"SPEAKER tt1 1 {a} {b - a} <NA> <NA> word{k} <NA> <NA>\n" for k, a, b in n], ""
-    if kind == "ass":
-        head = EXAMPLES["ass"].content.partition("Dialogue")[0]
-        return head, [f"Dialogue: 0,0:00:{a:02}.00,0:00:{b:02}.00,word{k}\n" for k, a, b in n], ""
-    if kind == "eaf":
-        slots = {f"t{k}": 1000 * value for k, value in enumerate(value for _, *ends in n for value in ends)}
-        head, tail = eaf(slots, tier("gaze", "|")).split("|")
-        return head, [aligned(f"a{k}", f"t{2 * k}", f"t{2 * k + 1}", "S") for k, _, _ in n], tail
-    if kind == "textgrid":
-        head = TEXTGRID.partition("    item [2]")[0].partition("        intervals [1]")[0]
-        head = head.replace("size = 2", "size = 1").replace("size = 3", "size = 6").replace("10\n", "90\n")
-        return (
-            head,
-            [f' intervals [{k}]:\n xmin = {a}\n xmax = {b}\n text = "word{k}"\n' for k, a, b in n],
-            "",
-        )
-    if kind == "cvat":
-        head, tail = CVAT.partition("<track")[0], "</annotations>"
-        box = '<box frame="{}" outside="{}"/>'.format
-        of = [f'<track id="{k}" label="word{k}">{box(25 * a, 0)}{box(25 * b, 1)}</track>' for k, a, b in n]
-        return head, of, tail
-    if kind == "labelstudio":
-        of = [
-            {"ranges": [{"start": 25 * a + 1, "end": 25 * b}], "timelinelabels": [f"word{k}"]}
-            for k, a, b in n
-        ]
-        of = [json.dumps({"type": "timelinelabels", "value": value}) + "," for value in of]
-        return '[{"id":1,"data":{},"annotations":[{"id":1,"result":[', of, '{"type":"choices"}]}]}]'
-    if kind == "answers":
-        of = [
-            {"clip_id": f"c{k}", "movie": "tt1", "start_s": a, "end_s": b, "answers": {"level": "S"}}
-            for k, a, b in n
-        ]
-        return "", [json.dumps(each) + "\n" for each in of], ""
-    if kind == "moviegraphs":
-        of = [
-            json.dumps({"movie": "tt1", "start_s": a, "end_s": b, "situation": f"word{k}"}) + ","
-            for k, a, b in n
-        ]
-        return '{"moviegraphs":[', of, "{}]}"
-    if kind == "activitynet":
-        of = [json.dumps({"segment": [a, b], "label": f"word{k}"}) + "," for k, a, b in n]
-        return '{"database":{"tt1":{"annotations":[', of, '{"segment":[1]}]}}}'
-    if kind == "via":
-        return (
-            VIA_HEAD,
-            [f'"1_{k}","[""a.mp4""]",0,"[{a},{b}]","[]","{{""3"":""word{k}""}}"\n' for k, a, b in n],
-            "",
-        )
-    if kind == "vian":
-        return f"segmentation_name,{VIAN}\n", [f"Main,{a}000,{b}000,4000,word{k}\n" for k, a, b in n], ""
-    if kind == "elan-text":
-        return "", [tabbed(["level", "", f"{a}.0", f"{b}.0", "4.0", f"word{k}"]) for k, a, b in n], ""
-    if kind in {"table", "judgements"}:
-        more = (",level,seen_score", ",S,0") if kind == "judgements" else ("", "")
-        head = f"movie,start_s,end_s,annotator,text{more[0]}\n"
-        return head, [f"tt1,{a}.0,{b}.0,word{k},word{k}{more[1]}\n" for k, a, b in n], ""
-    head = tabbed(["Behavior", "Behavior type", "Start (s)", "Stop (s)", "Media file name"])
-    return head, [f"word{k}\tSTATE\t{a}.0\t{b}.0\ttt1.mp4\n" for k, a, b in n], ""
+HEAD, TAIL = eaf({f"t{n}": 1000 * n for n in range(1, 60)}, tier("gaze", "|")).split("|")
+GRID = TEXTGRID.partition("    item [2]")[0].partition("        intervals [1]")[0]
+GRID = GRID.replace("size = 2", "size = 1").replace("size = 3", "size = 6").replace("10\n", "90\n")
+BOUTS = ["Behavior", "Behavior type", "Start (s)", "Stop (s)", "Media file name"]
+FORMS = {
+    "srt": ("", "{n}\n00:00:{a:02},000 --> 00:00:{b:02},000\nword{k}\n\n", ""),
+    "vtt": ("WEBVTT\n\n", "00:{a:02}.000 --> 00:{b:02}.000\nword{k}\n\n", ""),
+    "rttm": ("", "SPEAKER tt1 1 {a} 4 <NA> <NA> word{k} <NA> <NA>\n", ""),
+    "ass": (EXAMPLES["ass"].content.partition("Dialogue")[0], "Dialogue: 0,0:00:{a:02}.00,0:00:{b:02}.00,word{k}\n", ""),
+    "eaf": (HEAD, aligned("a{k}", "t{a}", "t{b}", "S"), TAIL),
+    "textgrid": (GRID, ' intervals [{k}]:\n xmin = {a}\n xmax = {b}\n text = "word{k}"\n', ""),
+    "cvat": (
+        CVAT.partition("<track")[0],
+        '<track id="{k}" label="word{k}"><box frame="{first}" outside="0"/><box frame="{last}" outside="1"/></track>',
+        "</annotations>",
+    ),
+    "labelstudio": (
+        '[{"id":1,"data":{},"annotations":[{"id":1,"result":[',
+        '{{"type": "timelinelabels", "value": {{"ranges": [{{"start": {above}, "end": {last}}}], "timelinelabels": ["word{k}"]}}}},',
+        '{"type":"choices"}]}]}]',
+    ),
+    "answers": ("", '{{"clip_id": "c{k}", "movie": "tt1", "start_s": {a}, "end_s": {b}, "answers": {{"level": "S"}}}}\n', ""),
+    "moviegraphs": ('{"moviegraphs":[', '{{"movie": "tt1", "start_s": {a}, "end_s": {b}, "situation": "word{k}"}},', "{}]}"),
+    "activitynet": ('{"database":{"tt1":{"annotations":[', '{{"segment": [{a}, {b}], "label": "word{k}"}},', '{"segment":[1]}]}}}'),
+    "via": (VIA_HEAD, '"1_{k}","[""a.mp4""]",0,"[{a},{b}]","[]","{{""3"":""word{k}""}}"\n', ""),
+    "vian": (f"segmentation_name,{VIAN}\n", "Main,{a}000,{b}000,4000,word{k}\n", ""),
+    "elan-text": ("", "level\t\t{a}.0\t{b}.0\t4.0\tword{k}\n", ""),
+    "table": ("movie,start_s,end_s,annotator,text\n", "tt1,{a}.0,{b}.0,word{k},word{k}\n", ""),
+    "judgements": ("movie,start_s,end_s,annotator,text,level,seen_score\n", "tt1,{a}.0,{b}.0,word{k},word{k},S,0\n", ""),
+    "boris": (tabbed(BOUTS), "word{k}\tSTATE\t{a}.0\t{b}.0\ttt1.mp4\n", ""),
+}  # fmt: skip
+"""What is above records, a record with a word and times, and what is below."""
+
+
+def lines_of(kind):
+    """A file of six records: what is above them, they, what is below."""
+    head, record, tail = FORMS[kind]
+    spans = [(k, 10 * k + 1, 10 * k + 5) for k in range(6)]
+    frames = [{"first": 25 * a, "above": 25 * a + 1, "last": 25 * b} for _, a, b in spans]
+    made = zip(spans, frames, strict=True)
+    return head, [record.format(k=k, n=k + 1, a=a, b=b, **more) for (k, a, b), more in made], tail
 
 
 def words_of(imported):
