@@ -35,6 +35,8 @@ def _words(value: Any) -> str:
 
 # --- Label Studio
 # ---------------------------------------------------------------------------
+FRAMED = ("timelinelabels", "videorectangle")
+"""Types whose times are frames."""
 UNFINISHED = {"predictions": "a model's prediction, which is no label", "drafts": "a draft, not submitted"}
 _SOURCE = re.compile(r"""<[^>]*\bsrc=["']?([^"'\s>]+).*""", re.DOTALL)
 """A player in HTML, which names its file."""
@@ -112,23 +114,21 @@ def _region(
     value, kind = _dict(result.get("value")), str(result.get("type", ""))
     named = value.get(kind, value.get("labels", value.get("text")))
     labels = [_words(label) for label in named] if isinstance(named, list) and named else [_words(named)]
-    ends = (number(value.get("start")), number(value.get("end")))
-    if kind == "timelinelabels":
-        frames = [
-            (number(each.get("start")), number(each.get("end"))) for each in _dicts(value.get("ranges"))
-        ]
-        spans = [_of_frames(given, first, last, fps, where) for first, last in frames]
-    elif kind == "videorectangle":
-        spans = [_of_frames(given, first, last, fps, where) for first, last in _shown(value)]
-    else:
-        # Of texts and time series start and end are no seconds.
-        elsewhere = isinstance(value.get("text"), str) or {"startOffset", "instant"} & set(value)
-        spans = [ends] if {"start", "end"} <= set(value) and not elsewhere else []
+    frames = [_ends(each) for each in _dicts(value.get("ranges"))] or _shown(value)
+    spans = [_of_frames(given, first, last, fps, where) for first, last in frames]
+    # Of texts and time series start and end are no seconds.
+    elsewhere = isinstance(value.get("text"), str) or {"startOffset", "instant"} & set(value)
+    if {"start", "end"} <= set(value) and kind not in FRAMED and not elsewhere:
+        spans = [_ends(value)]
     if not spans:
         yield RawSpan(where, why=f"of type {kind or 'none'}, without a stretch of time")
     for start, end in spans:
         for label in labels:
             yield RawSpan(where, start, end, label, _words(result.get("from_name")), cells)
+
+
+def _ends(value: dict[str, Any]) -> tuple[float, float]:
+    return number(value.get("start")), number(value.get("end"))
 
 
 def _of_frames(given: Given, first: float, last: float, fps: float | None, where: str) -> tuple[float, float]:

@@ -157,12 +157,13 @@ def _strays(
 def _times(line: str, rate: Fraction | None) -> tuple[float, float, str, str]:
     """Read a line of times, NaN where it is none; the text behind them, and what is wrong with its frames."""
     match = _TIMES.fullmatch(line) or _TIMES.fullmatch(western(one_line(line)))
+    if match is None:
+        return math.nan, math.nan, "", ""
     try:
-        parts = (math.nan, math.nan) if match is None else (_seconds(match, n, rate) for n in (0, 6))
-        start, end = parts
+        start, end = (_seconds(match, n, rate) for n in (0, 6))
     except ManifestError as error:
         return math.nan, math.nan, "", str(error)
-    behind = "" if match is None else match[13] or ""
+    behind = match[13] or ""
     return start, end, "" if _SETTINGS.fullmatch(behind) else behind, ""
 
 
