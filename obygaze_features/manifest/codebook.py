@@ -29,7 +29,7 @@ from obygaze_features.manifest.codebook_parts import (
     spellings_of,
 )
 from obygaze_features.manifest.spans.names import plain, suggestion
-from obygaze_features.manifest.text_tables import placed, text_of
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, placed, text_of
 from obygaze_features.schema import misfit
 from obygaze_features.text import composed
 
@@ -344,8 +344,8 @@ def builtin_codebook(name: str) -> Codebook:
     ('EN', 'HN', 'NS', 'S')
     """
     if name not in BUILTIN:
-        hint = suggestion(name, BUILTIN)
-        raise ManifestError(f"unknown codebook {name!r}{hint}")
+        what = f"unknown codebook {name!r}{suggestion(name, BUILTIN)}"
+        raise ManifestError(what, CODEBOOK_COLUMN)
     return Codebook(**parts_of(_packaged(f"{name}.codebook.toml")))
 
 
@@ -435,6 +435,5 @@ def _check_task(task: Task, codebook: Codebook) -> None:
                 raise ManifestError(
                     f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
                 )
-    both = [name for name in task.negatives if name in task.positives]
-    if both:
+    if both := [name for name in task.negatives if name in task.positives]:
         raise ManifestError(f"{key}: the level {both[0]!r} is both negative and positive")

@@ -22,7 +22,6 @@ from obygaze_features.manifest.clip import (
     stored_path,
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
-from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Table, placed, read_table
 from obygaze_features.text import composed
 
@@ -329,13 +328,8 @@ def _codebook_of(table: Table) -> Codebook:
         return codebook
     if not named:
         return default_codebook()
-    if named in BUILTIN:
+    with placed(f"{table.path}: column {CODEBOOK_COLUMN}: there is no {beside.name} beside it"):
         return builtin_codebook(named)
-    near = suggestion(named, BUILTIN)
-    raise ManifestError(
-        f"{table.path}: there is no {beside.name} beside it, and {named!r} is no built-in codebook{near}",
-        CODEBOOK_COLUMN,
-    )
 
 
 def _named_codebook(table: Table) -> str:

@@ -314,11 +314,9 @@ class _Made:
         roles = {tier_key(name): role for name, role in given.tiers.items()}
         words = set(spellings_of(book.levels)), set(spellings_of(book.concepts))
         seen = any(why.startswith("of a model") for _, why in account.left_out)
-        if (twins := words[0] & words[1]) and not roles:
-            both = sorted({raw.text for raw in raws if plain(raw.text) in twins and not raw.role})
-            account.notes += [
-                f"{text!r} is a level and a concept, read as the level: give --tier" for text in both
-            ]
+        twins = set() if roles else words[0] & words[1]
+        both = sorted({raw.text for raw in raws if plain(raw.text) in twins and not raw.role})
+        account.note(*(f"{text!r} is a level and a concept, read as the level: give --tier" for text in both))
         levels, marks, unknown, told = [], [], Counter[str](), Counter[tuple[str, bool]]()
         for raw in raws:
             role, parts = role_of(raw, roles, *words, is_said=account.kind in SAID)

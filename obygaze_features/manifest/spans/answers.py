@@ -127,8 +127,7 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
             yield RawSpan(each.where, start, end, why=why, whole=whole)
             continue
         yield RawSpan(each.where, start, end, each.level, "level", each.cells, own=name, whole=whole)
-        there = ";".join(concept for concept, p in each.of("concept").items() if p >= CALLED)
-        if there:
+        if there := ";".join(concept for concept, p in each.of("concept").items() if p >= CALLED):
             marked = RawSpan(
                 each.where, start, end, there, "concepts", each.cells, above=(name,), whole=whole
             )
