@@ -172,7 +172,7 @@ def read_activitynet(given: Given) -> Iterator[RawSpan]:
             if start >= length:
                 why = f"it begins behind the end of its video, {length:g} s"
             elif end > length + 0.05 and not why:
-                given.account.note(f"{where}: cut at the end of its video, {length:g} s")
+                given.account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
             film = {"movie": one_line(name)}
             yield RawSpan(where, start, min(end, length), _words(said), "", film, why=why)
     given.account.unread("key", beside)
