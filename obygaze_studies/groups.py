@@ -114,12 +114,11 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
         within = float(((y - grouped.transform("mean")) ** 2).sum()) / max(len(y) - len(cells), 1)
         estimate, low, high = shrunken(means, max(within, 1e-12) / n, design)
-    found = cells.assign(n=n, mean=means, estimate=estimate, low=low, high=high)
-    numbers = ["mean", "estimate", "low", "high"]
-    found[numbers] *= unit
-    rows: list[dict[Any, Any]] = found[["n", *numbers]].to_dict(orient="records")
-    named = cells[names].itertuples(index=False, name=None)
-    return [{"cell": cell, **row} for cell, row in zip(named, rows, strict=True)]
+    named = list(cells[names].itertuples(index=False, name=None))
+    numbers = (values * unit for values in (means, estimate, low, high))
+    found = pd.DataFrame(dict(zip(CELL, (named, n, *numbers), strict=True)))
+    rows: list[dict[Any, Any]] = found.to_dict(orient="records")
+    return rows
 
 
 @audited("groups")

@@ -6,7 +6,6 @@ tracked there and back (Lucas and Kanade 1981; Bouguet 2001). A similarity of pi
 of the corners agree, as across a cut. What fills more than a tenth of the picture may be taken for it.
 """
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -109,7 +108,8 @@ def camera_motion(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> Motion
     motion = _motion(before, after, corners, np.zeros(2, np.float32))
     if motion is None or motion[-1] < SURE:
         # Corners do not find their place over a fast motion: they begin near it.
-        shift, _ = cv2.phaseCorrelate(*(np.float32(each) for each in (before, after)), _hann(before.shape))
+        window = cv2.createHanningWindow(before.shape[::-1], cv2.CV_32F)
+        shift, _ = cv2.phaseCorrelate(np.float32(before), np.float32(after), window)
         other = _motion(before, after, corners, np.array(shift, np.float32))
         motion = max(motion, other, key=lambda each: each[-1] if each else 0.0)
     return motion
@@ -131,12 +131,9 @@ def camera_values(motions: NDArray[Any], time_s: NDArray[np.float64]) -> dict[st
         return {}
     speeds = motions[1::2][known, :-1].astype(np.float64) / gaps[known, None]
     size = np.sqrt(speeds**2 @ (1, 1, POINT, POINT)).mean()
-    pan, tilt, zoom, roll = speeds.mean(axis=0).tolist()
-    inliers = float(motions[1::2][known, -1].mean())
-    return {
-        "camera": float(size), "pan": pan, "tilt": tilt, "zoom": zoom, "roll": float(np.degrees(roll)),
-        "inliers": inliers,
-    }  # fmt: skip
+    means = [*speeds.mean(axis=0).tolist(), float(motions[1::2][known, -1].mean())]
+    found = {"camera": float(size), **dict(zip(FEATURES, means, strict=True))}
+    return found | {"roll": float(np.degrees(found["roll"]))}
 
 
 def _motion(
@@ -197,9 +194,3 @@ def _corners(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
             if cell is not None:
                 found.append(cell + np.array([left, top], np.float32))
     return np.concatenate(found) if found else np.zeros((0, 1, 2), np.float32)
-
-
-@cache
-def _hann(shape: tuple[int, int]) -> NDArray[np.float32]:
-    """Make the window of a phase correlation `[h, w]`."""
-    return np.asarray(opencv().createHanningWindow(shape[::-1], opencv().CV_32F), np.float32)

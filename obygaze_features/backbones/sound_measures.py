@@ -152,15 +152,13 @@ def k_weighting(rate: int) -> NDArray[np.float64]:
 
     At 48 kHz they are the tables of the recommendation.
     """
-    frequency, q, gain = _SHELF
-    k = np.tan(np.pi * frequency / rate)
-    high = 10 ** (gain / 20)
-    band = high**0.4996667741545416
-    shelf = [high + band * k / q + k * k, 2 * (k * k - high), high - band * k / q + k * k]
-    shelf += [1 + k / q + k * k, 2 * (k * k - 1), 1 - k / q + k * k]
-    frequency, q = _HIGH_PASS
-    k = np.tan(np.pi * frequency / rate)
-    below = [1 + k / q + k * k, 2 * (k * k - 1), 1 - k / q + k * k]
+
+    def half(frequency: float, q: float, high: float = 1.0, band: float = 1.0) -> list[float]:
+        k = float(np.tan(np.pi * frequency / rate))
+        return [high + band * k / q + k * k, 2 * (k * k - high), high - band * k / q + k * k]
+
+    high, below = 10 ** (_SHELF[2] / 20), half(*_HIGH_PASS)
+    shelf = [*half(*_SHELF[:2], high, high**0.4996667741545416), *half(*_SHELF[:2])]
     sections = np.array([shelf, [below[0], -2 * below[0], below[0], *below]])
     return np.asarray(sections / sections[:, 3:4])
 

@@ -92,7 +92,7 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
     """
 
     def read_or_decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
-        if not tasks or tasks[0].keep is None:
+        if not tasks or tasks[0].keep is None or tasks[0].path is None:
             yield from decode(tasks)
             return
         video = _Video(tasks[0].path, tasks[0].keep)
@@ -126,13 +126,11 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
 class _Video:
     """A video, and where its frames are kept."""
 
-    def __init__(self, path: Path | None, keep: Keep) -> None:
-        self.path, self.keep = path, keep
-        self.digest, self.state = "", (0, 0)
-        if path is not None:
-            with suppress(OSError, ObygazeError):  # the decoder says what is wrong with it
-                self.state = file_state(path)
-                self.digest = file_digest(path)
+    def __init__(self, path: Path, keep: Keep) -> None:
+        self.path, self.keep, self.digest = path, keep, ""
+        with suppress(OSError, ObygazeError):  # the decoder says what is wrong with it
+            self.state = file_state(path)
+            self.digest = file_digest(path)
 
     def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
         """Name the file of a clip's frames by all that they depend on."""
@@ -166,9 +164,7 @@ class _Video:
             return []
         try:
             for sampling, each in kept.items():
-                if (
-                    self.path and file_state(self.path) == self.state
-                ):  # else it was another video that was decoded
+                if file_state(self.path) == self.state:  # else it was another video that was decoded
                     file = self._file(task, sampling)
                     make_folder(file.parent)
                     data = msgspec.msgpack.encode(each)

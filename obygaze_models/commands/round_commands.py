@@ -150,11 +150,8 @@ def rank(
     found = rank_items(judged, masters=[composed(name.strip()) for name in masters])
     unit = max(abs(found.strength).max(), 1e-9)
     columns = (scale, f"{scale}_low", f"{scale}_high")
-    rows = (np.stack([found.strength, found.low, found.high], axis=1) / unit).tolist()
-    places = {
-        item: {name: f"{value:.4f}" for name, value in zip(columns, row, strict=True)}
-        for item, row in zip(found.items, rows, strict=True)
-    }
+    rows = np.char.mod("%.4f", np.stack([found.strength, found.low, found.high], axis=1) / unit).tolist()
+    places = {item: dict(zip(columns, row, strict=True)) for item, row in zip(found.items, rows, strict=True)}
     if before := sum(any(clip.extras.get(name) for name in columns) for clip in read):
         what = manifests.counted(before, "row")
         click.echo(f"{what} had cells in {', '.join(columns)}, which are replaced or emptied", err=True)
