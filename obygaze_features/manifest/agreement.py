@@ -6,10 +6,11 @@ Expected disorder is that of one sequence against the other in random order: the
 and the mean over all orders has a closed form, the distance averaged over the two marginals.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -20,6 +21,9 @@ from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.projection import project, windows
+
+Span = tuple[str, float | None, float | None]
+"""Video, start and end; without times of the whole file."""
 
 DEFAULT_WINDOW_S = 46.0
 """Length of the windows that free segments are projected onto, in seconds.
@@ -194,7 +198,7 @@ def on_common_clips(manifest: Manifest) -> tuple[Manifest, float | None]:
     Manifest
     float or None
         Seconds of a window, the mean clip of MovieGraphs; None where annotators of a movie labelled the same
-        spans, or clips of the same ids, be it not all of them, so that nothing need be projected.
+        clips or spans, be it not all of them, so that nothing need be projected.
     """
     if manifest.is_per_annotator:
         return manifest, None
@@ -205,16 +209,27 @@ def on_common_clips(manifest: Manifest) -> tuple[Manifest, float | None]:
 
 
 def _one_id_a_span(manifest: Manifest) -> Manifest | None:
-    spans: dict[str, dict[str, set[object]]] = {}
+    spans: dict[str, dict[str, set[Span]]] = {}
     ids: dict[object, str] = {}
     clips = []
     for clip in manifest:
         spans.setdefault(clip.movie, {}).setdefault(clip.annotator, set()).add(_span(clip))
         clips.append(replace(clip, clip_id=ids.setdefault((clip.movie, _span(clip)), clip.clip_id)))
-    if any(len({frozenset(own) for own in annotated.values()}) > 1 for annotated in spans.values()):
+    if any(_are_free(list(annotated.values())) for annotated in spans.values()):
         return None
     is_once = len({(clip.clip_id, clip.annotator) for clip in clips}) == len(clips)
     return manifest.with_clips(clips) if is_once else manifest
+
+
+def _are_free(annotated: Sequence[set[Span]]) -> bool:
+    """Whether annotators drew segments of their own: not the same, and overlapping, or none in common."""
+    every = set[Span]().union(*annotated)
+    if all(own == every for own in annotated):
+        return False
+    placed = sorted((video, start or 0.0, end or math.inf) for video, start, end in every)
+    overlap = any(one[0] == other[0] and one[2] > other[1] for one, other in pairwise(placed))
+    shared = Counter(span for own in annotated for span in own)
+    return overlap or any(max(shared[span] for span in own) == 1 for own in annotated)
 
 
 def mean_defined(gammas: Iterable[HasValue]) -> float | None:
@@ -227,12 +242,12 @@ def _gamma_of(pairs: Sequence[tuple[str, str]], codebook: Codebook) -> Gamma:
     return gamma([a for a, _ in pairs], [b for _, b in pairs], codebook)
 
 
-def _span(clip: Clip) -> tuple[str, float | None, float | None]:
+def _span(clip: Clip) -> Span:
     return clip.video, clip.start_s, clip.end_s
 
 
-def _labels(manifest: Manifest) -> dict[tuple[str, str], dict[tuple[str, float | None, float | None], str]]:
-    labels: dict[tuple[str, str], dict[tuple[str, float | None, float | None], str]] = {}
+def _labels(manifest: Manifest) -> dict[tuple[str, str], dict[Span, str]]:
+    labels: dict[tuple[str, str], dict[Span, str]] = {}
     for clip in manifest:
         if clip.level is None or not clip.annotator:
             continue

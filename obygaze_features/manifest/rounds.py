@@ -61,11 +61,8 @@ def assign(
     rng = np.random.default_rng(seed)
     drawn = [films[place] for place in rng.permutation(len(films)).tolist()]
     common, rest = drawn[:calibration], drawn[calibration:]
-    seconds = {film: [clip.duration_s for clip in of_film] for film, of_film in own.items()}
-    timed = all(length is not None for of_film in seconds.values() for length in of_film)
-    length = {
-        film: float(sum(filter(None, each))) if timed else float(len(each)) for film, each in seconds.items()
-    }
+    timed = all(clip.duration_s is not None for clip in clips)
+    length = {film: sum(clip.duration_s or 0.0 if timed else 1.0 for clip in own[film]) for film in films}
     chosen = _spread(sorted(rest, key=lambda film: -length[film]), length, each, len(names))
     rows = []
     for place, name in enumerate(names):

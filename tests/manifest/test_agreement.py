@@ -1,5 +1,6 @@
 """Gamma: 1 for perfect agreement, 0 for chance, which is the mean over every order of the labels."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -68,7 +69,12 @@ def test_clips_that_an_annotator_left_out_are_not_taken_for_free_segments(tmp_pa
     clips = [Clip(f"c{k}", "m", "", k, k + 1, "S", (), who) for who in ("AB", "CD") for k in range(9)]
     some = Manifest(tuple(clips[:-3]), tmp_path)
     assert on_common_clips(some) == (some, None)
-    assert agreement(some)[0].all_levels.n_clips == 6
+    apart = some.with_clips(replace(clip, clip_id=f"{clip.annotator}-{clip.clip_id}") for clip in some)
+    for labels in (some, on_common_clips(apart)[0]):
+        assert agreement(labels)[0].all_levels.n_clips == 6
+    for start_s in (0.0, 9.0):  # it overlaps others, or is nobody else's
+        own = replace(clips[0], clip_id="own", start_s=start_s, end_s=9.5, annotator="EF")
+        assert on_common_clips(apart.with_clips([*apart, own]))[1] == DEFAULT_WINDOW_S
 
 
 @pytest.mark.long
