@@ -33,9 +33,15 @@ STATED_WITHIN = 1 << 16
 STATED_BYTES = re.compile(
     rb"FLV\x01.*?\x00\x08filesize\x00(?P<flv>.{8})"
     rb"|\x30\x26\xb2\x75.*?\xa1\xdc\xab\x8c\x47\xa9\xcf\x11\x8e\xe4\x00\xc0\x0c\x20\x53\x65.{24}(?P<asf>.{8}).{40}[\x00\x02]"
+    rb"|\x1aE\xdf\xa3.{5,60}?\x18\x53\x80\x67\x01(?P<matroska>(?!\xff{7}).{7})"
     rb"|\x06\x0e\x2b\x34\x02\x05\x01.\x0d\x01\x02\x01\x01\x02.{2}(?:[\x00-\x7f]|\x83.{3}|\x84.{4}|\x88.{8}).{24}(?P<mxf>.{8})",
     re.DOTALL,
 )
+
+ORDERED: Final = re.compile(
+    rb"\x10\x43\xa7\x70.{1,8}\x45\xb9.{1,99}?\x45\xdd(?:\x81|\x01\0{6}\x01)\x01", re.DOTALL
+)
+"""Chapters of Matroska that ask players for an order of their own (RFC 9559, 5.1.7.1.4)."""
 
 RATES: Final = {
     "yuv4mpegpipe": re.compile(rb"YUV4MPEG2[^\n]* F0*[1-9]\d*:0*[1-9]"),
@@ -94,17 +100,25 @@ def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[tuple[int, byt
 
 
 def stated_bytes(path: Path) -> float:
-    """Return how many bytes a file of FLV, ASF or MXF says that it has; 0 if it does not say.
+    """Return how many bytes a file of FLV, ASF, MXF or Matroska says that it has; 0 if it does not say.
 
     Sources: FLV's onMetaData (a double); ASF's file properties object, unless it was broadcast; where the
-    footer of MXF begins (SMPTE 377-1, 7.1).
+    footer of MXF begins (SMPTE 377-1, 7.1); the size of Matroska's segment, unless it is not known.
     """
     with open_regular(path) as file:
         head = file.read(STATED_WITHIN)
     if match := STATED_BYTES.match(head):
-        kind = match.lastgroup
-        return float(struct.unpack({"flv": ">d", "asf": "<Q", "mxf": ">Q"}[kind or ""], match[kind or ""])[0])
+        kind = match.lastgroup or ""
+        if kind == "matroska":
+            return float(match.end() + int.from_bytes(match[kind], "big"))
+        return float(struct.unpack({"flv": ">d", "asf": "<Q", "mxf": ">Q"}[kind], match[kind])[0])
     return 0.0
+
+
+def ordered_chapters(path: Path, first: int, after: int) -> bool:
+    """Return whether chapters of Matroska have an order of their own; they lie before or after the blocks."""
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        return bool(ORDERED.search(data, 0, first) or ORDERED.search(data, after))
 
 
 def states_rate(path: Path, name: str) -> bool:

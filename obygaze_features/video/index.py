@@ -24,7 +24,15 @@ from obygaze_features.video.bitstream import (
     display_ranks,
     header_reader,
 )
-from obygaze_features.video.boxes import BLOCK_HEAD, heads, odd_edits, second_file, stated_bytes, states_rate
+from obygaze_features.video.boxes import (
+    BLOCK_HEAD,
+    heads,
+    odd_edits,
+    ordered_chapters,
+    second_file,
+    stated_bytes,
+    states_rate,
+)
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
@@ -40,10 +48,9 @@ SEEKABLE_FORMATS = frozenset({"mov", "matroska", "flv"})
 PROGRAM_FORMATS = frozenset({"mpeg", "mpegvideo"})
 # Containers that store when packets are decoded.
 DECODING_FORMATS = frozenset({"mpegts", "mpeg", "mov"})
-ODD_EDITS = (
-    "its edit list holds a picture, changes the rate or leaves a hole, which is not followed: "
-    "players may show other pictures at these times"
-)
+NOT_FOLLOWED = "which is not followed: players may show other pictures at these times"
+ODD_EDITS = f"its edit list holds a picture, changes the rate or leaves a hole, {NOT_FOLLOWED}"
+ORDERED_CHAPTERS = f"its chapters have an order of their own, {NOT_FOLLOWED}"
 # Codecs whose pictures carry all settings that decoding needs.
 SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
 OTHER_SETTINGS = "a joined file has other settings of its codec, which are not read: join films with FFmpeg"
@@ -54,8 +61,6 @@ TRUNCATED_BELOW = 0.98
 # Where the pictures of a transport stream end so early, others follow that a joined recording has.
 ANOTHER_BELOW = 0.9
 BESIDES = {"sound": "audio", "subtitles": "subtitle"}
-# Matroska's duration may be that of the sound, so a difference of one second is not evidence.
-DURATION_SLACK_S = 1.0
 MOST_TICKS = np.iinfo(np.int64).max
 # Spans of one film are read one after the other, and a film is not read again.
 TABLES = 4
@@ -214,6 +219,8 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         f"the container flags {flawed} packet{'s'[: flawed > 1]} as damaged": flawed,
         "not every picture has a time of its own: some are estimates": line.known and not (unique or note),
         ODD_EDITS: "mov" in formats and odd_edits(source.path, source.stream.id),
+        ORDERED_CHAPTERS: "matroska" in formats
+        and ordered_chapters(source.path, int(packets.pos[0]), int(packets.pos[-1])),
     }
     # A table of frames has one for each, whatever is lost; and long steps that were meant.
     is_last = line.known and shown[-1] == count - 1
@@ -238,7 +245,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         unsafe=unsafe,
         labelled=labelled,
         seekable=labelled and MISSING not in packets.pts and bool(formats & SEEKABLE_FORMATS),
-        truncated=truncation(source, packets, times.end_s),
+        truncated=truncation(source, packets),
         lost=lost,
         lost_from_s=lost_from_s,
         part_first=line.first,
@@ -396,7 +403,7 @@ def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
     return np.array([(value * scale - shift) / denominator for value in sorted(ticks)], np.float64)
 
 
-def truncation(source: Source, packets: Packets, end_s: float) -> str:
+def truncation(source: Source, packets: Packets) -> str:
     """Describe what a file lacks of what its container declares; empty if it is complete."""
     size, stated = file_state(source.path)[0], stated_bytes(files_of(source.path)[0])
     if packets.error:
@@ -405,8 +412,6 @@ def truncation(source: Source, packets: Packets, end_s: float) -> str:
     read = packets.dts[-1] + 1 if "avi" in source.formats and packets.dts[-1] != MISSING else packets.read
     if read < TRUNCATED_BELOW * source.declared:
         return f"the file is cut off: {read} of {source.declared} packets are there"
-    if end_s < TRUNCATED_BELOW * (promised_s := source.promised_s) - DURATION_SLACK_S:
-        return f"the file is cut off: pictures end at {end_s:.2f} s of {promised_s:.2f} s"
     if size < TRUNCATED_BELOW * stated:
         return f"the file is cut off: {size:,} of {stated:,.0f} bytes are there"
     return ""

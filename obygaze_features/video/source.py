@@ -1,7 +1,6 @@
 """Open one video stream for single-threaded reading, or report why it cannot be opened."""
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -82,23 +81,6 @@ class Source:
         declared, entries = self.stream.frames, len(self.stream.index_entries)
         # An edit list may leave out samples that the MP4 header still counts.
         return min(declared, entries) if "mov" in self.formats and declared and entries else declared
-
-    @property
-    def promised_s(self) -> float:
-        """When the video ends according to the container, in seconds; 0 if it does not say.
-
-        Matroska declares no packet count. Its overall duration may be that of the sound, so it is used only
-        if the file has one stream.
-        """
-        if "matroska" not in self.formats:
-            return 0.0
-        begin_s = max(0.0, float(self.origin))
-        tag = self.stream.metadata.get("DURATION", "")
-        if re.fullmatch(r"\d+:\d\d:\d\d(\.\d+)?", tag):
-            hours, minutes, rest = tag.split(":")
-            return 3600 * int(hours) + 60 * int(minutes) + float(rest) - begin_s
-        alone = len(self.container.streams) == 1
-        return self.container.duration / av.time_base - begin_s if alone and self.container.duration else 0.0
 
     def set_decoder(self, *, strict: bool) -> None:
         """Choose one thread, limits and error detection for a decoder that has not decoded yet."""

@@ -168,7 +168,14 @@ def test_errors_travel_between_processes():
 
 
 @pytest.mark.parametrize(
-    ("name", "codec"), [("a.flv", "libx264"), ("a.asf", "wmv2"), ("a.mxf", "mpeg2video"), ("b.flv", "flv")]
+    ("name", "codec"),
+    [
+        ("a.flv", "libx264"),
+        ("a.asf", "wmv2"),
+        ("a.mxf", "mpeg2video"),
+        ("b.flv", "flv"),
+        ("a.mkv", "libx264"),
+    ],
 )
 def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
     film = encode(tmp_path / name, map(draw, range(60)), codec=codec)

@@ -296,6 +296,15 @@ def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, od
     assert any("edit list" in note for note in read_frames(path, uniform(2)).notes)
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_chapters_that_players_show_in_another_order_are_noted(tmp_path, ordered):
+    live = encode(tmp_path / "live.mkv", map(draw, range(30)), container_options={"live": "1"})
+    chapters = bytes.fromhex("1043a770 87 45b9 84 45dd 81") + bytes([ordered])
+    (tmp_path / "a.mkv").write_bytes(live.read_bytes() + chapters)
+    notes = read_frames(tmp_path / "a.mkv", at(range(30))).notes
+    assert any("order of their own" in note for note in notes) == ordered
+
+
 def test_vp9_whose_size_changes_gives_all_pictures_and_says_so(tmp_path):
     parts = [
         encode(
