@@ -170,8 +170,10 @@ def project(
 
 
 def _summary(manifest: "Manifest") -> "dict[str, Any]":
+    from obygaze_features.video.file_facts import is_here
+
     paths = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
-    missing = sorted(str(path) for path in paths if not path.is_file())
+    missing = sorted(str(path) for path in paths if not is_here(path))
     spans = [clip.duration_s for clip in manifest if clip.duration_s is not None]
     return {
         "clips": len(manifest),

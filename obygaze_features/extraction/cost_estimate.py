@@ -17,6 +17,7 @@ from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.keep_frames import keeping
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from obygaze_features.video import probe
+from obygaze_features.video.file_facts import file_state, is_here
 
 TRIALS = 8
 """Most trial passes, at equal distances in the order of the size of their files; trial clips to encode."""
@@ -104,7 +105,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     began = min(time.process_time(), 60.0)  # imports and loading of networks, which the run repeats
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
-    sizes = {path: path.stat().st_size for path in paths if path.is_file()}
+    sizes = {path: file_state(path)[0] for path in paths if is_here(path)}
     every = passes(tasks, workers)
     feature_bytes = len(tasks) * job.bytes_per_clip()
     work = Estimate(len(tasks), len(paths), len(paths) - len(sizes), len(every), feature_bytes, workers)

@@ -22,6 +22,7 @@ from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.screen import progress_bar
 from obygaze_features.text import file_name
 from obygaze_features.video import read_frames, uniform
+from obygaze_features.video.file_facts import is_here
 from obygaze_features.video.sheet import contact_sheet, thumbnail
 
 COLUMNS = ("sheet", "number", "clip_id", "movie", "time_s", "level", "concepts", "score", "threshold")
@@ -141,7 +142,7 @@ def write_sheets(
         for name, clips in groups.items():
             file = f"{file_name('-'.join(name.lower().split()))}.png"
             paths = {clip: manifest.video_path(clip) for clip in clips}
-            here = {clip: path for clip, path in paths.items() if path is not None and path.is_file()}
+            here = {clip: path for clip, path in paths.items() if path is not None and is_here(path)}
             pictures: list[NDArray[np.uint8]] = []
             times: list[float] = []
             for clip, path in here.items():

@@ -60,6 +60,14 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
+def is_here(path: Path) -> bool:
+    """Return whether the files of a film are on this machine."""
+    try:
+        return all(each.is_file() for each in files_of(path))
+    except VideoError:
+        return False
+
+
 def file_state(path: Path) -> tuple[int, int]:
     """Return the bytes of a film's files, and when the last of them changed, in nanoseconds."""
     states = [each.stat() for each in files_of(path)]

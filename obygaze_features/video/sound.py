@@ -70,7 +70,14 @@ class SoundTrack:
             stream = opened_track(source, track)
             self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
             if len(offset_s) > 1:
-                self._check_parts(source, stream, offset_s)
+                every = (part for *_, part in placed(source, stream, offset_s))
+                told = cached_fact(path, f"sound parts {track}", lambda: b"%d" % max(every, default=0))
+                if (found := int(told) + 1) != (wanted := len(offset_s)):
+                    again = "join the parts anew with FFmpeg"
+                    reason = (
+                        f"its pictures are joined from {wanted} parts and its sound from {found}: {again}"
+                    )
+                    raise VideoError(reason, path)
         self._in_order = _InOrder(path, track, offset_s)
         self._ways: tuple[str, ...] = ("sound", "pictures") if len(offset_s) == 1 else ()
         self._native: dict[int, tuple[Samples]] = {}
@@ -158,20 +165,6 @@ class SoundTrack:
         signal = signal if measure is None else measure(signal)
         inside = signal[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s]
         return np.concatenate([inside.ravel(), gaps], dtype=np.float32)
-
-    def _check_parts(self, source: Source, stream: AudioStream, offset_s: list[float]) -> None:
-        """Refuse sound whose times start again at other places than those of the pictures."""
-
-        def count() -> bytes:
-            return str(1 + max((part for *_, part in placed(source, stream, offset_s)), default=0)).encode()
-
-        found = int(cached_fact(self.path, f"sound parts {self.track}", count))
-        if found != len(offset_s):
-            raise VideoError(
-                f"its pictures are joined from {len(offset_s)} parts and its sound from {found}: join the "
-                "parts anew with FFmpeg",
-                self.path,
-            )
 
     def _decode(self, start_s: int, end_s: int) -> Samples:
         """Return the samples between two times at the rate of the track; NaN where it has none."""

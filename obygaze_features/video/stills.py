@@ -26,7 +26,6 @@ Pixels = NDArray[np.uint8]
 # Pillow reads many more formats, some by running other programs.
 FORMATS = ("AVIF", "BMP", "JPEG", "PNG", "TIFF", "WEBP")
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
-TIME_S = 0.0
 ROUNDED = "more than 8 bits a sample: the upper 8 were kept"
 # What a file states of its pixels and Pillow does not tell (ISO/IEC 14496-12 and 23008-12; PNG).
 STATED = {
@@ -91,7 +90,7 @@ def read_still(
         Frames(
             images=[each(rgb) for _ in numbers.tolist()],
             index=numbers,
-            time_s=np.full(len(numbers), TIME_S),
+            time_s=np.zeros(len(numbers)),
             status="partial" if losses else "ok",
             notes=(*losses, *remarks),
             method="still",
@@ -111,7 +110,7 @@ def read_still(
 def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
     if sampling.n is not None and sampling.n > 1:
         raise VideoError(f"a still image has one frame, and {sampling.n} are asked for: ask for 1", path)
-    frame = FrameTimes(np.zeros(1, np.int64), np.full(1, TIME_S), np.ones(1, np.bool_))
+    frame = FrameTimes(np.zeros(1, np.int64), np.zeros(1), np.ones(1, np.bool_))
     with naming_file(path):
         return choose(sampling, frame)
 

@@ -12,7 +12,7 @@ from av.stream import Discard
 from obygaze_features.errors import VideoError, first_line
 from obygaze_features.text import unsuitable
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.source import UNREADABLE, Source, check_file, opened
+from obygaze_features.video.source import UNREADABLE, Source, opened
 
 TEXTUAL = {"mov_text", "subrip", "srt", "ass", "ssa", "webvtt", "text"}
 """Codecs of subtitles that are text, and no pictures of text."""
@@ -35,7 +35,6 @@ def read_subtitle_track(path: Path) -> list[Line]:
     VideoError
         It cannot be read, or has no subtitles that are text.
     """
-    check_file(path)
     try:
         with opened(path) as source:
             found = [

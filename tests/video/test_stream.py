@@ -22,6 +22,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.manifest import import_folder
 from obygaze_features.store import same_numerics
 from obygaze_features.video import at, decoder_versions, file_digest, probe, read_frames, uniform
+from obygaze_features.video.file_facts import is_here
 from obygaze_features.video.stream import DISPOSITIONS, FRAMES, PACKETS, STREAMS
 from tests.video.conftest import draw
 from tests.video.encoding import encode
@@ -206,6 +207,8 @@ def test_the_files_of_a_dvd_s_title_are_one_film_with_one_time_line(tmp_path):
         frames = read_frames(place, at(range(40)))
         assert (frames.status, numbers_of(frames.images)) == ("ok", list(range(40)))
         assert file_digest(place) == sha256(data).hexdigest()
+        assert is_here(place)
+    assert not any(map(is_here, (tmp_path, tmp_path / "VTS_01_1.VOB")))
     assert [clip.video for clip in import_folder(disc, disc).manifest] == ["VTS_01_1.VOB"]
     for name, wrong in (("VTS_01_4.VOB", disc / "VTS_01_1.VOB"), ("VTS_02_1.VOB", disc)):
         (disc / name).write_bytes(data)
