@@ -360,7 +360,8 @@ def _lost(
     if wrong:
         return OTHER_SETTINGS, seconds([int(line.ticks[wrong])], source)[0]
     position = packets.pos
-    ends = (position + packets.size)[position >= 0]
+    # A VP8 decoder shows nothing of what other codecs' packets hold.
+    ends = (position + packets.size)[(position >= 0) & ~packets.hidden]
     at = second_file(files_of(source.path)[-1], source.formats, ends.tolist())
     tail, tracks = int(ends.max(initial=0)), source.container.streams.video
     early = tail < ANOTHER_BELOW * file_state(source.path)[0]
@@ -414,4 +415,6 @@ def truncation(source: Source, packets: Packets) -> str:
         return f"the file is cut off: {read} of {source.declared} packets are there"
     if size < TRUNCATED_BELOW * stated:
         return f"the file is cut off: {size:,} of {stated:,.0f} bytes are there"
+    if "yuv4mpegpipe" in source.formats and (rest := size - packets.pos[-1] - packets.size[-1]):
+        return f"the file is cut off within its last picture, of which {rest:,} bytes are there"
     return ""

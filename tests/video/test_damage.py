@@ -175,6 +175,7 @@ def test_errors_travel_between_processes():
         ("a.mxf", "mpeg2video"),
         ("b.flv", "flv"),
         ("a.mkv", "libx264"),
+        ("a.y4m", "wrapped_avframe"),
     ],
 )
 def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):

@@ -178,13 +178,15 @@ def test_a_second_file_that_ffmpeg_does_not_read_is_said(tmp_path, kind):
     assert probe(parts[0]).damage == ""
 
 
-@pytest.mark.parametrize("kinds", ["mp4 mkv", "mp4 ts", "mkv mpg", "ts mp4", "mpg ts", "flv mpg", "mxf mkv"])
+@pytest.mark.parametrize(
+    "kinds", ["mp4 mkv", "mp4 ts", "mkv mpg", "ts mp4", "mpg ts", "flv mpg", "mxf mkv", "webm mkv"]
+)
 def test_a_second_file_of_another_format_is_said(tmp_path, kinds):
     parts = [
         encode(
             tmp_path / f"part.{kind}",
             map(draw, range(30)),
-            "mpeg2video" if kind in ("mpg", "mxf") else "libx264",
+            {"mpg": "mpeg2video", "mxf": "mpeg2video", "webm": "libvpx"}.get(kind, "libx264"),
         )
         for kind in kinds.split()
     ]
