@@ -11,7 +11,6 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
-from obygaze_features.manifest.clip import grouped
 from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
 from obygaze_features.screen import progress_bar
 
@@ -116,6 +115,8 @@ def _windows(
 
     A film's windows are the clips of its file, or else those of the movie that its file is named after.
     """
+    from obygaze_features.manifest.clip import grouped
+
     ends = {path: (video := of.probe(path)).start_s + video.duration_s for path in films}
     known = [manifests.Film(path, end_s) for path, end_s in ends.items()]
     clips, by_file, camera = _clips(known, source)
