@@ -13,7 +13,7 @@ from obygaze_features.manifest.importers.folder import list_files
 from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain
 from obygaze_features.manifest.spans.tables import media_name
 from obygaze_features.manifest.text_tables import counted
-from obygaze_features.text import composed, first_few
+from obygaze_features.text import composed, first_few, unsuitable
 
 
 class FilmFiles:
@@ -60,6 +60,8 @@ class FilmFiles:
 
     def _stored(self, table: Path, written: str, file: PurePosixPath | None) -> str:
         """Return where a video that a table names lies from the manifest; one that is not there is noted."""
+        if what := unsuitable(written):
+            raise ManifestError(f"{written!r} {what}", "video")
         folder = self.folder or table.absolute().parent
         if file is not None:
             return stored_path(folder / file, self.root)

@@ -278,7 +278,7 @@ def test_a_line_above_the_annotations_of_elan_is_said(read):
     assert any("1 line above" in note for note in account.notes)
 
 
-@pytest.mark.parametrize("name", ["a" * 300 + ".mp4", "a/" * 3000 + "b.mp4"])
+@pytest.mark.parametrize("name", ["a" * 300 + ".mp4", "a/" * 3000 + "b.mp4", "a\0/b\0.mp4"])
 def test_a_name_that_no_disk_holds_is_refused_with_its_line(read, name):
     with pytest.raises(ManifestError, match=r"a\.x: line 2, column video"):
         read(f"video,start_s,end_s\n{name},1,2\n")
