@@ -312,6 +312,8 @@ def main() -> None:
     os.chdir(ROOT)
     read_here()
     rooms = {at: folders for at, folders in TESTS.items() if at.startswith(asked.room)}
+    if not rooms:
+        sys.exit(f"{asked.room}: no room; there is {', '.join(TESTS)}")
     words = [*PYTEST, *(folder for some in rooms.values() for folder in some)]
     if asked.trace:
         calls = Calls(ROOT)

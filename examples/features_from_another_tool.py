@@ -11,8 +11,9 @@ import numpy as np
 from toy_films import write_toy_films
 
 import obygaze_features as of
+from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_features import Declared, import_features
-from obygaze_features.exchange.import_files import files_below, read_npy
+from obygaze_features.exchange.import_files import array_files
 from obygaze_features.exchange.import_items import match
 from obygaze_features.store import PlannedClip
 
@@ -27,9 +28,7 @@ def main(folder: Path) -> None:
         np.save(theirs / f"{clip.clip_id}.npy", rng.normal(size=16).astype(np.float32))
     np.save(theirs / "trailer.npy", np.zeros(16, dtype=np.float32))
 
-    matched = match(
-        files_below(theirs, (".npy",), read_npy), {clip.clip_id: clip.clip_id for clip in manifest}
-    )
+    matched = match(array_files(theirs, ArrayChoice()), {clip.clip_id: clip.clip_id for clip in manifest})
     print("of no clip in the manifest:", *matched.unknown)
     print(
         "clips without features:", *(clip_id for clip_id in manifest.by_id if clip_id not in matched.features)

@@ -185,6 +185,12 @@ class LoadedNetwork:
     tokenizer_sha256: Mapping[str, str] = field(default_factory=dict)
 
 
+def weightless(dtype: str) -> dict[str, Any]:
+    """Return what the provenance says of what torch does not compute."""
+    compute = {"dtype": dtype, "autocast": None, "attention": None, "tf32": False, "device": "cpu"}
+    return {"head": None, "layer": None, "hub": None, "weights_sha256": None, "compute": compute}
+
+
 def descriptor_provenance(
     name: str,
     features: Sequence[str],
@@ -205,13 +211,9 @@ def descriptor_provenance(
         What is done to frames or samples before.
     """
     return {
-        "head": None,
-        "layer": None,
-        "hub": None,
-        "weights_sha256": None,
+        **weightless("float32"),
         "architecture": {"features": list(features)},
         "preset": {"name": name, "resize": resize, "crop": crop, "constants": None, "order": order, **more},
-        "compute": {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
         "licence": "Apache-2.0",
         "citation": citation,
     }

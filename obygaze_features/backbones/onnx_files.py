@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import Backbone, BackboneOutput
+from obygaze_features.backbones.backbone import Backbone, BackboneOutput, weightless
 from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resample
 from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
 from obygaze_features.errors import BackboneError, InputError
@@ -90,7 +90,7 @@ class OnnxNetwork:
         inputs = np.ascontiguousarray(pixels, dtype=self.told.type)
         session = _session(self.path, self.sha256, self.layer if self.inner else "")
         given = session.get_inputs()[0]
-        size = 1 if given.shape[0] == 1 else len(inputs)
+        size = given.shape[0] if isinstance(given.shape[0], int) else len(inputs)
         parts = [inputs[n : n + size] for n in range(0, len(inputs), size)]
         return np.concatenate([session.run([self.layer], {given.name: part})[0] for part in parts])
 
@@ -292,7 +292,11 @@ def _checked(path: Path, plain: Any, told: Description, n_frames: int | None) ->
     own = sizes.get("F")
     if isinstance(own, int) and n_frames not in (None, own):
         raise BackboneError(f"{path}: it takes {own} frames a clip, and {n_frames} were asked for")
-    return n_frames or (own if isinstance(own, int) else FRAMES)
+    frames = n_frames or (own if isinstance(own, int) else FRAMES)
+    at_once, given = sizes["N"], 1 if "F" in told.layout else frames
+    if isinstance(at_once, int) and (at_once < 1 or given % at_once):
+        raise BackboneError(f"{path}: it takes {at_once} at once, and is given {given} a clip (--n)")
+    return frames
 
 
 def _arrays(found: NDArray[Any], layout: str) -> dict[str, NDArray[np.float32]]:
@@ -340,13 +344,11 @@ def _record(name: str, network: OnnxNetwork, geometry: Geometry) -> dict[str, An
         made = Preset(name, geometry, affine).record()
         record = made | {"order": f"resize, crop, uint8; scale * x + shift a channel; {pixels}"}
     return {
-        "head": None,
+        **weightless(told.type),
         "layer": network.layer,
-        "hub": None,
         "weights_sha256": network.sha256,
         "architecture": {"type": "onnx", "file": network.path.name},
         "preset": {"name": name, **record},
-        "compute": {"dtype": told.type, "autocast": None, "attention": None, "tf32": False, "device": "cpu"},
         "licence": told.licence or NO_LICENCE,
         "citation": told.citation or "",
     }

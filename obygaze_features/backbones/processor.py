@@ -65,6 +65,11 @@ PROCESSORS: Mapping[str, Processor] = {
 ALIASES = {"FeatureExtractor": "ImageProcessor", "ViViT": "Vivit", "Fast": "", "Pil": ""}
 """Parts of a class's name in older and newer versions -> the name here."""
 
+STEPS = {"do_resize", "do_rescale", "do_pad", "do_center_crop", "do_normalize", "do_convert_rgb"} | {
+    *("do_sample_frames", "do_reduce_labels", "do_convert_annotations")
+}
+"""Steps of processors that are read, are always done, or are not of pictures; others change them."""
+
 
 def preset_of_processor(
     weights: Weights, usual: str, *, side: int | None, multiple: int = 1, names: Sequence[str] = ()
@@ -141,6 +146,9 @@ class _Reading:
     def __init__(self, where: str, written: Mapping[str, Any]) -> None:
         self.where = where
         self.get = {field: value for field, value in written.items() if value is not None}.get
+        for field in written:
+            if field.startswith("do_") and field not in STEPS and self._flag(field, usual=False):
+                raise self.refusal(field, True, "false: nothing here does it")
 
     def refusal(self, field: str, found: object, expected: object) -> BackboneError:
         return BackboneError(f"{self.where}: {field} is {found}, expected {expected}")

@@ -48,9 +48,10 @@ class ArrayChoice:
             Naming the arrays among which features cannot be told.
         """
         names = list(arrays)
-        known = bool(set(names) & set(FEATURE_ARRAYS))
+        own = [name for name in names if name in KNOWN and getattr(arrays[name], "ndim", 0) > self.axes]
+        known = not set(own).isdisjoint(FEATURE_ARRAYS)
         if not self.asked and known:
-            chosen = [name for name in names if name in KNOWN]
+            chosen = own
         elif self.asked or len(names) != 1:
             chosen = choose_columns(where, names, lambda name: kind_of(arrays, name, self.axes), self.asked)
         else:

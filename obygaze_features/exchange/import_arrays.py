@@ -24,8 +24,9 @@ from obygaze_features.exchange.import_hdf5 import (
     refuse_unreadable,
     text_of,
 )
-from obygaze_features.exchange.import_items import Asked, FileContent, refuse_giants
+from obygaze_features.exchange.import_items import Asked, FileContent
 from obygaze_features.exchange.row_ids import MOST_UNPACKED, id_texts, ids_file, ids_of, read_ids, row_items
+from obygaze_features.store.store_files import refuse_giants
 
 
 @contextmanager

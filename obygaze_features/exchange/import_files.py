@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
-from obygaze_features.exchange.import_items import MOST_BYTES, Arrays, FileContent, ImportItem, refuse_giants
+from obygaze_features.exchange.import_items import MOST_BYTES, Arrays, FileContent, ImportItem
 from obygaze_features.file_kinds import HEAD_BYTES, NPY, NPZ, what, why_not
-from obygaze_features.store.store_files import NOT_ARRAYS
+from obygaze_features.store.store_files import NOT_ARRAYS, refuse_giants
 from obygaze_features.torch_files import load_torch
 
 OBJECTS = "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
@@ -76,16 +76,11 @@ def _add(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
 
 def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     """Find the .npy and .npz files of a folder, or of a tar or a folder of tars: a file per clip."""
-
-    def read(path: Path) -> Arrays:
-        with open_regular(path) as file:
-            return _read_arrays(file, str(path), choice)
-
     tars = [source] if source.is_file() and what(source).name == "a tar archive" else []
     if source.is_dir() and not walk(source, ARRAY_SUFFIXES):
         tars = walk(source, (".tar",))
     if not tars:
-        return files_below(source, ARRAY_SUFFIXES, read)
+        return files_below(source, ARRAY_SUFFIXES, partial(_read_file, choice=choice))
     items: dict[str, ImportItem] = {}
     for path in tars:
         for key, item in _tar_items(path, choice):
@@ -122,6 +117,11 @@ def _refuse_links(member: tarfile.TarInfo, where: str) -> None:
         raise StoreError(f"{where}: a link, or with holes: make the tar of whole files (cp -rL)")
 
 
+def _read_file(path: Path, choice: ArrayChoice) -> Arrays:
+    with open_regular(path) as file:
+        return _read_arrays(file, str(path), choice)
+
+
 def _read_member(path: Path, place: tuple[int, int], where: str, choice: ArrayChoice) -> Arrays:
     with open_regular(path) as file:
         file.seek(place[0])
@@ -134,12 +134,6 @@ def _read_arrays(file: IO[bytes], where: str, choice: ArrayChoice) -> Arrays:
         return {"": _read_array(file, where)}
     with open_npz(file, where) as (headers, load):
         return {name: load(name) for name in choice(where, headers)}
-
-
-def read_npy(path: Path) -> Arrays:
-    """Read a .npy file that is no larger than the features of a clip may be."""
-    with open_regular(path) as file:
-        return {"": _read_array(file, str(path))}
 
 
 def map_npy(path: Path) -> NDArray[Any]:

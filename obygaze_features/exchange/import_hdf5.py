@@ -20,9 +20,9 @@ from obygaze_features.exchange.import_items import (
     FileContent,
     ImportItem,
     read_apart,
-    refuse_giants,
 )
 from obygaze_features.file_kinds import AGAIN, HDF5, why_not
+from obygaze_features.store.store_files import refuse_giants
 
 MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
 """Most characters in a column of texts, and bytes read together: any text may be as long as the file."""
@@ -47,27 +47,16 @@ def hdf5_items(
     StoreError
         If it is no such file, or HDF5 crashes. Links, and datasets in other files, are never followed.
     """
-    if path.is_dir():
-        return read_apart("HDF5", files_of_clips, path, tuple(asked))
     return read_apart("HDF5", groups_of_clips, path, tuple(asked), frozenset(clips))
 
 
 @contextmanager
-def files_of_clips(folder: Path, asked: tuple[str, ...]) -> Iterator[FileContent]:
-    """Find the HDF5 files of a folder, a clip's each, in this process."""
-    about: dict[str, str] = {}
-    choice = ArrayChoice(asked, about)
-
-    def read(path: Path) -> dict[str, NDArray[Any]]:
-        with open_hdf5(path) as file:
-            return _read_group(file, str(path), choice)
-
-    yield files_below(folder, (".h5", ".hdf5"), read), about
-
-
-@contextmanager
 def groups_of_clips(path: Path, asked: tuple[str, ...], clips: frozenset[str]) -> Iterator[FileContent]:
-    """Open an HDF5 file in this process, as `hdf5_items` does in a subprocess."""
+    """Open HDF5 in this process, as `hdf5_items` does in a subprocess."""
+    if path.is_dir():
+        choice = ArrayChoice(asked)
+        yield files_below(path, (".h5", ".hdf5"), partial(_read_file, choice=choice)), choice.about
+        return
     with open_hdf5(path) as file:
         items: dict[str, ImportItem] = {}
         with naming_damage(str(path)):
@@ -218,6 +207,11 @@ def in_rows(array: Any, where: str, most: int = MOST_BYTES) -> Any:
         return array
     refuse_giants(array.nbytes, where, most)
     return array[()].T
+
+
+def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
+    with open_hdf5(path) as file:
+        return _read_group(file, str(path), choice)
 
 
 def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:

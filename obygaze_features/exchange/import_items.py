@@ -143,12 +143,6 @@ def match(
     return MatchedItems(matched, tuple(unknown))
 
 
-def refuse_giants(size: int, where: str, most: int = MOST_BYTES) -> None:
-    """Refuse arrays larger than those of one clip, or than `most` bytes, before reading them."""
-    if size > most:
-        raise StoreError(f"{where}: {size} bytes; expected at most {most}; is it damaged, or of many clips?")
-
-
 # --- files read in a worker
 # ---------------------------------------------------------------------------
 Reader = Callable[..., AbstractContextManager[FileContent]]

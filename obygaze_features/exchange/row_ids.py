@@ -17,8 +17,9 @@ from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.exchange.import_files import map_npy
 from obygaze_features.exchange.import_hdf5 import naming_damage
-from obygaze_features.exchange.import_items import Arrays, FileContent, ImportItem, read_apart, refuse_giants
+from obygaze_features.exchange.import_items import Arrays, FileContent, ImportItem, read_apart
 from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
+from obygaze_features.store.store_files import refuse_giants
 from obygaze_features.text import first_few
 from obygaze_features.text_records import decoded_text, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet

@@ -107,6 +107,25 @@ def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
     return FolderFiles(local_path(place), links=links) if url is None else open_url(url)
 
 
+def read_or_none(files: StoreFiles, name: str, most: int) -> bytes | None:
+    """Read a file whole, whatever a server says of its size; None if it is not there.
+
+    Raises
+    ------
+    StoreError
+        It has more than `most` bytes, or the server does not give it.
+    """
+    data = bytearray()
+    try:
+        for block in files.stream(name):
+            data += block
+            if len(data) > most:
+                raise StoreError(f"{files.where}/{name}: more than the {most} bytes that it may have")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return bytes(data)
+
+
 Change = Callable[[bytes | None], bytes]
 """Makes the next bytes of a list of the present ones, None if there is none; may refuse."""
 
@@ -201,18 +220,10 @@ def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], m
 
     with asking_hub(url):
         files = replace(target, commit=api.dataset_info(target.repository).sha or "")
-
-    def known(wanted: str, most: int) -> bytes | None:
-        try:
-            if files.size(wanted) > most:
-                raise StoreError(f"{url}/{wanted}: larger than it may be")
-            return files.read(wanted)
-        except FileNotFoundError:
-            return None
-
-    objects = {**new, name: change(known(name, most))}
-    if other := next((o for o, data in new.items() if known(o, len(data)) not in (None, data)), None):
-        raise _other(url, other)
+    objects = {**new, name: change(read_or_none(files, name, most))}
+    for other, data in new.items():
+        if read_or_none(files, other, len(data)) not in (None, data):
+            raise _other(url, other)
     with asking_hub(url):
         try:
             done = api.create_commit(

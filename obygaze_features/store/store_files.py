@@ -152,9 +152,9 @@ def _is_listed(files: FolderFiles, name: str, _state: tuple[int, int]) -> bool:
 
 
 def refuse_giants(size: int, where: str, most: int = LARGEST_READ) -> None:
-    """Refuse to hold a file in memory that is larger than any that a store has."""
+    """Refuse what is larger than any file of a store, or features of a clip, before it is held in memory."""
     if size > most:
-        raise StoreError(f"{where}: {size} bytes are more than this file should have")
+        raise StoreError(f"{where}: {size} bytes; expected at most {most}; is it damaged, or of many clips?")
 
 
 def digest_of(files: StoreFiles, name: str) -> str:

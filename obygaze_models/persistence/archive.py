@@ -6,11 +6,9 @@ unpickled or unpacked to disk, and their sizes are checked before memory is take
 
 import io
 import json
-import struct
 import warnings
 import zipfile
 from collections.abc import Mapping
-from tokenize import TokenError
 from typing import Annotated, Any
 
 import msgspec
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.file_kinds import why_not
 from obygaze_features.schema import one_of
-from obygaze_features.store.store_files import UNREADABLE
+from obygaze_features.store.store_files import NOT_ARRAYS
 from obygaze_models.errors import ModelError
 
 CARD = "card.json"
@@ -32,18 +30,6 @@ DTYPES = ("<f4", "<f8", "<i8", "|u1")
 
 _MEMBER = b"PK\x01\x02"
 """What an entry of a zip's list of members starts with: counted before `zipfile` makes objects of them."""
-
-_DAMAGED = (
-    *UNREADABLE,
-    zipfile.BadZipFile,
-    OSError,
-    EOFError,
-    SyntaxError,
-    TokenError,
-    struct.error,
-    Warning,
-)
-"""What `zipfile`, `msgspec` and NumPy raise for bytes that are not what they should be."""
 
 
 class ArrayEntry(msgspec.Struct):
@@ -92,7 +78,7 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive, warnings.catch_warnings(action="error"):
             return _read(archive, len(data))
-    except _DAMAGED as error:
+    except (*NOT_ARRAYS, Warning) as error:
         if not data.startswith(b"PK"):
             raise ModelError(f"{name}: not a whole model file: {why_not(data, 'a model file')}") from None
         reason = (

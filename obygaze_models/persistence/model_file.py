@@ -1,5 +1,6 @@
 """Write a model to a file, and read it in two phases: audit the file, then construct the estimator."""
 
+import errno
 import io
 import json
 import os
@@ -23,7 +24,7 @@ from obygaze_models.models.registry import as_spec
 from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, UNLABELLED, Card, parse_card
 from obygaze_models.persistence.estimators import CONVERSIONS, N_LEVELS, Arrays, EstimatorState, is_linear
-from obygaze_models.persistence.zoo_list import is_name, read_limited, read_named
+from obygaze_models.persistence.zoo_list import default_zoo, find_entry, is_name, read_entry, read_limited
 
 ABOUT = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
 """Arrays that say how the model's scores are read, whatever its estimator is."""
@@ -112,11 +113,15 @@ def read_model(source: Path | str, zoo: Path | str | None = None) -> ModelFile:
 def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, bytes]:
     """Find a file as `read_model` does: its path or URL, and its bytes."""
     if is_name(str(source)):
-        return read_named(str(source), zoo)
+        place = zoo or default_zoo()
+        return read_entry(find_entry(str(source), place), place)
     where = as_url(source) or str(local_path(source))
     if Path(where).exists() and not Path(where).is_file():
         raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model")
-    return where, read_limited(*os.path.split(where), links=True)
+    data = read_limited(*os.path.split(where), links=True)
+    if data is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
+    return where, data
 
 
 def audit(where: str, data: bytes) -> ModelFile:

@@ -135,7 +135,7 @@ def pull_model(
     'lab-attention-1.0.0.model'
     """
     place = zoo or default_zoo()
-    entry, path = find_entry(name, read_zoo(place), place), local_path(folder)
+    entry, path = find_entry(name, place), local_path(folder)
     target, building = path / entry.file, path / f"{entry.file}{PARTIAL_SUFFIX}"
     if target.exists():
         if file_sha256(target) == entry.sha256:
@@ -184,7 +184,7 @@ def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile
         file = audit(where, data)
         return file, model_page(entry_of(file.card, data, file.card.model, "", ""), file, where=model)
     place = zoo or default_zoo()
-    entry = find_entry(model, read_zoo(place), place)
+    entry = find_entry(model, place)
     file = audit(*read_entry(entry, place))
     return file, read_page(entry, place) or model_page(entry, file)
 

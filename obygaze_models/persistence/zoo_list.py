@@ -20,7 +20,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import END, Count, Hex64, Licence, Number, SomeText, Text, misfit
-from obygaze_features.store.objects import files_in
+from obygaze_features.store.objects import files_in, read_or_none
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import MAX_FILE
 from obygaze_models.persistence.card import Card
@@ -122,7 +122,7 @@ def read_zoo(place: Path | str) -> list[Entry]:
     ModelError
         There is none, or it is not what `model push` writes.
     """
-    data = _read_or_none(place, LIST, MOST_TOML)
+    data = read_limited(place, LIST, MOST_TOML)
     if data is None:
         raise ModelError(f"{place}: there is no {LIST}; `obygaze model push` makes one beside the models")
     return parse_list(data, place)
@@ -161,15 +161,15 @@ def write_list(entries: Sequence[Entry]) -> bytes:
     return tomli_w.dumps({"model": records}).encode("utf-8")
 
 
-def find_entry(wanted: str, entries: Sequence[Entry], place: Path | str) -> Entry:
-    """Find a model by ``NAME``, its highest version, or ``NAME@VERSION``.
+def find_entry(wanted: str, place: Path | str) -> Entry:
+    """Find a model in the list of a place by ``NAME``, its highest version, or ``NAME@VERSION``.
 
     Raises
     ------
     ModelError
-        It is not in the list; names those that are.
+        There is no list, or it is not in it; names those that are.
     """
-    name, _, version = wanted.partition("@")
+    entries, (name, _, version) = read_zoo(place), wanted.partition("@")
     own = [entry for entry in entries if entry.name == name]
     found = [entry for entry in own if version in ("", entry.version)]
     if found:
@@ -185,12 +185,6 @@ def is_name(text: str) -> bool:
     return bool(_NAMED.fullmatch(text)) and not Path(text).exists()
 
 
-def read_named(wanted: str, place: Path | str | None = None) -> tuple[str, bytes]:
-    """Read a model of a list (`default_zoo` for None) by its name, as `read_entry` does."""
-    place = place or default_zoo()
-    return read_entry(find_entry(wanted, read_zoo(place), place), place)
-
-
 def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
     """Read a model of a list: where it is, and its bytes.
 
@@ -200,7 +194,7 @@ def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
         It is not there, or not the file that was listed.
     """
     where = f"{place}/{entry.file}"
-    data = _read_or_none(place, entry.file, entry.octets, links=True)
+    data = read_limited(place, entry.file, entry.octets, links=True)
     if data is None:
         raise ModelError(f"{where}: is listed, but not there")
     if sha256_of(data) != entry.sha256:
@@ -216,7 +210,7 @@ def read_page(entry: Entry, place: Path | str) -> str:
     ModelError
         It is not the page that was listed.
     """
-    data = _read_or_none(place, entry.page, MOST_TOML, links=True)
+    data = read_limited(place, entry.page, MOST_TOML, links=True)
     if data is not None and sha256_of(data) != entry.page_sha256:
         raise ModelError(f"{place}/{entry.page}: not the page that was listed: its digest is another")
     return (data or b"").decode("utf-8", "replace")
@@ -268,29 +262,9 @@ def _rank(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def _read_or_none(place: Path | str, name: str, most: int = MAX_FILE, *, links: bool = False) -> bytes | None:
+def read_limited(place: Path | str, name: str, most: int = MAX_FILE, *, links: bool = False) -> bytes | None:
+    """Read a file of a folder or URL as `read_or_none` does; `links` as of `files_in`."""
     try:
-        return read_limited(place, name, most, links=links)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def read_limited(place: Path | str, name: str, most: int = MAX_FILE, *, links: bool = False) -> bytes:
-    """Read a file of a folder or URL that has no more bytes than it may have; `links` as of `files_in`.
-
-    Raises
-    ------
-    ModelError
-        It is larger, or the server does not give it.
-    FileNotFoundError
-        It is not there.
-    """
-    try:
-        files, data = files_in(place, links=links), bytearray()
-        for block in files.stream(name):  # whatever a server says of its size
-            data += block
-            if len(data) > most:
-                raise ModelError(f"{files.where}/{name}: more than the {most} bytes that it may have")
-        return bytes(data)
+        return read_or_none(files_in(place, links=links), name, most)
     except StoreError as error:
         raise ModelError(str(error)) from None

@@ -103,6 +103,15 @@ def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
     assert np.array_equal(backbone.encode(clip[None])["frames"][0], singly)
 
 
+def test_a_network_of_so_many_pictures_is_given_them_together(tmp_path):
+    backbone = load_backbone(f"onnx:{written(tmp_path, shape=(2, 3, 24, 24))}", 4)
+    clip = prepared(backbone)
+    free = load_backbone(f"onnx:{written(tmp_path, name='free')}", 4)
+    assert np.array_equal(backbone.encode(clip[None])["frames"], free.encode(clip[None])["frames"])
+    with pytest.raises(BackboneError, match="2 at once"):
+        load_backbone(f"onnx:{tmp_path / 'net.onnx'}", 3)
+
+
 @pytest.mark.parametrize(("layout", "order"), [("NFCHW", (0, 1, 2, 3, 4)), ("NCFHW", (0, 2, 1, 3, 4))])
 def test_a_network_of_clips_says_how_many_frames_it_takes(tmp_path, layout, order):
     usual = (1, 6, 3, 24, 24)

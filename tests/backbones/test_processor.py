@@ -148,6 +148,7 @@ OTHERS = [
     ("siglip", SIGLIP, {"resample": 1}),
     ("siglip", SIGLIP2, {"size": {"shortest_edge": 224}}),
     ("siglip", SIGLIP2, {"do_rescale": False}),
+    ("clip", CLIP, {"do_flip_channel_order": True}),
     ("siglip", SIGLIP, {"image_processor_type": "Siglip2ImageProcessor"}),
     ("clip", CLIP, {"do_center_crop": False}),
     ("clip", CLIP, {"crop_size": {"height": 224, "width": 225}}),

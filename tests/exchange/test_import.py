@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_features import declaration
-from obygaze_features.exchange.import_files import files_below, read_npy
+from obygaze_features.exchange.import_files import array_files, torch_files
 from obygaze_features.exchange.import_items import ImportItem, match
 from obygaze_features.store import same_numerics, verify
 
@@ -151,14 +152,14 @@ def test_npy_files_are_found_and_never_unpickled(tmp_path):
     (tmp_path / "m1").mkdir()
     np.save(tmp_path / "m1/x.npy", row("x"))
     (tmp_path / "m1/notes.txt").touch()
-    found = files_below(tmp_path, (".npy",), read_npy)
+    found = array_files(tmp_path, ArrayChoice())
     assert list(found) == ["m1/x"]
     assert np.array_equal(found["m1/x"].load()[""], row("x"))
     np.save(tmp_path / "evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(StoreError, match=r"evil\.npy"):
-        read_npy(tmp_path / "evil.npy")
+        array_files(tmp_path, ArrayChoice())["evil"].load()
     with pytest.raises(StoreError):
-        files_below(tmp_path, (".pth", ".pt"), read_npy)
+        torch_files(tmp_path, ArrayChoice())
 
 
 def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allocated(tmp_path):
@@ -169,25 +170,25 @@ def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allo
     assert len(lie) == len(data)
     path.write_bytes(lie)
     with pytest.raises(StoreError, match=r"x\.npy"):
-        read_npy(path)
+        array_files(tmp_path, ArrayChoice())["x"].load()
     for damaged in (
         data[:6] + b"\x03\x00" + b"\x00\x00\x00\xf0" + data[10:],
         data[:70] + b"\n      $       \n" + data[85:],  # a SystemError of Python 3.12's tokenizer
     ):
         path.write_bytes(damaged)
         with pytest.raises(StoreError, match=r"x\.npy"):
-            read_npy(path)
+            array_files(tmp_path, ArrayChoice())["x"].load()
     for cut in (0, 5, 80, len(data) - 1):
         path.write_bytes(data[:cut])
         with pytest.raises(StoreError, match=r"x\.npy"):
-            read_npy(path)
+            array_files(tmp_path, ArrayChoice())["x"].load()
 
 
 def test_two_files_of_one_name_and_two_suffixes_are_refused(tmp_path):
     for name in ("a.pth", "a.pt"):
         (tmp_path / name).touch()
     with pytest.raises(StoreError, match=r"a\.pt.*a\.pth"):
-        files_below(tmp_path, (".pth", ".pt"), read_npy)
+        torch_files(tmp_path, ArrayChoice())
 
 
 def test_names_with_the_suffix_of_a_video_are_those_without_unless_a_clip_is_called_so():

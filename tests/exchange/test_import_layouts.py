@@ -342,6 +342,13 @@ def test_columns_saved_as_arrays_are_columns(tmp_path, asked):
             pass
 
 
+def test_numbers_of_frames_are_no_features_of_frames(tmp_path):
+    matrix = np.stack([row(clip) for clip in CLIPS])
+    np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), x=matrix, frames=np.float32([7, 8, 9]))
+    with table_items(tmp_path / "a.npz", None) as (found, _):
+        assert found["b"].load()["x"].tolist() == row("b").tolist()
+
+
 def test_a_matrix_of_an_anndata_file_is_asked_for_by_its_name(tmp_path):
     with h5py.File(tmp_path / "a.h5ad", "w") as file:
         file["X"], file["obsm/X_pca"] = np.zeros((2, 9), np.float32), np.ones((2, 4), np.float32)

@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models.linear import ClippedScaler
+from obygaze_models.models.linear import ClippedScaler, make_frames_probe
 from obygaze_models.persistence.estimators import CONVERSIONS, StoredTree, _check_tree
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 from obygaze_models.prediction.final import save_models
@@ -81,6 +81,28 @@ def own(tmp_path_factory):
 def test_every_kind_of_the_zoo_has_a_frozen_file():
     kinds = {read_model(path).card.kind for path in FROZEN.glob("protocol_3_*.model")}
     assert kinds == {*CONVERSIONS}
+
+
+@pytest.mark.parametrize("path", sorted(FROZEN.glob("protocol_3_*.model")), ids=lambda path: path.stem)
+def test_what_is_read_is_kept_as_it_was(path):
+    file = read_model(path)
+    state = to_state(construct(file))
+    assert state.kind == file.card.kind
+    assert file.card.parameters.items() <= state.parameters.items()  # newer ones have their usual value
+    assert state.arrays.keys() == file.arrays.keys()
+    for name, array in state.arrays.items():
+        np.testing.assert_array_equal(array, file.arrays[name])
+
+
+@pytest.mark.parametrize("pool", ["mean", "max"])
+def test_a_probe_of_frames_is_read_back_with_its_pooling(pool):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 5, 3)), np.arange(40) % 2
+    probe = make_frames_probe(pool).fit(X, y)
+    state, file = to_state(probe), read_model(FROZEN / "protocol_3_linear.model")
+    card = structs.replace(file.card, parameters=dict(state.parameters), n_features=3)
+    again = construct(replace(file, card=card, arrays=dict(state.arrays)))
+    np.testing.assert_array_equal(again.decision_function(X), probe.decision_function(X))
 
 
 # A lab's own.

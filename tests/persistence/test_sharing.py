@@ -194,12 +194,11 @@ def test_a_list_that_is_none_is_refused(zoo, before, after):
 
 
 def test_names_are_looked_up_and_files_come_first(kept, zoo, tmp_path, monkeypatch):
-    entries = read_zoo(zoo)
-    assert find_entry("lab-mlp", entries, zoo).version == "0.10.0"
-    assert find_entry("lab-mlp@0.9.0", entries, zoo).version == "0.9.0"
+    assert find_entry("lab-mlp", zoo).version == "0.10.0"
+    assert find_entry("lab-mlp@0.9.0", zoo).version == "0.9.0"
     for wrong in ("lab-mpl", "lab-mlp@2.0.0", "other"):
         with pytest.raises(ModelError):
-            find_entry(wrong, entries, zoo)
+            find_entry(wrong, zoo)
     monkeypatch.chdir(tmp_path)
     shutil.copy(kept[0]["mlp"], "lab-linear")
     assert om.load_model("lab-linear", zoo=zoo).card.model == "mlp"
@@ -270,7 +269,7 @@ def test_two_pushes_at_once_are_both_listed_and_a_version_stays_what_it_was(kept
 def test_what_is_listed_and_is_no_model_gets_no_name(zoo, tmp_path):
     other = b"import os" * 99
     text = (zoo / LIST).read_text("utf-8")
-    entry = find_entry("lab-linear", read_zoo(zoo), zoo)
+    entry = find_entry("lab-linear", zoo)
     text = text.replace(entry.sha256, sha256_of(other)).replace(
         f"bytes = {entry.octets}", f"bytes = {len(other)}"
     )
