@@ -25,7 +25,7 @@ from obygaze_features.exchange.import_hdf5 import (
     text_of,
 )
 from obygaze_features.exchange.import_items import Asked, FileContent
-from obygaze_features.exchange.row_ids import MOST_UNPACKED, id_texts, ids_file, ids_of, read_ids, row_items
+from obygaze_features.exchange.row_ids import MOST_UNPACKED, id_texts, ids_of, row_items
 from obygaze_features.store.store_files import refuse_giants
 
 
@@ -35,9 +35,8 @@ def npy_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     matrix = map_npy(path)
     if {*asked.columns} - {"*"}:
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
-    if asked.ids is None:
-        raise StoreError(f"{path}: a matrix does not say whose its rows are; give --ids FILE")
-    yield row_items(path, ids_file(path, asked.ids), {"": matrix}), {}
+    labels, _ = ids_of(path, (), asked.ids, list)
+    yield row_items(path, labels, {"": matrix}), {}
 
 
 @contextmanager
@@ -60,8 +59,7 @@ def _rows(
     load: Callable[[str], Any],
 ) -> FileContent:
     """Take ids and the arrays that have a row for each."""
-    names, column = ids_of(path, list(arrays), asked.ids)
-    labels = texts(column) if names is None else names
+    labels, column = ids_of(path, list(arrays), asked.ids, texts)
     choice = ArrayChoice(asked.columns, axes=1)
     chosen = choice(path, {name: array for name, array in arrays.items() if name != column})
     matrices = _by_row(path, {name: load(name) for name in chosen}, len(labels))
@@ -115,19 +113,15 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> File
         raise StoreError(f"{path}: {chosen} is sparse; write it dense (adata.X = adata.X.toarray())")
     if not isinstance(x, h5py.Dataset):
         raise StoreError(f"{path}: {chosen} is no matrix of this file; name one (--columns)")
-    if asked.ids and Path(asked.ids).is_file():
-        labels = read_ids(Path(asked.ids))
-    else:
-        name = asked.ids or text_of(obs.attrs, "_index") or "_index"
-        column = plain_node(obs, name)
-        if column is None:
-            raise StoreError(f"{path}: obs has no column {name!r} of its own; found {', '.join(obs)}")
-        labels = id_texts(read_column(column, path), path)
-    known = set(obs) & {"status", "reason"}
-    columns = {name: id_texts(read_column(plain_node(obs, name), path), path) for name in known}
-    for name, texts in columns.items():
-        if len(texts) != len(labels):
-            raise StoreError(f"{path}: obs/{name} has {len(texts)} rows; expected {len(labels)}, one per id")
+
+    def texts(name: str) -> list[str]:
+        return id_texts(read_column(plain_node(obs, name), path), path)
+
+    labels, _ = ids_of(path, list(obs), asked.ids or text_of(obs.attrs, "_index") or "_index", texts)
+    columns = {name: texts(name) for name in set(obs) & {"status", "reason"}}
+    for name, cells in columns.items():
+        if len(cells) != len(labels):
+            raise StoreError(f"{path}: obs/{name} has {len(cells)} rows; expected {len(labels)}, one per id")
     about = choice.about
     for name in ("provenance", "backbone"):
         node = plain_node(uns, name) if isinstance(uns, h5py.Group) else None

@@ -111,7 +111,7 @@ def _cells(path: Path, asked: Asked) -> Iterator[FileContent]:
 
     def numbers(name: str) -> NDArray[Any]:
         cells = columns[name]
-        refuse_both_signs(f"{path}, column {name!r}", cells, signs)
+        _refuse_both_signs(f"{path}, column {name!r}", cells, signs)
         values = np.empty(len(cells), np.float32)
         for n, cell in enumerate(cells):
             try:
@@ -138,7 +138,7 @@ def _cells(path: Path, asked: Asked) -> Iterator[FileContent]:
     yield items, {"left_out": "; ".join(said)} if said else {}
 
 
-def refuse_both_signs(where: str, cells: Sequence[str], signs: set[str]) -> None:
+def _refuse_both_signs(where: str, cells: Sequence[str], signs: set[str]) -> None:
     """Refuse numbers of which some have a comma and some a point; `signs` has those of the columns so far."""
     signs.update(sign for cell in cells for sign in ",." if sign in cell)
     if len(signs) > 1:
@@ -155,8 +155,7 @@ def _columns(
     numbers: Callable[[str], NDArray[Any]],
 ) -> FileContent:
     """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
-    names, column = ids_of(path, header, asked.ids)
-    labels = [*map(id_text, column_of(column))] if names is None else names
+    labels, column = ids_of(path, header, asked.ids, lambda name: [*map(id_text, column_of(name))])
     own_index = {name for name in header if name.startswith("Unnamed: ")}
     features = choose_columns(path, header, kind_of, asked.columns, {column, *asked.never, *own_index})
     chosen = [numbers(name) for name in features]

@@ -192,15 +192,10 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
         return str(download(source, local_path(destination), progress=progress).path)
     if url.startswith("s3://"):
         return push_to_s3(source, url, progress)
-    _check_all(source)
-    return push_to_hub(source, *begin_push(url))
-
-
-def _check_all(source: FolderFiles) -> None:
-    """Refuse a damaged store before it is published."""
-    for name, expected in listed(source).items():
+    for name, expected in listed(source).items():  # before it is published
         if digest_of(source, name) != expected:
             raise _damaged(source, name)
+    return push_to_hub(source, *begin_push(url))
 
 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = None) -> str:

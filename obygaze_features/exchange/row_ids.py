@@ -110,27 +110,22 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
     return dict(zip(schema.names, schema.types, strict=True)), read
 
 
-def ids_of(path: Path, names: Sequence[str], ids: str | None) -> tuple[list[str] | None, str]:
-    """Return the ids of a file of ids, or the name of the column or array that holds them."""
-    if ids is not None and ids not in names:
-        return ids_file(path, ids, names), ""
-    if ids is not None:
-        return None, ids
-    candidates = [name for name in names if name in ID_NAMES]
+def ids_of(
+    path: Path, names: Sequence[str], ids: str | None, texts: Callable[[str], list[str]]
+) -> tuple[list[str], str]:
+    """Read ids from the column or array that holds them, whose name is returned too, or from a file."""
+    found = first_few(names, 8) or "one matrix, which does not say whose its rows are"
+    candidates = [name for name in names if name in ID_NAMES] if ids is None else [ids]
     if len(candidates) != 1:
         raise StoreError(
             f"{path}: {'no' if not candidates else 'more than one'} column or array of ids "
-            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {first_few(names, 8)}"
+            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {found}"
         )
-    return None, candidates[0]
-
-
-def ids_file(path: Path, ids: str, names: Sequence[str] = ()) -> list[str]:
-    """Read the file that --ids names."""
-    if not Path(ids).is_file():
-        within = f", nor a column or array of {path} ({first_few(names, 8)})" if names else ""
-        raise StoreError(f"--ids {ids}: no such file{within}")
-    return read_ids(Path(ids))
+    if candidates[0] in names:
+        return texts(candidates[0]), candidates[0]
+    if not Path(candidates[0]).is_file():
+        raise StoreError(f"--ids {candidates[0]}: no such file, nor a column or array of {path} ({found})")
+    return read_ids(Path(candidates[0])), ""
 
 
 def row_items(
