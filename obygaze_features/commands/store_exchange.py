@@ -4,7 +4,7 @@ import glob
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -91,18 +91,18 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
+    choice = ArrayChoice(tuple(asked))
+    content: AbstractContextManager[tuple[Mapping[str, ImportItem], dict[str, str]]]
     if kind == "hdf5":
-        with hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips}) as content:
-            yield content
+        content = hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips})
     elif kind == "table":
-        with table_items(source, ids, labels, asked) as table:
-            yield table
+        content = table_items(source, ids, labels, asked)
     elif kind == "npy" and source.is_file() and what(source).name == NPZ:
-        with npz_clips(source) as archive:
-            yield archive
+        content = npz_clips(source, choice)
     else:
-        choice = ArrayChoice(tuple(asked))
-        yield (array_files if kind == "npy" else torch_files)(source, choice), choice.about
+        content = nullcontext(((array_files if kind == "npy" else torch_files)(source, choice), choice.about))
+    with content as found:
+        yield found
 
 
 SHOWN = 5

@@ -48,6 +48,8 @@ class ArrayChoice:
             Naming the arrays among which features cannot be told.
         """
         names = list(arrays)
+        if names == [""] and not self.asked:  # one array, which has no name
+            return names
         own = [name for name in names if name in KNOWN and getattr(arrays[name], "ndim", 0) > self.axes]
         known = not set(own).isdisjoint(FEATURE_ARRAYS)
         if not self.asked and known:

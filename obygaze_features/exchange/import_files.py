@@ -131,7 +131,8 @@ def _read_member(path: Path, place: tuple[int, int], where: str, choice: ArrayCh
 def _read_arrays(file: IO[bytes], where: str, choice: ArrayChoice) -> Arrays:
     """Read a .npy file, or the chosen arrays of a .npz; others, such as pickled ones, are not touched."""
     if where.lower().endswith(".npy"):
-        return {"": _read_array(file, where)}
+        array = _read_array(file, where)
+        return dict.fromkeys(choice(where, {"": array}), array)
     with open_npz(file, where) as (headers, load):
         return {name: load(name) for name in choice(where, headers)}
 
@@ -217,14 +218,15 @@ def open_npz(
 
 
 @contextmanager
-def npz_clips(path: Path) -> Iterator[FileContent]:
+def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
     """Open a .npz file with an array for each clip."""
 
-    def item(name: str) -> ImportItem:
-        return ImportItem(f"{path}, {name}", lambda: {"": load(name)})
+    def read(name: str) -> Arrays:
+        return {own: load(name) for own in choice(path, {"": headers[name]})}
 
     with open_regular(path) as file, open_npz(file, str(path)) as (headers, load):
-        yield {name: item(name) for name, header in headers.items() if header}, {}
+        names = [name for name, header in headers.items() if header]
+        yield {name: ImportItem(f"{path}, {name}", partial(read, name)) for name in names}, choice.about
 
 
 # --- what torch saved
@@ -252,11 +254,9 @@ def _unpickled(path: Path) -> Any:
 
 def _plain(found: Any, where: str, choice: ArrayChoice) -> Arrays:
     """Make arrays of dense tensors; bfloat16, which numpy lacks, becomes float32, without a loss."""
-    if isinstance(found, dict):
-        tensors = {str(name): value for name, value in found.items()}
-        kinds = {name: _described(value) for name, value in tensors.items()}
-        return {name: _array(tensors[name], f"{where}, {name}") for name in choice(where, kinds)}
-    return {"": _array(found, where)}
+    tensors = {str(name): value for name, value in found.items()} if isinstance(found, dict) else {"": found}
+    kinds = {name: _described(value) for name, value in tensors.items()}
+    return {name: _array(tensors[name], f"{where}{', ' * bool(name)}{name}") for name in choice(where, kinds)}
 
 
 def _described(value: Any) -> Any:

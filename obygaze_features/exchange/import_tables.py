@@ -14,7 +14,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.import_arrays import hdf5_rows, npy_rows, npz_rows
 from obygaze_features.exchange.import_files import walk
-from obygaze_features.exchange.import_items import Asked, FileContent, ImportItem, read_apart
+from obygaze_features.exchange.import_items import Asked, FileContent, read_apart
 from obygaze_features.exchange.row_ids import (
     ID_NAMES,
     id_text,
@@ -80,18 +80,29 @@ def table_items(
             f"{path}: --from table reads {', '.join(readers)}, or a folder of {' or '.join(TABLES)}"
             f"{torch or office}"
         )
-    items: dict[str, ImportItem] = {}
-    texts: dict[str, str] = {}
     with ExitStack() as opened:
+        contents = []
         for part in parts:
             open_regular(part).close()  # HDF5 and others open the name themselves, and would wait for a pipe
-            read = readers[part.suffix.lower()]
-            found, about = opened.enter_context(read(part, asked))
+            contents.append(opened.enter_context(readers[part.suffix.lower()](part, asked)))
+        items, texts = dict(contents[0][0]), contents[0][1]
+        for part, (found, about) in zip(parts[1:], contents[1:], strict=True):
             if twice := next(iter(items.keys() & found.keys()), None):
                 raise StoreError(f"{found[twice].where} and {items[twice].where}: both are of {twice!r}")
+            if about["features"] != texts["features"]:
+                raise StoreError(
+                    f"{part}: its features are not those of {parts[0]}, or in another order: name them "
+                    "(--columns), and give all parts one order"
+                )
             items.update(found)
-            texts |= about
+            _leave_out(texts, about.get("left_out", ""))
         yield items, texts
+
+
+def _leave_out(texts: dict[str, str], *more: str) -> None:
+    """Add to what is said to be left out."""
+    if said := dict.fromkeys(filter(None, (texts.get("left_out"), *more))):
+        texts["left_out"] = "; ".join(said)
 
 
 @contextmanager
@@ -134,8 +145,8 @@ def _cells(path: Path, asked: Asked) -> Iterator[FileContent]:
     signs = set[str]()
     columns = {name: [row[n] for _, row in rows] for n, name in enumerate(header)}
     items, about = _columns(path, header, columns.__getitem__, asked, kind_of=kind_of, numbers=numbers)
-    said = [*about.values(), *notes]
-    yield items, {"left_out": "; ".join(said)} if said else {}
+    _leave_out(about, *notes)
+    yield items, about
 
 
 def _refuse_both_signs(where: str, cells: Sequence[str], signs: set[str]) -> None:
@@ -163,7 +174,8 @@ def _columns(
         raise StoreError(f"{path}: expected columns of numbers, or one of lists")
     others = [name for name in header if name not in {*features, column}]
     shown = ", ".join(name or "(without a name)" for name in others)
-    about = {"left_out": f"columns that are no features: {shown}"} if others else {}
+    about = {"features": "\n".join(features)}
+    _leave_out(about, f"columns that are no features: {shown}" if others else "")
     matrix = chosen[0] if chosen[0].ndim > 1 else np.stack(chosen, axis=1)
     return row_items(path, labels, {"": matrix}), about
 

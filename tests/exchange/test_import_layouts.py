@@ -325,9 +325,25 @@ def test_a_table_in_parts_is_one_table_and_an_id_in_two_parts_is_refused(tmp_pat
         assert {clip: item.load()[""].tolist() for clip, item in found.items()} == {
             clip: [ord(clip), 1] for clip in CLIPS
         }
-    (tmp_path / "part-2.csv").write_text("clip_id,f0,f1\na,1,1\n")
-    with pytest.raises(StoreError, match="part-2"), table_items(tmp_path, None):
-        pass
+    for other in ("clip_id,f0,f1\na,1,1\n", "clip_id,y0,y1\nd,1,1\n", "clip_id,f1,f0\nd,1,1\n"):
+        (tmp_path / "part-2.csv").write_text(other)
+        with pytest.raises(StoreError, match="part-2"), table_items(tmp_path, None, columns=["*"]):
+            pass
+
+
+def test_a_key_that_no_array_has_is_refused(films, tmp_path):
+    torch = pytest.importorskip("torch")
+    for name, how, save in (
+        ("npy", "npy", lambda clip, path: np.save(path, features(clip))),
+        ("pt", "pth", lambda clip, path: torch.save(torch.tensor(features(clip)), path)),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        for clip in CLIPS:
+            save(clip, folder / f"{clip}.{name}")
+        assert not imported(films, folder, (how,), "--array", "frames", "--key", "layer4")
+    one_npz(tmp_path / "a.npz")
+    assert not imported(films, tmp_path / "a.npz", ("npy",), "--array", "frames", "--key", "layer4")
 
 
 @pytest.mark.parametrize("asked", [(), ("f*",)])
