@@ -81,20 +81,15 @@ def _ranked(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
         Places of the result that are used; others hold anything.
     """
     spare = np.empty_like(arrays[0])
-    for i, j, low, high in _exchanges(len(arrays), frozenset(ranks)):
+    for i, j in _exchanges(len(arrays), frozenset(ranks)):
         a, b = arrays[i], arrays[j]
-        if low and high:
-            arrays[i], spare = np.minimum(a, b, out=spare), a
-            np.maximum(a, b, out=b)
-        elif low:
-            np.minimum(a, b, out=a)
-        else:
-            np.maximum(a, b, out=b)
+        arrays[i], spare = np.minimum(a, b, out=spare), a
+        np.maximum(a, b, out=b)
     return arrays
 
 
 @cache
-def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int, bool, bool]]:
+def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int]]:
     """List the exchanges (i, j, the smaller to i, the larger to j) that bring ranks to their places.
 
     Batcher's merge exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M), less what no rank
@@ -112,7 +107,7 @@ def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int, bool, bool
     used, kept = set(ranks), []
     for i, j in reversed(network):
         if i in used or j in used:
-            kept.append((i, j, i in used, j in used))
+            kept.append((i, j))
             used |= {i, j}
     return kept[::-1]
 
