@@ -161,7 +161,7 @@ def ranked(rng: np.random.Generator, pairs: str, each: int, at_random: float, sp
         sides = np.where(wins[:, None], sides, sides[:, ::-1])
         said += [(names[w], items[a], items[b]) for w, (a, b) in zip(worker, sides, strict=True)]
     found = rank_items(said)
-    centred, named = truth - truth.mean(), np.array([each.random for each in found.workers])
+    centred, named = truth - truth.mean(), found.workers["random"].to_numpy()
     return {
         "Spearman": spearmanr(found.strength, truth).statistic,
         "interval holds": (found.low <= centred) & (centred <= found.high),

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -160,19 +160,20 @@ def rank(
     nowhere = dict.fromkeys(columns, "")
     clips = (replace(clip, extras={**clip.extras, **places.get(clip.clip_id, nowhere)}) for clip in read)
     manifests.write_manifest(read.with_clips(clips), output.path)
+    workers: list[dict[Any, Any]] = found.workers.to_dict("records")
     document = {
         "manifest": str(output.path),
         "clips": len(found.items),
         "in_one_level": sure,
         "logits_at_1": float(unit),
-        "workers": [asdict(each) for each in found.workers],
+        "workers": workers,
     }
 
     def shown() -> str:
         rows = []
-        for each in sorted(found.workers, key=lambda each: each.reliability):
-            worth = f"{each.reliability:.2f} [{each.low:.2f}, {each.high:.2f}]"
-            rows.append([each.worker, f"{each.comparisons:,}", worth, "at random" * each.random])
+        for each in sorted(workers, key=lambda each: each["reliability"]):
+            worth = "{reliability:.2f} [{low:.2f}, {high:.2f}]".format(**each)
+            rows.append([each["worker"], f"{each['comparisons']:,}", worth, "at random" * each["random"]])
         shown = table(rows, ["worker", "comparisons", "reliability", ""], right=[1])
         ranked = f"{len(found.items):,} of {len(known):,} clips ranked"
         return f"{shown}\n\n{output.path}: {ranked}; of {sure:,} the whole interval is in one level"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.sparse import coo_array
@@ -38,28 +39,6 @@ MOST: Final = 2000
 """Items: a draw takes time with their number cubed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """What a worker is worth.
-
-    Attributes
-    ----------
-    worker : str
-    comparisons : int
-    reliability, low, high : float
-        Share of judgements that are not random, with its 95 % interval.
-    random : bool
-        Whether this worker answers at random.
-    """
-
-    worker: str
-    comparisons: int
-    reliability: float
-    low: float
-    high: float
-    random: bool
-
-
 @dataclass(frozen=True, eq=False)
 class Ranking:
     """Strengths of items, and the workers.
@@ -69,14 +48,16 @@ class Ranking:
     items : tuple of str
     strength, low, high : ndarray, shape [N]
         In logits, around 0, with 95 % intervals.
-    workers : tuple of Worker
+    workers : DataFrame
+        A row for each: `worker`, `comparisons`; `reliability`, `low` and `high`, the share of judgements that
+        are not random with its 95 % interval; and `random`, whether this worker answers at random.
     """
 
     items: tuple[str, ...]
     strength: Floats
     low: Floats
     high: Floats
-    workers: tuple[Worker, ...]
+    workers: pd.DataFrame
 
 
 def rank_items(
@@ -117,12 +98,10 @@ def rank_items(
         known = np.isin(workers, masters)
         strengths, shares = _draws(pairs, worker, known, np.random.default_rng(0), draws)
     low, high = np.quantile(strengths, ENDS, axis=0)
-    columns = (
-        np.bincount(worker), shares.mean(axis=0), *np.quantile(shares, ENDS, axis=0),
-        (shares < HALF).mean(axis=0) >= SURE,
-    )  # fmt: skip
-    each = zip(workers.tolist(), *(column.tolist() for column in columns), strict=True)
-    people = tuple(Worker(*values) for values in each)
+    people = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker)})
+    people["reliability"] = shares.mean(axis=0)
+    people[["low", "high"]] = np.quantile(shares, ENDS, axis=0).T
+    people["random"] = (shares < HALF).mean(axis=0) >= SURE
     return Ranking(tuple(items.tolist()), strengths.mean(axis=0), low, high, people)
 
 

@@ -30,8 +30,8 @@ def test_the_order_of_items_and_the_workers_who_toss_coins_are_found():
     found = rank_items(said, draws=300)
     assert found.items == tuple(f"i{k:02}" for k in range(40))
     assert spearmanr(found.strength, truth).statistic > 0.9
-    assert [each.worker for each in found.workers if each.random] == ["w0", "w1", "w2"]
-    assert min(each.reliability for each in found.workers[3:]) > 0.8
+    assert found.workers["worker"][found.workers["random"]].tolist() == ["w0", "w1", "w2"]
+    assert found.workers["reliability"][3:].min() > 0.8
     assert found.strength.mean() == pytest.approx(0, abs=1e-9)
     centred = truth - truth.mean()
     assert np.mean((found.low <= centred) & (centred <= found.high)) > 0.85
@@ -45,7 +45,7 @@ def test_of_two_who_contradict_each_other_the_master_is_taken_at_their_word():
     for master, order in (("one", "012345"), ("other", "543210")):
         found = rank_items(both, masters=[master], draws=300)
         assert "".join(found.items[place] for place in found.strength.argsort()) == order
-        assert [each.reliability for each in found.workers if each.worker == master] == [1.0]
+        assert found.workers.set_index("worker")["reliability"][master] == 1
     with pytest.raises(ProtocolError, match="nobody"):
         rank_items(both, masters=["nobody"])
 
