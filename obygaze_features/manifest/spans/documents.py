@@ -38,7 +38,7 @@ def _words(value: Any) -> str:
 FRAMED = ("timelinelabels", "videorectangle")
 """Types whose times are frames."""
 UNFINISHED = {"predictions": "a model's prediction, which is no label", "drafts": "a draft, not submitted"}
-_SOURCE = re.compile(r"""<[^>]*\bsrc=["']?([^"'\s>]+).*""", re.DOTALL)
+_SOURCE = re.compile(r"""<[^<>]*\bsrc=["']?([^"'\s>]+).*""", re.DOTALL)
 """A player in HTML, which names its file."""
 _UPLOAD = re.compile(r"(/upload/\d+/)[0-9a-f]{8}-")
 """What Label Studio writes before the name of a file."""

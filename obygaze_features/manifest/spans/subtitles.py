@@ -34,7 +34,7 @@ _SRT_TAG = re.compile(
 )
 """What formats: names of tags alone or with attributes; `<b and c>` is said."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]+)>")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]+)>")
 _ASS_TAG = re.compile(r"(?<!\\)\{[^{}]*\}")
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}.*?(?=\{[^{}]*\\p0[^{}]*\}|$)", re.DOTALL)
 _BESIDE = re.compile(r"(NOTE|STYLE|REGION)(\s|$)")
