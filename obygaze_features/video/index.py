@@ -86,10 +86,8 @@ def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable
     """
     check_file(path)
     key = (path, *file_state(path))
-    table = _tables.pop(key, None)
-    if table is None and not is_large(key[1]):
-        table = _read_index(path, kept)
-    elif table is None:
+    table = _tables.pop(key, None) or (None if is_large(key[1]) else _read_index(path, kept))
+    if table is None:
         table = PacketTable.from_bytes(cached_fact(path, "packets", lambda: _read_index(path).to_bytes()))
     _tables[key] = table
     while len(_tables) > TABLES:
