@@ -19,7 +19,7 @@ from obygaze_features.manifest import Manifest
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import find_target
-from obygaze_models.protocol.targets import labels_of
+from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ PASSES: Final = 0.5
 LEVEL: Final = 0.05
 FEWEST: Final = 30
 """Clips that an annotator shares with another and with the machine, as published."""
-UNKNOWN: Final = -1
+UNKNOWN: Final = NOT_ASKED
 KNOW_NOTHING: Final = ("constant", "shuffled")
 SHUFFLES: Final = 20
 """Orders of a machine's answers that are tried: one alone passes or not by chance."""
@@ -191,12 +191,10 @@ def compare_machines(
     if not (chosen := machines or known):
         return {}
     clips = labels_of(common)
-    target = None if task is None else find_target(task, labels.codebook)
-    rank = {"": UNKNOWN} | {name: place for place, name in enumerate(labels.codebook.level_names)}
-    codes = {
-        name: np.array([rank[level] for level in own.levels.tolist()]) if target is None else target.of(own)
-        for name, own in clips.experts.items()
-    }
+    levels = tuple((name,) for name in labels.codebook.level_names)
+    every = Target("levels", "all levels", "ordinal", levels)
+    target = every if task is None else find_target(task, labels.codebook)
+    codes = {name: target.of(own) for name, own in clips.experts.items()}
     people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
     none = np.full(len(clips.movies), UNKNOWN)  # of one who has no clip in common with others
     return {name: alt_test(codes.get(name, none), people, clips.movies, name) for name in chosen}
