@@ -146,6 +146,12 @@ def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, what)
 @pytest.mark.skipif(
     os.environ.get("SIMULATED", os.name) in {"windows", "nt"}, reason="Windows has neither in a folder"
 )
+def test_a_pointer_in_place_of_a_model_is_called_one(tmp_path):
+    (tmp_path / "x.model").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(ModelError, match="git-lfs"):
+        read_model(tmp_path / "x.model")
+
+
 def test_a_pipe_and_a_device_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.model")
     for path in (tmp_path / "a.model", Path("/dev/zero")):
