@@ -51,7 +51,7 @@ class Served:
     def ask(self, method, path, body=None, *, base=None, **headers):
         """Ask, as the page itself does unless told otherwise; headers by name, _ for -, None for none."""
         name, port = self.host.rsplit(":", 1)
-        connection = http.client.HTTPConnection(name, int(port), timeout=60)
+        connection = http.client.HTTPConnection(name, int(port), timeout=600)
         sent = {"Host": self.host, "Origin": f"http://{self.host}", "Cookie": self.cookie}
         sent |= {key.replace("_", "-").title(): value for key, value in headers.items()}
         sent = {key: value for key, value in sent.items() if value is not None}

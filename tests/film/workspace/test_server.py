@@ -441,9 +441,9 @@ def test_the_browser_is_opened_by_a_file_of_its_owner_and_may_hang(monkeypatch):
         opened.put((path, path.read_text("utf-8"), path.stat().st_mode & 0o777, threading.current_thread()))
 
     monkeypatch.setattr("webbrowser.open", found)
-    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: opened.put(opened.get(timeout=60)))
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: opened.put(opened.get(timeout=600)))
     server.serve([], str, port=0, browser=True, tell=said.append)
-    path, text, mode, thread = opened.get(timeout=60)
+    path, text, mode, thread = opened.get(timeout=600)
     assert (f"url={said[0]}" in text, thread.daemon, path.exists()) == (True, True, False)
     assert said[0].rpartition("/")[2] not in str(path)
     assert mode == 0o600 or sys.platform == "win32"
