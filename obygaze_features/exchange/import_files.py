@@ -91,30 +91,25 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
 
 
 def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportItem]]:
-    others = set()
     try:
         with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
-            for member in archive:
-                name, _, suffix = member.name.removeprefix("./").rpartition(".")
-                where = f"{path}, {member.name}"
-                if f".{suffix.lower()}" not in ARRAY_SUFFIXES:
-                    others.update([] if member.isdir() else [f".{suffix}"])
-                    continue
-                refuse_giants(member.size, where)
-                _refuse_links(member, where)
-                place = member.offset_data, member.size
-                yield name, ImportItem(where, partial(_read_member, path, place, where, choice))
-    except StoreError:
-        raise
+            members = archive.getmembers()
     except (tarfile.TarError, EOFError, ValueError, OverflowError):
         raise StoreError(f"{path}: {why_not(path, 'a tar archive')}") from None
+    others = set()
+    for member in members:
+        name, _, suffix = member.name.removeprefix("./").rpartition(".")
+        where = f"{path}, {member.name}"
+        if f".{suffix.lower()}" not in ARRAY_SUFFIXES:
+            others.update([] if member.isdir() else [f".{suffix}"])
+            continue
+        if not member.isfile() or member.issparse():
+            raise StoreError(f"{where}: a link, or with holes: make the tar of whole files (cp -rL)")
+        refuse_giants(member.size, where)
+        place = member.offset_data, member.size
+        yield name, ImportItem(where, partial(_read_member, path, place, where, choice))
     if others:
         choice.about["left_out"] = f"files of the tar that hold no arrays: {', '.join(sorted(others))}"
-
-
-def _refuse_links(member: tarfile.TarInfo, where: str) -> None:
-    if not member.isfile() or member.issparse():
-        raise StoreError(f"{where}: a link, or with holes: make the tar of whole files (cp -rL)")
 
 
 def _read_file(path: Path, choice: ArrayChoice) -> Arrays:
