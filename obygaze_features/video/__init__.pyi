@@ -1,4 +1,5 @@
 from .file_facts import file_digest as file_digest
+from .file_facts import files_of as files_of
 from .file_facts import share_in as share_in
 from .frames import Frames as Frames
 from .passes import Known as Known

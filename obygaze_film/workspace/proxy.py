@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from obygaze_features.door import open_regular
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
-from obygaze_features.video import Frames, at, frame_times, opened, played, probe, read_frames
+from obygaze_features.video import Frames, at, files_of, frame_times, opened, played, probe, read_frames
 from obygaze_film.notes import said
 
 MOST_LINES: Final = 540
@@ -80,14 +80,15 @@ def made_anew(path: Path) -> Anew:
 
 def content_key(path: Path) -> str:
     """Tell a film from others by its size and bytes at some places, wherever it lies."""
-    size = path.stat().st_size
-    with open_regular(path) as file:
-        places = [size * place // CHUNKS for place in range(CHUNKS)]
-        sampled = []
-        for place in places:
-            file.seek(place)
-            sampled.append(file.read(CHUNK))
-    return sha256_of(f"{size}".encode() + b"".join(sampled))[:32]
+    told = []
+    for each in files_of(path):
+        size = each.stat().st_size
+        told.append(f"{size}".encode())
+        with open_regular(each) as file:
+            for place in range(CHUNKS):
+                file.seek(size * place // CHUNKS)
+                told.append(file.read(CHUNK))
+    return sha256_of(b"".join(told))[:32]
 
 
 def cache_folder() -> Path:

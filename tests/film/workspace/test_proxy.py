@@ -122,6 +122,17 @@ def test_a_film_that_is_moved_is_known_by_its_content(tmp_path, shared_data):
     assert len({content_key(tmp_path / "empty"), content_key(film)}) == 2
 
 
+def test_a_dvd_s_folder_is_the_film_of_all_its_files(tmp_path):
+    first, second = (tmp_path / f"VTS_01_{n}.VOB" for n in (1, 2))
+    first.write_bytes(b"one")
+    alone = content_key(first)
+    second.write_bytes(b"two")
+    both = content_key(tmp_path)
+    assert both == content_key(first) != alone
+    second.write_bytes(b"ten")
+    assert content_key(tmp_path) not in {alone, both}
+
+
 def test_a_film_taken_upright_stands_upright(tmp_path, shared_data):
     film = shared_data / "videos" / "rotated_90.mov"
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
