@@ -38,9 +38,7 @@ WRITTEN = (
 
 
 @click.command()
-@click.argument(
-    "films", nargs=-1, required=True, metavar="FILM...", type=click.Path(exists=True, dir_okay=False)
-)
+@click.argument("films", nargs=-1, required=True, metavar="FILM...", type=click.Path(exists=True))
 @click.option("--model", "models", multiple=True, required=True, help="Saved model; repeatable.")
 @click.option(
     "--weights",
@@ -137,6 +135,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     """
     from obygaze_features.io import file_sha256
     from obygaze_features.store import open_store
+    from obygaze_features.video import file_digest
 
     if (title or year) and len(films) > 1:
         raise click.UsageError(f"--title and --year are for one film; there are {len(films)}")
@@ -182,7 +181,7 @@ def run(  # noqa: PLR0917 - click passes options by name
             click.echo(typed(words))
         return
     made_of = {
-        "films": [[Path(film).name, file_sha256(Path(film))] for film in films],
+        "films": [[Path(film).name, file_digest(Path(film))] for film in films],
         "windows": [cards[0].get("clip_s") if window == "train" else window, hop],
         "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
         "features": [str(word) for word in features],

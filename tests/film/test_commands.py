@@ -284,6 +284,18 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     assert "--force" not in str(refused.value)
 
 
+def test_a_run_takes_a_dvd_s_folder_and_sees_what_changed_in_its_later_files(tmp_path):
+    disc = tmp_path / "disc"
+    disc.mkdir()
+    for number, content in ((1, b"one"), (2, b"two")):
+        (disc / f"VTS_01_{number}.VOB").write_bytes(content)
+    words = disc, "--model", "m.model", "--window", 8, "--out", tmp_path / "out"
+    assert pipeline(Fake(CARD), *words) == 0
+    (disc / "VTS_01_2.VOB").write_bytes(b"ten")
+    with pytest.raises(click.UsageError, match="other films"):
+        pipeline(Fake(CARD), *words)
+
+
 def test_a_run_refuses_before_its_hours_of_work_what_its_last_steps_would(film, tmp_path):
     alike, flags = film.with_name("MY FILM.mkv"), tmp_path / "flags.csv"
     alike.write_bytes(b"")
