@@ -3,7 +3,7 @@
 import io
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
@@ -20,7 +20,8 @@ from obygaze_features.backbones.checkpoint import load_state_dict
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import ObygazeError
 from obygaze_features.exchange.array_choice import ArrayChoice
-from obygaze_features.exchange.import_files import read_pth
+from obygaze_features.exchange.import_files import torch_files
+from obygaze_features.exchange.import_items import ImportItem
 from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.exchange.row_ids import read_ids
 from obygaze_features.manifest import import_spans, load_codebook
@@ -114,8 +115,13 @@ def watch(path: Path) -> None:
 def read_table(path: Path) -> None:
     """Read a table of features whole."""
     with table_items(path, None) as (found, _):
-        for item in found.values():
-            item.load()
+        load_all(found)
+
+
+def load_all(found: Mapping[str, ImportItem]) -> None:
+    """Load the arrays of every clip."""
+    for item in found.values():
+        item.load()
 
 
 def media() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
@@ -163,7 +169,7 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     def read_state(path: Path) -> None:
         load_state_dict(find_weights(path))
 
-    arrays, tensor, state = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    arrays, state = io.BytesIO(), io.BytesIO()
     matrix, annotated = io.BytesIO(), io.BytesIO()
     with h5py.File(matrix, "w") as file:
         file["ids"], file["features"] = ["a", "b", "c"], np.ones((3, 4), np.float32)
@@ -174,7 +180,6 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
         file["obs"].attrs["_index"] = "clip"
     torch.save({"a": torch.ones(2), "b": torch.ones(2, 2)}, state)
     np.savez(arrays, clip_id=np.array(["a", "b", "c"]), features=np.ones((3, 4), np.float32))
-    torch.save(torch.ones(4), tensor)
     texts: dict[str, tuple[str, str, Callable[[Path], object]]] = {
         "codebook": ("toml", LEVELS, load_codebook),
         "parts": ("csv", "movie,start_s,end_s,flags\nm,0,1.5,\nm,1.5,00:00:03.5,\n", read_parts),
@@ -192,7 +197,7 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
         "hdf5 table": ("h5", matrix.getvalue(), read_table),
         "anndata": ("h5ad", annotated.getvalue(), read_table),
         "npz": ("npz", arrays.getvalue(), read_table),
-        "pth": ("pth", tensor.getvalue(), partial(read_pth, choice=ArrayChoice())),
+        "pth": ("pth", state.getvalue(), lambda path: load_all(torch_files(path, ArrayChoice()))),
         "checkpoint": ("bin", state.getvalue(), read_state),
         "safetensors": ("safetensors", save({"a": torch.ones(2)}), read_state),
     }

@@ -11,11 +11,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 from calls import test_package
-from fuzz_readers import Target, file_target, reader_targets
+from fuzz_readers import Target, file_target, load_all, reader_targets
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.import_files import read_npy
+from obygaze_features.exchange.array_choice import ArrayChoice
+from obygaze_features.exchange.import_files import array_files
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
@@ -195,14 +196,15 @@ def small_sums() -> Sums:
 
 def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
     """Damage a file that stands alone."""
-    paths = {name: folder / name for name in ("m.csv", "x.npy", "x.h5", "s-1.0.0.zip", "a.model")}
+    paths = {name: folder / name for name in ("m.csv", "npy/x.npy", "x.h5", "s-1.0.0.zip", "a.model")}
     paths["m.csv"].write_text(
         "clip_id,movie,video,start_s,end_s,level,concepts,annotator,note\n"
         "a-1,a,a/1.mp4,0.0,1.5,S,Look;Body,x,hm\n"
         'b-2,b,"b, 2.mp4",,,EN,,,"a\n"\n',
         encoding="utf-8",
     )
-    np.save(paths["x.npy"], np.ones((3, 4), np.float32))
+    (folder / "npy").mkdir()
+    np.save(paths["npy/x.npy"], np.ones((3, 4), np.float32))
     with h5py.File(paths["x.h5"], "w") as file:
         for clip in "abc":
             file[f"{clip}/pooled"] = np.ones(4, np.float32)
@@ -213,12 +215,11 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
 
     def read_hdf5() -> None:
         with hdf5_items(paths["x.h5"]) as (found, _):
-            for item in found.values():
-                item.load()
+            load_all(found)
 
     reads: dict[str, tuple[Path, Callable[[], object]]] = {
         "manifest": (paths["m.csv"], lambda: read_manifest(paths["m.csv"])),
-        "npy": (paths["x.npy"], lambda: read_npy(paths["x.npy"])),
+        "npy": (paths["npy/x.npy"], lambda: load_all(array_files(folder / "npy", ArrayChoice()))),
         "hdf5": (paths["x.h5"], read_hdf5),
         "model": (paths["a.model"], lambda: use_model(paths["a.model"])),
         "list": (zoo / "zoo.toml", lambda: verify_models(zoo)),

@@ -218,3 +218,25 @@ def test_what_strangers_may_have_made_is_opened_by_the_door():
 def test_collecting_the_tests_imports_nothing_heavy(request):
     """Each process of a run collects them all: `tests.later` imports at first use."""
     assert request.config.heavy == set()
+
+
+def offers(module, name):
+    """Return whether a module has a name, or a package a module of it."""
+    found = importlib.import_module(module)
+    return hasattr(found, name) or (
+        hasattr(found, "__path__") and importlib.util.find_spec(f"{module}.{name}")
+    )
+
+
+def test_what_is_imported_beside_the_packages_is_there():
+    """Benchmarks, examples and the scripts of docs are run by hand: nothing else would miss a name."""
+    missing = [
+        f"{path}: {node.module}.{alias.name}"
+        for folder in ("benchmarks", "examples", "docs")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("obygaze")
+        for alias in node.names
+        if not offers(node.module, alias.name)
+    ]
+    assert not missing
