@@ -169,8 +169,8 @@ class _Video:
                     make_folder(file.parent)
                     data = msgspec.msgpack.encode(each)
                     write_whole(file, sha256_of(data).encode() + b"\n" + data, links=False)
-        except OSError as error:
-            return [f"frames could not be kept: {error.strerror or error}"]
+        except (OSError, ObygazeError) as error:
+            return [f"frames could not be kept: {getattr(error, 'strerror', None) or error}"]
         return []
 
     def clip(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> DecodedClip:
