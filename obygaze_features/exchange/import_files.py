@@ -155,7 +155,7 @@ def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[
 
 
 def _header(file: IO[bytes], where: str = "") -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read shape, order and data type of a .npy file; refuse Python objects if `where` it is is said."""
+    """Read shape, order and data type of a .npy file; with `where` it lies, refuse Python objects."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, turned, dtype = read(file)
