@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["usable_cores"]
-
 NODE_GPUS = Path("/proc/driver/nvidia/gpus")  # of NVIDIA's driver: a folder each, whoever may use them
 
 

@@ -18,18 +18,6 @@ from typing import Any, Final
 
 from obygaze_features.errors import InputError, LinkError
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_LINES",
-    "MOST_TOML",
-    "STANDARD",
-    "open_regular",
-    "parse_json",
-    "parse_toml",
-    "read_bytes",
-    "read_text",
-]
-
 STANDARD: Final = Path("-")
 """Standard input where a file is read, standard output where one is written."""
 

@@ -6,25 +6,6 @@ Any other exception is a bug and keeps its traceback.
 import sys
 from pathlib import Path
 
-__all__ = [
-    "BackboneError",
-    "ExtractError",
-    "InputError",
-    "InterruptedTransferError",
-    "LinkError",
-    "ManifestError",
-    "NoRangesError",
-    "ObygazeError",
-    "OutputError",
-    "SearchError",
-    "ShotError",
-    "StoreError",
-    "VideoError",
-    "WorkerError",
-    "first_line",
-    "install_command",
-]
-
 
 class ObygazeError(ValueError):
     """Base of all errors meant for users; the command prints the message in place of a traceback.

@@ -21,36 +21,6 @@ from obygaze_features.door import STANDARD, open_regular
 from obygaze_features.errors import ObygazeError, OutputError
 from obygaze_features.text import file_name
 
-__all__ = [
-    "NO_LICENCE",
-    "NO_SUCH_FILE",
-    "PARTIAL_SUFFIX",
-    "digests_of",
-    "empty",
-    "file_names",
-    "file_sha256",
-    "force_to_disk",
-    "is_temporary",
-    "local_path",
-    "make_folder",
-    "naming",
-    "open_binary",
-    "refuse_existing",
-    "remove_tree",
-    "sha256_of",
-    "sync",
-    "sync_all",
-    "sync_tree",
-    "whole_file",
-    "whole_folder",
-    "write_all",
-    "write_new",
-    "write_once",
-    "write_together",
-    "write_whole",
-]
-
-
 PARTIAL_SUFFIX: Final = ".partial"
 """Suffix of unfinished files and folders, which may be removed once their writer has ended."""
 

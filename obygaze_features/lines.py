@@ -13,18 +13,6 @@ from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.io import force_to_disk, naming, open_binary, write_all
 from obygaze_features.text import not_a_formula
 
-__all__ = [
-    "LineJournal",
-    "checked_entry",
-    "csv_line",
-    "decode_line",
-    "encode_line",
-    "json_bytes",
-    "read_lines",
-    "sheet_cell",
-    "sheet_line",
-]
-
 
 def csv_line(cells: Sequence[str]) -> str:
     r"""Write one line of a CSV table, quoting only where needed.

@@ -16,9 +16,6 @@ from pathlib import Path
 from obygaze_features.errors import StoreError
 from obygaze_features.io import make_folder, naming, open_binary, sha256_of
 
-__all__ = ["NO_LOCKS", "alone_in", "hold", "locked", "require_locks"]
-
-
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
 LOCKED_BYTE = 2**31 - 2
 """Of a file, on Windows, where a lock keeps others from reading: behind what any journal holds."""

@@ -15,25 +15,6 @@ from click.shell_completion import CompletionItem
 from obygaze_features.door import STANDARD
 from obygaze_features.io import refuse_existing
 
-__all__ = [
-    "FILE",
-    "LOCAL",
-    "PATH",
-    "Command",
-    "GroupedCommand",
-    "Number",
-    "Output",
-    "Result",
-    "completed",
-    "html_option",
-    "join_options",
-    "json_option",
-    "output",
-    "prints_result",
-    "show",
-    "site",
-]
-
 PROBLEMS_FOUND = 3
 """Exit status of a command that checks, and found something."""
 

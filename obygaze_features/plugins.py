@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from obygaze_features.errors import ObygazeError
 
-__all__ = ["offered", "points"]
 T = TypeVar("T")
 
 

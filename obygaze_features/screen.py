@@ -11,18 +11,6 @@ from typing import Final, Protocol
 
 from obygaze_features.text import unescaped, visible
 
-__all__ = [
-    "Progress",
-    "ShowProgress",
-    "in_notebook",
-    "probability",
-    "progress_bar",
-    "progress_hook",
-    "table",
-    "terminal_width",
-]
-
-
 QUIET_S: Final = 60.0
 """Seconds between two lines of progress where stderr is no terminal, as in a Slurm log."""
 

@@ -11,20 +11,6 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = [
-    "as_written",
-    "composed",
-    "file_name",
-    "first_few",
-    "masked",
-    "not_a_formula",
-    "number_of",
-    "unescaped",
-    "unsuitable",
-    "visible",
-]
-
-
 # Controls (Cc), the twelve with the property Bidi_Control, halves of surrogate pairs (Cs).
 _OTHERS = "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _NOT_IN_A_LINE = re.compile(f"[\0-\x1f\u2028\u2029{_OTHERS}]")

@@ -31,8 +31,6 @@ from typing import Any, BinaryIO, Literal, Self, cast
 from obygaze_features.errors import WorkerError
 from obygaze_features.messages import Packer, Unpacker, pickled_for_workers, remove_names
 
-__all__ = ["Event", "Parent", "WorkerPool"]
-
 STUCK_S = 5.0
 """Seconds to wait for a killed process that is stuck in a system call, such as a read from a failing disk."""
 MOST_CRASHES = 100

@@ -6,8 +6,6 @@ from functools import cache
 import scipy.linalg  # noqa: F401  scipy's BLAS beside numpy's: only loaded libraries are found
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_blas_thread"]
-
 
 @cache
 def _libraries() -> ThreadpoolController:

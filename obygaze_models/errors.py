@@ -1,17 +1,8 @@
 """Define the errors of the zoo that users can fix; anything else is a bug and keeps its traceback."""
 
-from obygaze_features.errors import ObygazeError
+from obygaze_features import errors
 
-__all__ = [
-    "CompareError",
-    "ConceptError",
-    "DatasetError",
-    "ModelError",
-    "ObygazeError",
-    "PredictionsError",
-    "ProtocolError",
-    "RunError",
-]
+ObygazeError = errors.ObygazeError
 
 
 class DatasetError(ObygazeError):

@@ -33,7 +33,7 @@ SUPPORT = {
     ),
     *(f"obygaze_models.{name}" for name in ("blas", "errors")),
 }
-"""Modules of the core for our own packages; what they offer is in their `__all__`."""
+"""Modules of the core for our own packages; they offer what they define, but for names with an underscore."""
 
 
 BREACHES = """
@@ -117,10 +117,13 @@ def imports_of(path):
 
 def is_offered(module, name):
     """Return whether films and studies may import a name of the core from a module."""
-    package = importlib.util.find_spec(module).submodule_search_locations is not None
+    found = importlib.util.find_spec(module)
+    package = found.submodule_search_locations is not None
     if module in SUPPORT:
         assert not package
-    elif not package or module.count(".") > 1:
+        others = {taken for _, taken in imports_of(Path(found.origin))}
+        return name is None or not (name.startswith("_") or name in others)
+    if not package or module.count(".") > 1:
         return False
     return name is None or name in importlib.import_module(module).__all__
 
@@ -143,6 +146,7 @@ def test_films_and_studies_take_of_the_core_what_it_offers():
         ("obygaze_features.store.format", "ARRAYS"),  # a room's inside
         ("obygaze_features.store", "ARRAYS"),  # not listed
         ("obygaze_features.io", "contextmanager"),  # not its own
+        ("obygaze_features.io", "_sweep"),
         ("obygaze_features.schema", "check"),  # no support module
     ],
 )

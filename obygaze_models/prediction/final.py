@@ -10,13 +10,14 @@ import pandas as pd
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from obygaze_features.errors import ObygazeError
 from obygaze_features.io import NO_LICENCE, file_names, local_path, refuse_existing
 from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset.dataset import Dataset, Modality
-from obygaze_models.errors import ConceptError, ModelError, ObygazeError
+from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import seed_of, varying
 from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.metrics import average_precision, random_ranking, rows_by_movie

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import obygaze_models as om
-from obygaze_models.errors import DatasetError, ModelError, ObygazeError
+from obygaze_features.errors import ObygazeError
+from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.models.fusion import HOW, FusedClassifier
 from obygaze_models.models.linear import PENALTIES
 from tests.planted_modalities import planted

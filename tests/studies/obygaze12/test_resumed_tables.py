@@ -4,9 +4,9 @@ import pytest
 from click import Abort
 
 from obygaze_features import screen
+from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import write_manifest
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.errors import ObygazeError
 from obygaze_studies import unfinished
 from obygaze_studies.commands.from_tables import paper
 from obygaze_studies.obygaze12 import figure5, protocol_results
