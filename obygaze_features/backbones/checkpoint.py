@@ -77,7 +77,9 @@ def load_pretrained(
     integers = {name.rpartition(".")[2] for name, value in whole.items() if not value.is_floating_point()}
     seen = dict[str, Path]()
     for path in weights.files:
-        types = {key: dtype for key, dtype in _types_in(path).items() if not _allowed(key, allowed)}
+        types = {
+            key: dtype for key, dtype in _types_in(path).items() if key in whole or not _allowed(key, allowed)
+        }
         check_types(str(path), types, tuple(integers))
         if twice := sorted(seen.keys() & types.keys()):
             raise BackboneError(

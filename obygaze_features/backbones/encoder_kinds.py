@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -11,9 +12,16 @@ Read = Callable[[Any, torch.Tensor], tuple[torch.Tensor, torch.Tensor | None]]
 ReadText = Callable[[Any, torch.Tensor], torch.Tensor]
 """Calls a network with tokens, `[B, L]`; gives vectors `[B, D]`."""
 
+HEADS = (
+    *(r"classifier\..*", r"(\w+\.)?pooler\..*", r"head\..*", r"fc_norm\..*", r"(\w+\.)?mask_token"),
+    r"(encoder_to_)?decoder\..*",
+)
+"""Patterns of tensors of classifiers and of training, after the tokens."""
 
-HEADS = (r"classifier\..*", r"(\w+\.)?pooler\..*", r"head\..*", r"fc_norm\..*", r"(\w+\.)?mask_token")
-"""Heads of classifiers and of training, after the tokens."""
+SCALES = ("logit_scale", "logit_bias", "prompts_generator")
+OF_TEXTS = ("text_model", "text_projection", "predictor", *SCALES)
+OF_PICTURES = ("vision_model", "visual_projection", "video_model", "mit", *SCALES)
+"""Parts of networks that their other half does not use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +49,14 @@ class EncoderKind:
         number.
     flexible
         Whether any number of frames that makes whole steps is taken.
-    unexpected, unused
-        Patterns of tensors in the files, and parts of the network, that are not used.
     settings
         Further arguments of the class.
     untrained
         Fields of the configuration of random weights that differ from the class's.
     family
         Of a space that texts share; empty without.
+    mixes
+        Part that mixes the frames of a clip, which the others read one by one.
     names
         Presets whose names are kept where a processor says the same.
     head, layer
@@ -64,11 +72,10 @@ class EncoderKind:
     prefix: int = 1
     frames: tuple[str, str | int] | None = None
     flexible: bool = False
-    unexpected: tuple[str, ...] = HEADS
-    unused: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     untrained: Mapping[str, Any] = field(default_factory=dict)
     family: str = ""
+    mixes: str = ""
     names: tuple[str, ...] = ()
     head: str | None = None
     layer: str = "last hidden state"
@@ -87,8 +94,6 @@ class TextKind:
     padded
         Whether texts are filled up to the limit, as in the network's training; others are read at their end
         token.
-    unexpected, unused
-        As of a `EncoderKind`.
     """
 
     network: str
@@ -97,55 +102,27 @@ class TextKind:
     head: str = "text projection"
     meaning: str = "text embedding, not normalised"
     padded: bool = False
-    unexpected: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
 
 
-def _embedded(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    output = model(pixel_values=pixels)
-    return output.last_hidden_state, output.image_embeds
+def _read(
+    vector: Callable[[Any], Any] = lambda _: None, part: str = "", name: str = "pixel_values", **how: bool
+) -> Read:
+    """Read the tokens of a network or its part, which takes pixels by a name, and a vector of its output."""
+
+    def read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        output = (getattr(model, part) if part else model)(**{name: pixels}, **how)
+        return output.last_hidden_state, vector(output)
+
+    return read
 
 
-def _pooled(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-    output = model(pixel_values=pixels)
-    return output.last_hidden_state, output.pooler_output
+_POOLED = attrgetter("pooler_output")
+_VIDEOS = "pixel_values_videos"
 
 
-def _featured(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    output = model.get_image_features(pixel_values=pixels)
-    return output.last_hidden_state, output.pooler_output
-
-
-def _first(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    hidden = model(pixel_values=pixels).last_hidden_state
-    return hidden, hidden[:, 0]
-
-
-def _mean(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, None]:
-    return model(pixel_values=pixels).last_hidden_state, None
-
-
-def _largest(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    hidden = model(pixel_values=pixels).last_hidden_state.float()
-    return hidden, hidden.amax(dim=1)
-
-
-def _encoded(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, None]:
-    return model(pixel_values_videos=pixels, skip_predictor=True).last_hidden_state, None
-
-
-def _states(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, None]:
-    return model(pixel_values_videos=pixels).last_hidden_state, None
-
-
-def _aligned(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    output = model.video_model(pixel_values_videos=pixels)
-    return output.last_hidden_state, output.pooler_output[:, 0]
-
-
-def frames_of_xclip(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Read the half of an X-CLIP before its frames are integrated, frame by frame."""
-    vision = model.vision_model(pixel_values=pixels.flatten(0, 1))
+def _of_xclip(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Read the half of an X-CLIP before its frames are integrated."""
+    vision = model.vision_model(pixel_values=pixels)
     return vision.last_hidden_state, model.visual_projection(vision.pooler_output)
 
 
@@ -161,11 +138,10 @@ _AIMV2 = "Fini et al., Multimodal autoregressive pre-training of large vision en
 _VIDEOPRISM = "Zhao et al., VideoPrism: a foundational visual encoder for video understanding, ICML 2024"
 CLIP = EncoderKind(
     "CLIPVisionModelWithProjection",
-    _embedded,
+    _read(attrgetter("image_embeds")),
     EMBEDDING,
     "CLIPImageProcessor",
     "Radford et al., Learning transferable visual models from natural language supervision, ICML 2021",
-    unexpected=(r"text_model\..*", r"text_projection\.weight", r"logit_scale"),
     untrained={"patch_size": 16},
     family="clip",
     names=("clip",),
@@ -174,12 +150,11 @@ CLIP = EncoderKind(
 )
 SIGLIP = EncoderKind(
     "SiglipVisionModel",
-    _pooled,
+    _read(_POOLED),
     EMBEDDING,
     "SiglipImageProcessor",
     "Zhai et al., Sigmoid loss for language image pre-training, ICCV 2023",
     prefix=0,
-    unexpected=(r"text_model\..*", r"logit_scale", r"logit_bias"),
     family="siglip",
     names=("siglip", "siglip2"),
     head="attention pooling",
@@ -191,7 +166,7 @@ SIGLIP2 = (
 )
 DINOV2 = EncoderKind(
     "Dinov2Model",
-    _pooled,
+    _read(_POOLED),
     "class token of each frame",
     "BitImageProcessor",
     "Oquab et al., DINOv2, TMLR 2024",
@@ -217,7 +192,7 @@ IMAGES: Mapping[str, EncoderKind] = {
     ),
     "dinov3_vit": EncoderKind(
         "DINOv3ViTModel",
-        _pooled,
+        _read(_POOLED),
         "class token of each frame",
         "DINOv3ViTImageProcessor",
         "Siméoni et al., DINOv3, arXiv:2508.10104, 2025",
@@ -225,17 +200,16 @@ IMAGES: Mapping[str, EncoderKind] = {
     ),
     "aimv2": EncoderKind(
         "Aimv2Model",
-        _featured,
+        _read(_POOLED, "get_image_features"),
         EMBEDDING,
         "CLIPImageProcessor",
         _AIMV2,
         prefix=0,
-        unused=("text_model", "text_projection"),
         family="aimv2",
     ),
     "aimv2_vision_model": EncoderKind(
         "Aimv2VisionModel",
-        _pooled,
+        _read(_POOLED),
         "attention pooling of each frame, or the mean",
         "CLIPImageProcessor",
         _AIMV2,
@@ -243,7 +217,7 @@ IMAGES: Mapping[str, EncoderKind] = {
     ),
     "vit": EncoderKind(
         "ViTModel",
-        _first,
+        _read(lambda output: output.last_hidden_state[:, 0]),
         "class token of each frame",
         "ViTImageProcessor",
         "Dosovitskiy et al., An image is worth 16x16 words, ICLR 2021",
@@ -251,7 +225,7 @@ IMAGES: Mapping[str, EncoderKind] = {
     ),
     "hiera": EncoderKind(
         "HieraModel",
-        _pooled,
+        _read(_POOLED),
         "mean over the tokens of each frame, normalised",
         "BitImageProcessor",
         "Ryali et al., Hiera: a hierarchical vision transformer without the bells-and-whistles, ICML 2023",
@@ -262,17 +236,16 @@ IMAGES: Mapping[str, EncoderKind] = {
 VIDEOS: Mapping[str, EncoderKind] = {
     "videomae": EncoderKind(
         "VideoMAEModel",
-        _mean,
+        _read(),
         "mean over all tokens",
         "VideoMAEImageProcessor",
         "Tong et al., VideoMAE, NeurIPS 2022",
         prefix=0,
         frames=("num_frames", "tubelet_size"),
-        unexpected=(*HEADS, r"decoder\..*", r"encoder_to_decoder\..*"),
     ),
     "vjepa2": EncoderKind(
         "VJEPA2Model",
-        _encoded,
+        _read(name=_VIDEOS, skip_predictor=True),
         "mean over all tokens",
         "VJEPA2VideoProcessor",
         "Assran et al., V-JEPA 2, arXiv:2506.09985, 2025",
@@ -280,11 +253,10 @@ VIDEOS: Mapping[str, EncoderKind] = {
         prefix=0,
         frames=("frames_per_clip", "tubelet_size"),
         flexible=True,
-        unused=("predictor",),
     ),
     "videoprism_vision_model": EncoderKind(
         "VideoPrismVisionModel",
-        _states,
+        _read(name=_VIDEOS),
         "mean over all tokens",
         "VideoPrismVideoProcessor",
         _VIDEOPRISM,
@@ -293,13 +265,12 @@ VIDEOS: Mapping[str, EncoderKind] = {
     ),
     "videoprism": EncoderKind(
         "VideoPrismClipModel",
-        _aligned,
+        _read(lambda output: output.pooler_output[:, 0], "video_model", _VIDEOS),
         "video embedding, of length 1",
         "VideoPrismVideoProcessor",
         _VIDEOPRISM,
         prefix=0,
         frames=("num_frames", 1),
-        unused=("text_model",),
         family="videoprism",
     ),
     "timesformer": EncoderKind(
@@ -312,7 +283,7 @@ VIDEOS: Mapping[str, EncoderKind] = {
     ),
     "vivit": EncoderKind(
         "VivitModel",
-        _largest,
+        _read(lambda output: output.last_hidden_state.float().amax(dim=1)),
         "max of the last hidden state over all tokens, the class token included",
         "VivitImageProcessor",
         "Arnab et al., ViViT: a video vision transformer, ICCV 2021",
@@ -321,14 +292,14 @@ VIDEOS: Mapping[str, EncoderKind] = {
     ),
     "xclip": EncoderKind(
         "XCLIPModel",
-        frames_of_xclip,
-        "mean of it over the frames, the published video vector",
+        _of_xclip,
+        "output of the multi-frame integration transformer, one a frame",
         "VideoMAEImageProcessor",
         "Ni et al., Expanding language-image pretrained models for general video recognition, ECCV 2022",
         frames=("num_frames", 1),
         untrained={"patch_size": 16, "num_frames": 32},
-        unused=("text_model", "prompts_generator"),
         family="xclip",
+        mixes="mit",
         head="visual projection and multi-frame integration transformer",
         layer="multi-frame integration transformer",
     ),
@@ -336,53 +307,33 @@ VIDEOS: Mapping[str, EncoderKind] = {
 """`model_type` -> how its networks read videos."""
 
 
-def _text_embedded(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    vectors: torch.Tensor = model(input_ids=tokens).text_embeds
-    return vectors
-
-
-def _text_pooled(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    vectors: torch.Tensor = model(input_ids=tokens).pooler_output
-    return vectors
-
-
-def _projected(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    vectors: torch.Tensor = model.text_projection(model.text_model(input_ids=tokens).pooler_output)
-    return vectors
-
-
-def _causal(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+def _causal(model: Any, tokens: torch.Tensor) -> Any:
     """Read a tower that attends to what comes before only where it is given a mask."""
-    found = model.get_text_features(input_ids=tokens, attention_mask=torch.ones_like(tokens))
-    vectors: torch.Tensor = found.pooler_output
-    return vectors
+    return model.get_text_features(input_ids=tokens, attention_mask=torch.ones_like(tokens)).pooler_output
 
 
-def _masked(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+def _masked(model: Any, tokens: torch.Tensor) -> Any:
     seen = (tokens != model.config.text_config.pad_token_id).long()
-    vectors: torch.Tensor = model.text_model(input_ids=tokens, attention_mask=seen).pooler_output
-    return vectors
+    return model.text_model(input_ids=tokens, attention_mask=seen).pooler_output
 
 
-_IMAGE_HALF = (r"vision_model\..*", r"visual_projection\.weight", r"logit_scale", r"logit_bias")
-_CLIP = TextKind("CLIPTextModelWithProjection", _text_embedded, CLIP, unexpected=_IMAGE_HALF)
+_CLIP = TextKind(
+    "CLIPTextModelWithProjection", lambda model, tokens: model(input_ids=tokens).text_embeds, CLIP
+)
 _SIGLIP = TextKind(
     "SiglipTextModel",
-    _text_pooled,
+    lambda model, tokens: model(input_ids=tokens).pooler_output,
     SIGLIP,
     head="head over the last token",
     padded=True,
-    unexpected=_IMAGE_HALF,
 )
 TEXTS: Mapping[str, TextKind] = {
     "clip": _CLIP,
     "clip_text_model": _CLIP,
-    "metaclip_2": TextKind(
-        "MetaClip2TextModelWithProjection", _text_embedded, IMAGES["metaclip_2"], unexpected=_IMAGE_HALF
-    ),
+    "metaclip_2": replace(_CLIP, network="MetaClip2TextModelWithProjection", sees=IMAGES["metaclip_2"]),
     "siglip": _SIGLIP,
     "siglip_text_model": _SIGLIP,
-    "aimv2": TextKind("Aimv2Model", _causal, IMAGES["aimv2"], unused=("vision_model", "visual_projection")),
+    "aimv2": TextKind("Aimv2Model", _causal, IMAGES["aimv2"]),
     "videoprism": TextKind(
         "VideoPrismClipModel",
         _masked,
@@ -390,14 +341,12 @@ TEXTS: Mapping[str, TextKind] = {
         head="last token",
         meaning="text embedding, of length 1",
         padded=True,
-        unused=("video_model",),
     ),
     "xclip": TextKind(
         "XCLIPModel",
-        _projected,
+        lambda model, tokens: model.text_projection(model.text_model(input_ids=tokens).pooler_output),
         VIDEOS["xclip"],
         meaning="text embedding before video-specific prompts, not normalised",
-        unused=("vision_model", "visual_projection", "prompts_generator", "mit"),
     ),
 }
 """`model_type` -> how its networks read texts."""

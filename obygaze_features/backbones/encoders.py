@@ -5,6 +5,7 @@ that were extracted under these names, and named presets.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -19,7 +20,10 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoder_kinds import (
     CLIP,
     EMBEDDING,
+    HEADS,
     IMAGES,
+    OF_PICTURES,
+    OF_TEXTS,
     REFUSED,
     SIGLIP,
     SIGLIP2,
@@ -27,7 +31,6 @@ from obygaze_features.backbones.encoder_kinds import (
     EncoderKind,
     Read,
     TextKind,
-    frames_of_xclip,
 )
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Preset, choose_preset
@@ -212,11 +215,12 @@ class Half(Generic[AnyKind]):
         """Load the network, without the parts that are not used."""
         cls = getattr(transformers, self.kind.network)
         config = self.config if isinstance(self.config, cls.config_class) else self.own
-        unexpected = self.kind.unexpected
+        others = OF_TEXTS if self.kind is self.seeing else OF_PICTURES
+        unexpected = (*HEADS, *(rf"{part}(\..*)?" for part in others))
         model = load_pretrained(
             cls, self.weights, config, allow_unexpected=unexpected, **self.seeing.settings
         )
-        for part in self.kind.unused:
+        for part in filter(partial(hasattr, model), others):
             delattr(model, part)
         return model
 
@@ -285,7 +289,7 @@ class SeeingHalf(Half[EncoderKind]):
             )
         return frames, size
 
-    def module(self, name: str, tokens: str, step: int) -> "Pictures | Clips | XClipTokens":
+    def module(self, name: str, tokens: str, step: int) -> "Pictures | Clips":
         """Load the network as a module that takes clips.
 
         Raises
@@ -293,19 +297,16 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If it has no tokens of this name.
         """
-        kind = self.kind
-        pictures, xclip = kind.frames is None, self.type == "xclip"
-        known = ["frames", "patches"] if xclip else ["patches"] if pictures else ["all"]
+        kind, pictures = self.kind, self.kind.mixes or self.kind.frames is None
+        known = (*["frames"] * bool(kind.mixes), "patches") if pictures else ("all",)
         if tokens not in ("none", *known):
             raise BackboneError(
                 f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}"
             )
-        if xclip:
-            return XClipTokens(self.network(), kind, tokens)
-        if pictures:
-            prefix = kind.prefix + getattr(self.own, "num_register_tokens", 0)
-            return Pictures(self.network(), kind.read, kind.vector, prefix, tokens)
-        return Clips(self.network(), kind, step, tokens)
+        if not pictures:
+            return Clips(self.network(), kind, step, tokens)
+        prefix = kind.prefix + getattr(self.own, "num_register_tokens", 0)
+        return Pictures(self.network(), kind.read, kind.vector, prefix, tokens, mixes=kind.mixes)
 
 
 def _build(
@@ -367,8 +368,27 @@ def output_shapes(
     return {array: tuple(values.shape[1:]) for array, values in arrays.items()}
 
 
+MEANINGS = {
+    "": {
+        "pooled": "its mean over the frames",
+        "patches": "last hidden state of the patches, frame by frame and row by row",
+    },
+    "mit": {
+        "pooled": "mean of it over the frames, the published video vector",
+        "frames": "projected class token of each frame, before the multi-frame integration transformer",
+        "patches": "last hidden state of the vision transformer before its last normalisation, "
+        "without the class token, frame by frame and row by row",
+    },
+}
+"""Part of a network that mixes frames -> what its pooled vector is, and its tokens of each name."""
+
+
 class Pictures(nn.Module):
     """A network of pictures, applied to every frame of a clip.
+
+    Of an X-CLIP, the class token of each frame is projected, c `[T, 512]`; its multi-frame integration
+    transformer (MIT) gives t = layer(c + position) + c, `[T, 512]`; the video vector is the mean of t over
+    the frames, as in `XCLIPModel.get_video_features`.
 
     Parameters
     ----------
@@ -376,30 +396,39 @@ class Pictures(nn.Module):
         What its vectors are.
     prefix
         Tokens before those of patches.
+    tokens
+        Which are given: `patches`, or `frames`, before the frames are mixed.
+    mixes
+        Part of the network that mixes the frames of a clip.
     """
 
     def __init__(
-        self, model: Any, read: Read, vector: str = EMBEDDING, prefix: int = 0, tokens: str = "none"
+        self,
+        model: Any,
+        read: Read,
+        vector: str = EMBEDDING,
+        prefix: int = 0,
+        tokens: str = "",
+        *,
+        mixes: str = "",
     ) -> None:
         super().__init__()
         self.model = model
-        self.read, self.prefix, self.tokens = read, prefix, tokens
-        self.meanings = {
-            "frames": vector,
-            "pooled": "its mean over the frames",
-            "tokens": "last hidden state of the patches, frame by frame and row by row",
-        }
+        self.read, self.prefix, self.tokens, self.mixes = read, prefix, tokens, mixes
+        known = MEANINGS[mixes]
+        self.meanings = {"frames": vector, "pooled": known["pooled"], "tokens": known.get(tokens, "")}
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips, `[B, F, 3, h, w]`."""
         hidden, vectors = self.read(self.model, pixels.flatten(0, 1))
         vectors = hidden.mean(dim=1) if vectors is None else vectors
-        frames = vectors.view(*pixels.shape[:2], -1)
+        alone = frames = vectors.view(*pixels.shape[:2], -1)
+        if self.mixes:
+            frames = getattr(self.model, self.mixes)(alone).last_hidden_state
         results = {"frames": frames, "pooled": frames.float().mean(dim=1)}
         if self.tokens == "patches":
-            patches = hidden[:, self.prefix :]
-            results["tokens"] = patches.reshape(len(pixels), -1, hidden.shape[-1])
-        return results
+            results["tokens"] = hidden[:, self.prefix :].reshape(len(pixels), -1, hidden.shape[-1])
+        return results | ({"tokens": alone} if self.tokens == "frames" else {})
 
 
 class Clips(nn.Module):
@@ -425,38 +454,3 @@ class Clips(nn.Module):
         pooled = tokens.mean(dim=1) if pooled is None else pooled
         results = {"frames": by_step.mean(dim=2), "pooled": pooled}
         return results | {"tokens": tokens} if self.tokens == "all" else results
-
-
-class XClipTokens(nn.Module):
-    """The visual half of an X-CLIP, called part by part, since the library does not return t.
-
-    For T frames: every frame goes through the vision transformer, whose message tokens attend to each other
-    across the frames; the class token is projected, c `[T, 512]`; the multi-frame integration transformer
-    (MIT) gives t = layer(c + position) + c, `[T, 512]`; the video vector is the mean of t over the frames, as
-    in `XCLIPModel.get_video_features`.
-    """
-
-    def __init__(self, model: Any, kind: EncoderKind, tokens: str) -> None:
-        super().__init__()
-        self.model = model
-        self.tokens = tokens
-        which = {
-            "frames": "projected class token of each frame, before the multi-frame integration transformer",
-            "patches": "last hidden state of the vision transformer before its last normalisation, "
-            "without the class token, frame by frame and row by row",
-        }
-        self.meanings = {
-            "frames": "output of the multi-frame integration transformer, one a frame",
-            "pooled": kind.vector,
-            "tokens": which.get(tokens, ""),
-        }
-
-    def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips, `[B, T, 3, h, w]`."""
-        clips, frames = pixels.shape[:2]
-        hidden, vectors = frames_of_xclip(self.model, pixels)
-        before = vectors.view(clips, frames, -1)
-        after = self.model.mit(before).last_hidden_state
-        results = {"frames": after, "pooled": after.float().mean(dim=1)}
-        tokens = {"frames": before, "patches": hidden[:, 1:].reshape(clips, -1, hidden.shape[-1])}
-        return results | ({"tokens": tokens[self.tokens]} if self.tokens in tokens else {})
