@@ -9,7 +9,7 @@ that looks like another may be another moment of its scene; films share pictures
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,8 @@ LEAST_TEXTURE = 0.2
 MOST_MOVIES = 20
 """Movies that may share a picture before it says nothing of them, such as a distributor's title."""
 
-BLOCK, SMALL = 512, 64
-"""Clips that are compared at a time where most are near, and elsewhere."""
+BLOCK = 256
+"""Clips that are compared at a time with as many others."""
 
 PAIR_S = (0.2e-6, 1.5e-6)
 """CPU seconds that a pair takes of clips that are not near, and of clips that are (AMD EPYC, one core)."""
@@ -83,8 +83,8 @@ borders, its sides or its subtitles."""
 _OF_VIEW = [slice(k * SIGNS, (k + 1) * SIGNS) for k in range(len(VIEWS))]
 """Signs of each view."""
 
-_ONE = 0x3C00
-"""Bits of 1 in float16."""
+_ONE, _MINUS_ONE = 0x3C00, 0xBC00
+"""Bits of 1 and -1 in float16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +257,9 @@ def _compared(
         for a, b, values in _likenesses(clips, rows, columns, how):
             for ends, best in ((a, values.max(axis=1)), (b, values.max(axis=0))):
                 nearest[ends] = np.maximum(nearest[ends], np.where(best >= ALIKE, best, 0))
-            while (apart := (values >= ALIKE) & (group_of[a][:, None] != group_of[b])).any():
-                # of each clip the first link is enough, until none leads to another group
-                i, j = (np.flatnonzero(apart.any(axis=axis)) for axis in (1, 0))
-                one = np.append(a[i], a[apart[:, j].argmax(axis=0)])
-                other = np.append(b[apart[i].argmax(axis=1)], b[j])
-                links = np.ones(len(one), bool), (group_of[one], group_of[other])
+            i, j = np.nonzero((values >= ALIKE) & (group_of[a][:, None] != group_of[b]))
+            if len(i):
+                links = np.ones(len(i), bool), (group_of[a[i]], group_of[b[j]])
                 joined = coo_array(links, shape=(len(nearest), len(nearest)))
                 group_of = connected_components(joined, directed=False)[1].astype(np.int64)[group_of]
             same = values >= SAME
@@ -288,12 +285,13 @@ def _near(
     means = np.array(sums, np.float32).reshape(-1, len(VIEWS), SIGNS)
     means /= np.maximum(np.linalg.norm(means, axis=2, keepdims=True), 1)
     turned = mirrored(means)
-    second = len(clips.plain)  # 1 where the store is compared with itself: then all are in both
-    in_one, in_two = ((second == 1) | (own < 0) | (own == number) for number in (1, second))
+    within = len(clips.plain) == 1  # the store is compared with itself: all are in both
+    in_one, in_two = (within | (own < 0) | (own == number) for number in (1, 2))
     one, every, both = np.flatnonzero(in_one), np.flatnonzero(in_two), in_one & in_two
-    for start in range(0, len(one), BLOCK):
-        rows = one[start : start + BLOCK]
-        two = every[start:] if second == 1 else every  # within a store all pairs with earlier ones are done
+    for top, left in product(range(0, len(one), BLOCK), range(0, len(every), BLOCK)):
+        if within and left < top:
+            continue  # all pairs with earlier ones are done
+        rows, two = one[top : top + BLOCK], every[left : left + BLOCK]
         least = np.full((len(rows), len(two)), np.float32(NEAR))
         how = np.full(least.shape, -1, np.int8)
         for way, (a, b, mirror) in enumerate(WAYS):
@@ -307,39 +305,23 @@ def _near(
                 break
         how[(own[rows, None] == own[two]) & (own[two] >= 0)] = -1
         how[both[rows, None] & both[two] & (rows[:, None] >= two)] = -1  # they meet twice
-        yield start + len(rows), rows, two, how
+        yield top + len(rows), rows, two, how
 
 
 def _likenesses(
     clips: _Clips, rows: NDArray[np.int64], columns: NDArray[np.int64], how: NDArray[np.int8]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
     """Compare the frames of clips that are near: some, others, and their likeness, -1 of those not near."""
-    for way, (view_a, view_b, mirror) in enumerate(WAYS):
-        for tile in _tiles(how == way):
-            near = how[tile] == way
-            i, j = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
-            ours, theirs = rows[tile[0]][i], columns[tile[1]][j]
-            a, b = clips.signs[ours, :, _OF_VIEW[view_a]], clips.signs[theirs, :, _OF_VIEW[view_b]]
-            weight_a, weight_b = clips.weights[view_a, ours], clips.weights[view_b, theirs]
-            values = likeness(a, weight_a, mirrored(b) if mirror else b, weight_b)
-            values[~near[np.ix_(i, j)]] = -1
-            yield ours, theirs, values
-
-
-def _tiles(near: NDArray[np.bool_]) -> Iterator[tuple[slice, slice]]:
-    """Cut pairs into tiles, rows and columns: large, but where many of the small ones have no near pair."""
-    if not near.any():
-        return
-    tops, lefts = (range(0, n, SMALL) for n in near.shape)
-    some = np.array([[near[i : i + SMALL, j : j + SMALL].any() for j in lefts] for i in tops])
-    squares = [(0, left, BLOCK // SMALL) for left in range(0, len(lefts), BLOCK // SMALL)]
-    for top, left, size in squares:
-        part = some[top : top + size, left : left + size]
-        if np.count_nonzero(part) > 0.7 * part.size:
-            yield slice(top * SMALL, (top + size) * SMALL), slice(left * SMALL, (left + size) * SMALL)
-        elif part.any():
-            half = size // 2
-            squares += [(i, j, half) for i in (top, top + half) for j in (left, left + half)]
+    for way in np.unique(how[how >= 0]).tolist():
+        view_a, view_b, mirror = WAYS[way]
+        near = how == way
+        i, j = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
+        ours, theirs = rows[i], columns[j]
+        a, b = clips.signs[ours, :, _OF_VIEW[view_a]], clips.signs[theirs, :, _OF_VIEW[view_b]]
+        weight_a, weight_b = clips.weights[view_a, ours], clips.weights[view_b, theirs]
+        values = likeness(a, weight_a, mirrored(b) if mirror else b, weight_b)
+        values[~near[np.ix_(i, j)]] = -1
+        yield ours, theirs, values
 
 
 def _groups(clips: _Clips, nearest: NDArray[np.float32], group_of: NDArray[np.int64]) -> Iterator[SameClip]:
@@ -404,35 +386,34 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
                 f"{store.where}: has {_frames(store)} frames a clip, {stores[0].where} has {n_frames}: "
                 "extract both with the same --n"
             )
-    clips: list[tuple[int, str, float, int, str]] = []
-    place_of: list[int] = []
+    found: list[tuple[tuple[int, str, float, int, str], int]] = []
     n_plain = [0] * len(stores)
     known: dict[bytes, int] = {}
+    places: dict[str, int] = {}  # by the digest of a clip's frames, which are looked at once; -1 if plain
     for number, store in enumerate(stores, start=1):
-        group = store[GROUP]
-        usable = group.usable.copy()
+        usable = store[GROUP].usable.copy()
         if number == 1 and only is not None:
-            usable &= np.array([clip_id in only for clip_id in group.clip_ids], bool)
-        for start, block in group.blocks("frames"):
-            rows = start + np.flatnonzero(usable[start : start + len(block)])
-            signatures, wrong = _whole_numbers(block if len(rows) == len(block) else block[rows - start])
-            if len(wrong):
-                clip_id = group.clip_ids[rows[wrong[0]]]
-                raise StoreError(
-                    f"{store.where}: frames of {GROUP} of clip {clip_id} have values other than -1, 0 and 1; "
-                    f"{EXTRACT}"
-                )
-            plain = signatures[:, :, -1].sum(axis=1) < LEAST_FRAMES
-            n_plain[number - 1] += int(plain.sum())
-            for row, signature in zip(rows[~plain].tolist(), signatures[~plain], strict=True):
-                place_of.append(known.setdefault(signature.tobytes(), len(known)))
+            usable &= np.array([clip.clip_id in only for clip in store.clips], bool)
+        for start, block in store[GROUP].blocks("frames"):
+            for row in (start + np.flatnonzero(usable[start : start + len(block)])).tolist():
                 clip = store.clips[row]
-                clips.append((number, clip.movie, clip.start_s or 0.0, row, clip.clip_id))
-    order = sorted(range(len(clips)), key=clips.__getitem__)
+                digest = clip.digests.get(f"{GROUP}/frames", f"{number} {row}")
+                if digest not in places:
+                    signs = _signs(
+                        block[row - start], f"{store.where}: frames of {GROUP} of clip {clip.clip_id}"
+                    )
+                    plain = np.count_nonzero(signs[:, -1]) < LEAST_FRAMES
+                    places[digest] = -1 if plain else known.setdefault(signs.tobytes(), len(known))
+                if places[digest] < 0:
+                    n_plain[number - 1] += 1
+                else:
+                    about = number, clip.movie, clip.start_s or 0.0, row, clip.clip_id
+                    found.append((about, places[digest]))
+    found.sort()
+    clips = [clip for clip, _ in found]
     same: list[list[int]] = [[] for _ in known]
-    for moment, row in enumerate(order):
-        same[place_of[row]].append(moment)
-    clips.sort()
+    for moment, (_, place) in enumerate(found):
+        same[place].append(moment)
     films = sorted({clip[:2] for clip in clips})
     numbers = {film: number for number, film in enumerate(films)}
     film_of = np.array([numbers[clip[:2]] for clip in clips], int)
@@ -443,21 +424,17 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
     return _Clips(clips, films, film_of, moments, same, signs, weight, n_plain)
 
 
-def _whole_numbers(frames: NDArray[np.float16]) -> tuple[Signs, NDArray[np.int64]]:
-    """Turn signatures [n, F, 1321] into their signs and, last, whether a frame shows something.
+def _signs(frames: NDArray[np.floating], where: str) -> Signs:
+    """Turn a signature [F, 1321] into its signs and, last, whether a frame shows something.
 
-    By bits, which is ten times as fast as by values. The numbers of those come second that have other values
-    than -1, 0 and 1.
+    By bits, which is ten times as fast as by values.
     """
-    bits = np.ascontiguousarray(frames, np.float16).view(np.uint16)
-    twice = bits << 1  # without the sign
-    twice[:, :, -1] = 0
-    ones = twice == 2 * _ONE
-    signs: Signs = (bits == _ONE).view(np.int8) * np.int8(2) - ones.view(np.int8)
-    signs[:, :, -1] = frames[:, :, -1] >= LEAST_TEXTURE
-    if np.count_nonzero(twice) == np.count_nonzero(ones):
-        return signs, np.empty(0, np.int64)
-    return signs, np.flatnonzero(((twice != 0) != ones).any(axis=(1, 2)))
+    bits = frames.astype(np.float16, copy=False).view(np.uint16)
+    signs: Signs = (bits == _ONE).view(np.int8) - (bits == _MINUS_ONE).view(np.int8)
+    if np.count_nonzero(bits[:, :-1] << 1) != np.count_nonzero(signs[:, :-1]):
+        raise StoreError(f"{where} have values other than -1, 0 and 1; {EXTRACT}")
+    signs[:, -1] = frames[:, -1] >= LEAST_TEXTURE
+    return signs
 
 
 def _frames(store: Store) -> int:
