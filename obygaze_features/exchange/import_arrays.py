@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
@@ -14,14 +13,12 @@ from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import map_npy, open_npz
 from obygaze_features.exchange.import_hdf5 import (
     groups_of_clips,
-    in_rows,
     is_anndata,
     is_plain,
     naming_damage,
     open_hdf5,
     plain_node,
     read_column,
-    refuse_unreadable,
     text_of,
 )
 from obygaze_features.exchange.import_items import Asked, FileContent
@@ -43,27 +40,21 @@ def npy_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
 def npz_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     """Read the ids and the arrays of numpy.savez."""
     with open_regular(path) as file, open_npz(file, str(path), MOST_UNPACKED) as (headers, load):
-
-        def texts(column: str) -> list[str]:
-            return id_texts(load(column), f"{path}, {column}")
-
-        yield _rows(path, headers, asked, texts=texts, load=load)
+        yield _rows(path, headers, asked, load, load)
 
 
 def _rows(
     path: Path,
     arrays: Mapping[str, Any],
     asked: Asked,
-    *,
-    texts: Callable[[str], list[str]],
+    read: Callable[[str], Any],
     load: Callable[[str], Any],
 ) -> FileContent:
-    """Take ids and the arrays that have a row for each."""
-    labels, column = ids_of(path, list(arrays), asked.ids, texts)
+    """Take ids, of the array that `read` reads, and the arrays that have a row for each."""
+    labels, column = ids_of(path, list(arrays), asked.ids, read)
     choice = ArrayChoice(asked.columns, axes=1)
     chosen = choice(path, {name: array for name, array in arrays.items() if name != column})
-    matrices = _by_row(path, {name: load(name) for name in chosen}, len(labels))
-    return row_items(path, labels, matrices), choice.about
+    return row_items(path, labels, {name: load(name) for name in chosen}), choice.about
 
 
 @contextmanager
@@ -87,25 +78,15 @@ def _hdf5_table(path: Path, file: h5py.File, asked: Asked) -> FileContent | None
     matrices = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
     if not matrices:
         return None
-    return _rows(
-        path,
-        matrices,
-        asked,
-        texts=lambda column: id_texts(read_column(matrices[column], path), path),
-        load=matrices.__getitem__,
-    )
+    return _rows(path, matrices, asked, lambda name: read_column(matrices[name], path), matrices.__getitem__)
 
 
 def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> FileContent:
     """Read AnnData's X, or what is asked for of obsm and layers, and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
     uns = plain_node(file, "uns")
-    held = [
-        node
-        for node in (plain_node(file, "obsm"), plain_node(file, "layers"))
-        if isinstance(node, h5py.Group)
-    ]
     arrays = {"X": plain_node(file, "X")} if "X" in file else {}
-    arrays |= {name: plain_node(group, name) for group in held for name in group}
+    for held in (plain_node(file, "obsm"), plain_node(file, "layers")):
+        arrays |= {name: plain_node(held, name) for name in held} if isinstance(held, h5py.Group) else {}
     choice = ArrayChoice(asked.columns or ("X",), axes=1)
     (chosen,) = choice(path, arrays)
     x = arrays[chosen]
@@ -114,11 +95,11 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> File
     if not isinstance(x, h5py.Dataset):
         raise StoreError(f"{path}: {chosen} is no matrix of this file; name one (--columns)")
 
-    def texts(name: str) -> list[str]:
-        return id_texts(read_column(plain_node(obs, name), path), path)
+    def read(name: str) -> Any:
+        return read_column(plain_node(obs, name), path)
 
-    labels, _ = ids_of(path, list(obs), asked.ids or text_of(obs.attrs, "_index") or "_index", texts)
-    columns = {name: texts(name) for name in set(obs) & {"status", "reason"}}
+    labels, _ = ids_of(path, list(obs), asked.ids or text_of(obs.attrs, "_index") or "_index", read)
+    columns = {name: id_texts(read(name), path) for name in set(obs) & {"status", "reason"}}
     for name, cells in columns.items():
         if len(cells) != len(labels):
             raise StoreError(f"{path}: obs/{name} has {len(cells)} rows; expected {len(labels)}, one per id")
@@ -128,22 +109,4 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> File
         if is_plain(node) and node.shape == ():
             refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
             about[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
-    return row_items(path, labels, _by_row(path, {"": x}, len(labels)), **columns), about
-
-
-def _by_row(path: Path, chosen: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
-    """Check that arrays have a row per clip, and put columns side by side."""
-    arrays: dict[str, Any] = {}
-    for name, array in chosen.items():
-        where = f"{path}, {name}" if name else str(path)
-        if isinstance(array, h5py.Dataset):
-            if not is_plain(array):
-                raise StoreError(f"{where}: lies in another file; only plain datasets are read")
-            refuse_unreadable(array, where)
-        arrays[name] = in_rows(array, where, MOST_UNPACKED)
-        if (found := len(arrays[name]) if array.ndim else 0) != rows:
-            raise StoreError(f"{where}: {found} rows and {rows} ids")
-    if all(array.ndim == 1 for array in arrays.values()):
-        refuse_giants(rows * len(arrays) * 8, str(path))
-        return {"": np.stack([array[:] for array in arrays.values()], axis=1)}
-    return arrays
+    return row_items(path, labels, {chosen: x}, **columns), about

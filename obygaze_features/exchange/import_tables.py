@@ -17,7 +17,6 @@ from obygaze_features.exchange.import_files import walk
 from obygaze_features.exchange.import_items import Asked, FileContent, read_apart
 from obygaze_features.exchange.row_ids import (
     ID_NAMES,
-    id_text,
     ids_of,
     open_parquet,
     row_items,
@@ -166,7 +165,7 @@ def _columns(
     numbers: Callable[[str], NDArray[Any]],
 ) -> FileContent:
     """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
-    labels, column = ids_of(path, header, asked.ids, lambda name: [*map(id_text, column_of(name))])
+    labels, column = ids_of(path, header, asked.ids, column_of)
     own_index = {name for name in header if name.startswith("Unnamed: ")}
     features = choose_columns(path, header, kind_of, asked.columns, {column, *asked.never, *own_index})
     chosen = [numbers(name) for name in features]

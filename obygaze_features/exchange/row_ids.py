@@ -10,13 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.exchange.import_files import map_npy
-from obygaze_features.exchange.import_hdf5 import naming_damage
+from obygaze_features.exchange.import_hdf5 import in_rows, is_plain, naming_damage, refuse_unreadable
 from obygaze_features.exchange.import_items import Arrays, FileContent, ImportItem, read_apart
 from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
 from obygaze_features.store.store_files import refuse_giants
@@ -39,7 +39,7 @@ def read_ids(path: Path) -> list[str]:
     content = read_bytes(path)
     kind = what(content).name
     if kind == NPY:
-        return id_texts(map_npy(path), str(path))
+        return id_texts(map_npy(path), path)
     if kind == PARQUET:
         with read_apart("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
@@ -72,7 +72,7 @@ def parquet_ids(path: Path) -> Iterator[FileContent]:
     named = named or [name for name, kind in types.items() if str(kind) in {"string", "large_string"}]
     if len(named) != 1:
         raise StoreError(f"{path}: expected one column {', '.join(ID_NAMES)}; found {', '.join(types)}")
-    yield {}, {"ids": json.dumps([*map(id_text, read(named[0]).to_pylist())])}
+    yield {}, {"ids": json.dumps(id_texts(read(named[0]), path))}
 
 
 def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
@@ -111,7 +111,7 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
 
 
 def ids_of(
-    path: Path, names: Sequence[str], ids: str | None, texts: Callable[[str], list[str]]
+    path: Path, names: Sequence[str], ids: str | None, read: Callable[[str], Any]
 ) -> tuple[list[str], str]:
     """Read ids from the column or array that holds them, whose name is returned too, or from a file."""
     found = first_few(names, 8) or "one matrix, which does not say whose its rows are"
@@ -122,7 +122,7 @@ def ids_of(
             f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {found}"
         )
     if candidates[0] in names:
-        return texts(candidates[0]), candidates[0]
+        return id_texts(read(candidates[0]), f"{path}, {candidates[0]}"), candidates[0]
     if not Path(candidates[0]).is_file():
         raise StoreError(f"--ids {candidates[0]}: no such file, nor a column or array of {path} ({found})")
     return read_ids(Path(candidates[0])), ""
@@ -136,20 +136,14 @@ def row_items(
     reason: Sequence[str] = (),
 ) -> dict[str, ImportItem]:
     """Name each row by its id, which no other row has."""
-    for array in arrays.values():
-        if array.ndim < 2 or len(array) != len(ids):
-            raise StoreError(
-                f"{path}: expected a matrix with a row for each of {len(ids)} ids; found {list(array.shape)}"
-            )
-        if len(array):
-            refuse_giants(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
+    whole = _by_row(path, arrays, len(ids))
     items: dict[str, ImportItem] = {}
     for row, name in enumerate(ids):
         if name in items:
             raise StoreError(f"{path}: id {name!r} is there twice (row {row + 1}); ids are unique")
         items[name] = ImportItem(
             f"{path}, row {row + 1} ({name})",
-            partial(_row, arrays, row, str(path)),
+            partial(_row, whole, row, str(path)),
             status[row] if status else "ok",
             reason[row] if reason else "",
         )
@@ -158,14 +152,37 @@ def row_items(
     return items
 
 
+def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
+    """Check that arrays have a row for each id, and put columns side by side."""
+    whole: dict[str, Any] = {}
+    for name, array in arrays.items():
+        where = f"{path}, {name}" if name else str(path)
+        if isinstance(array, h5py.Dataset):
+            if not is_plain(array):
+                raise StoreError(f"{where}: lies in another file; only plain datasets are read")
+            refuse_unreadable(array, where)
+        whole[name] = in_rows(array, where, MOST_UNPACKED)
+        if (found := len(whole[name]) if array.ndim else 0) != rows:
+            raise StoreError(f"{where}: {found} rows and {rows} ids")
+    if "" not in whole and all(array.ndim == 1 for array in whole.values()):
+        refuse_giants(rows * len(whole) * 8, str(path))
+        whole = {"": np.stack([array[:] for array in whole.values()], axis=1)}
+    for array in whole.values():
+        if array.ndim < 2:
+            raise StoreError(f"{path}: expected a row of features for each id; found {list(array.shape)}")
+        if len(array):
+            refuse_giants(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
+    return whole
+
+
 def _row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
     with naming_damage(where):
         return {name: np.asarray(array[row]) for name, array in arrays.items()}
 
 
-def id_texts(values: NDArray[Any], where: object) -> list[str]:
-    """Write an array of ids as texts."""
-    if values.ndim != 1 or values.dtype.kind in "fcV":
+def id_texts(values: Any, where: object) -> list[str]:
+    """Write an array or a list of ids as texts."""
+    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind in "fcV"):
         raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
     try:
         return [*map(id_text, values)]
