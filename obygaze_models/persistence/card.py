@@ -323,8 +323,7 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     if number < PROTOCOL:
         reach, document = document.get("reach"), _as_new(document, name)
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
-    card = msgspec.convert(dict(document), ModelCard)
-    several: tuple[Any, ...] = card.modalities or ()
+    several = document.get("modalities", ())
     for made in (document, *several):
         try:
             validate_provenance(made["provenance"], sealed=True)
@@ -332,24 +331,22 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
             raise ModelError(f"{name}: the card's {error}") from error
         if family(made["provenance"]) != made["provenance_sha256"]:
             raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
-    if several and sum(each["n_features"] for each in several) != card.n_features:
-        raise ModelError(f"{name}: the card's modalities have not its {card.n_features} features")
-    fitted = document["calibration"]
+    if several and sum(each["n_features"] for each in several) != document["n_features"]:
+        raise ModelError(f"{name}: the card's modalities have not its {document['n_features']} features")
+    fitted, concepts = document["calibration"], document["concepts"]
     is_calibrated = not fitted or ({*CALIBRATED} <= fitted.keys() and fitted["slope"] >= 0)
+    known = {**document, "number": number, "reach": reach}
     for label, kind, right in (
-        ("parameters", Parameters, all(fits(value, _Scalar) for value in card.parameters.values())),
-        ("concepts", Names, len(set(card.concepts)) == len(card.concepts)),
+        ("parameters", Parameters, all(fits(value, _Scalar) for value in document["parameters"].values())),
+        ("concepts", Names, len(set(concepts)) == len(concepts)),
         ("calibration", Calibrated, is_calibrated),
         ("reach", Number, fits(reach, Number | None)),
     ):
         if not right:
             raise ModelError(
-                f"{name}: the card: {label!r} should be {expected(kind)}; found {document[label]!r:.80}"
+                f"{name}: the card: {label!r} should be {expected(kind)}; found {known[label]!r:.80}"
             )
-    known = {label: value for label, value in asdict(card).items() if value is not UNSET}
-    for label in ("format", "protocol_number", "arrays"):
-        del known[label]
-    return Card(**known, number=number, reach=reach)
+    return msgspec.convert(known, Card)
 
 
 def _number(document: Mapping[str, Any], name: str) -> int:
