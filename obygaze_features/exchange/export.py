@@ -1,10 +1,11 @@
 """Export features for tools that do not read Zarr: HDF5 with one group per clip, and AnnData."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -14,7 +15,6 @@ from obygaze_features.io import write_all
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import FILLED_IN
-from obygaze_features.store.records import StoredClip
 from obygaze_features.store.store import Store
 
 SPAN = ("start_s", "end_s")
@@ -45,21 +45,16 @@ def export_hdf5(
     group = store[backbone]
     rows = _usable(group)
     arrays = (*group.arrays, *TIME_ARRAYS)
+    known = _known(store, group, rows, labels)
     with _new_file(Path(path)) as (file, sink):
         for name, text in _origin(store, group).items():
             file.attrs[name] = text
         streams = [rows_of(group, array, rows) for array in arrays]
-        for row, *values in zip(rows, *streams, strict=True):
-            clip = store.clips[row]
-            node = file.create_group(_group_name(clip.clip_id))
-            node.attrs["clip"] = clip.clip_id
-            for name in ("status", "reason", "movie"):
-                node.attrs[name] = getattr(clip, name)
-            for name, texts in (labels or {}).items():
-                node.attrs[name] = texts.get(clip.clip_id, "")
-            for name in (*SPAN, "text"):
-                if (known := getattr(clip, name)) is not None:
-                    node.attrs[name] = known
+        for n, values in enumerate(zip(*streams, strict=True)):
+            node = file.create_group(_group_name(known["clip"][n]))
+            for name, column in known.items():
+                if column[n] is not None:
+                    node.attrs[name] = column[n]
             for array, value in zip(arrays, values, strict=True):
                 node.create_dataset(array, data=value)
             sink.check()
@@ -92,7 +87,7 @@ def export_anndata(
     group = store[backbone]
     rows = _usable(group)
     n_features = group.shape("pooled")[1]
-    clips = [store.clips[row] for row in rows]
+    known = _known(store, group, rows, labels)
     with _new_file(Path(path)) as (file, sink):
         _encode(file, "anndata", "0.1.0")
         x = file.create_dataset("X", (len(rows), n_features), np.float32)
@@ -100,27 +95,27 @@ def export_anndata(
         for position, values in enumerate(rows_of(group, "pooled", rows)):
             x[position] = values
             sink.check()
-        texts_of = ["movie", "status", "reason", *(["text"] if group.text else [])]
-        known = labels or {}
-        obs = _dataframe(file, "obs", [clip.clip_id for clip in clips], [*texts_of, *known, *SPAN])
-        for name in texts_of:
-            _texts(obs, name, [getattr(clip, name) for clip in clips])
-        for name, texts in known.items():
-            _texts(obs, name, [texts.get(clip.clip_id, "") for clip in clips])
-        for name in SPAN:
-            _encode(obs.create_dataset(name, data=_seconds(clips, name)), "array", "0.2.0")
-        _dataframe(file, "var", [f"{backbone}-{feature}" for feature in range(n_features)], [])
+        _dataframe(file, "obs", known.pop("clip"), known)
+        _dataframe(file, "var", [f"{backbone}-{feature}" for feature in range(n_features)], {})
         for name in ("layers", "obsm", "obsp", "varm", "varp"):
-            _encode(file.create_group(name), "dict", "0.1.0")
-        uns = file.create_group("uns")
-        _encode(uns, "dict", "0.1.0")
-        for name, text in _origin(store, group).items():
-            _encode(uns.create_dataset(name, data=text, dtype=h5py.string_dtype()), "string", "0.2.0")
+            _write(file, name, {})
+        _write(file, "uns", _origin(store, group))
     return len(rows), len(group) - len(rows)
 
 
 def _usable(group: Group) -> list[int]:
     return [int(row) for row in np.flatnonzero(group.usable)]
+
+
+def _known(store: Store, group: Group, rows: Sequence[int], labels: ClipTexts | None) -> dict[str, list[Any]]:
+    """Return what is written beside the features: name -> a value for each row, None for none."""
+    clips = [store.clips[row] for row in rows]
+    own = ("movie", "status", "reason", *(["text"] if group.text else []))
+    known = {"clip": [clip.clip_id for clip in clips]}
+    known |= {name: [getattr(clip, name) for clip in clips] for name in own}
+    for name, texts in (labels or {}).items():
+        known[name] = [texts.get(clip.clip_id, "") for clip in clips]
+    return known | {name: [getattr(clip, name) for clip in clips] for name in SPAN}
 
 
 def _origin(store: Store, group: Group) -> dict[str, str]:
@@ -139,30 +134,32 @@ def _group_name(clip_id: str) -> str:
     return "%2E" + name[1:] if name.startswith(".") else name
 
 
-def _seconds(clips: list[StoredClip], name: str) -> list[float]:
-    return [np.nan if getattr(clip, name) is None else getattr(clip, name) for clip in clips]
-
-
 def _encode(node: h5py.HLObject, kind: str, version: str) -> None:
     node.attrs["encoding-type"] = kind
     node.attrs["encoding-version"] = version
 
 
-def _dataframe(file: h5py.File, name: str, index: list[str], columns: list[str]) -> h5py.Group:
+def _dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[str, list[Any]]) -> None:
     node = file.create_group(name)
     _encode(node, "dataframe", "0.2.0")
     node.attrs["_index"] = "_index"
-    node.attrs.create("column-order", columns, (len(columns),), h5py.string_dtype())
-    _texts(node, "_index", index)
-    return node
+    node.attrs.create("column-order", [*columns], (len(columns),), h5py.string_dtype())
+    for column, values in {"_index": index, **columns}.items():
+        _write(node, column, np.array(values, np.float64) if column in SPAN else values)
 
 
-def _texts(node: h5py.Group, name: str, texts: list[str]) -> None:
-    _encode(
-        node.create_dataset(name, data=texts, shape=(len(texts),), dtype=h5py.string_dtype()),
-        "string-array",
-        "0.2.0",
-    )
+def _write(parent: h5py.Group, name: str, element: object) -> None:
+    """Write an element as its kind is encoded."""
+    if isinstance(element, Mapping):
+        node = parent.create_group(name)
+        _encode(node, "dict", "0.1.0")
+        for key, inner in element.items():
+            _write(node, key, inner)
+        return
+    shape = (len(element),) if isinstance(element, list) else None
+    kind = "string-array" if shape else "string" if isinstance(element, str) else "array"
+    dtype = None if kind == "array" else h5py.string_dtype()
+    _encode(parent.create_dataset(name, shape, dtype, element), kind, "0.2.0")
 
 
 class _Sink(FileIO):
