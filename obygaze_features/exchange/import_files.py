@@ -80,7 +80,7 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     if source.is_dir() and not walk(source, ARRAY_SUFFIXES):
         tars = walk(source, (".tar",))
     if not tars:
-        return files_below(source, ARRAY_SUFFIXES, partial(_read_file, choice=choice))
+        return files_below(source, ARRAY_SUFFIXES, lambda path: _read_file(path, str(path), choice))
     items: dict[str, ImportItem] = {}
     for path in tars:
         for key, item in _tar_items(path, choice):
@@ -107,29 +107,26 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
             raise StoreError(f"{where}: a link, or with holes: make the tar of whole files (cp -rL)")
         refuse_giants(member.size, where)
         place = member.offset_data, member.size
-        yield name, ImportItem(where, partial(_read_member, path, place, where, choice))
+        yield name, ImportItem(where, partial(_read_file, path, where, choice, place))
     if others:
         choice.about["left_out"] = f"files of the tar that hold no arrays: {', '.join(sorted(others))}"
 
 
-def _read_file(path: Path, choice: ArrayChoice) -> Arrays:
+def _read_file(path: Path, where: str, choice: ArrayChoice, place: tuple[int, int] | None = None) -> Arrays:
+    """Read a .npy file, or the chosen arrays of a .npz; others, such as pickled ones, are not touched.
+
+    `place` is where it begins in a tar, and its size.
+    """
     with open_regular(path) as file:
-        return _read_arrays(file, str(path), choice)
-
-
-def _read_member(path: Path, place: tuple[int, int], where: str, choice: ArrayChoice) -> Arrays:
-    with open_regular(path) as file:
-        file.seek(place[0])
-        return _read_arrays(io.BytesIO(file.read(place[1])), where, choice)
-
-
-def _read_arrays(file: IO[bytes], where: str, choice: ArrayChoice) -> Arrays:
-    """Read a .npy file, or the chosen arrays of a .npz; others, such as pickled ones, are not touched."""
-    if where.lower().endswith(".npy"):
-        array = _read_array(file, where)
-        return dict.fromkeys(choice(where, {"": array}), array)
-    with open_npz(file, where) as (headers, load):
-        return {name: load(name) for name in choice(where, headers)}
+        whole: IO[bytes] = file
+        if place is not None:
+            file.seek(place[0])
+            whole = io.BytesIO(file.read(place[1]))
+        if where.lower().endswith(".npy"):
+            array = _read_array(whole, where)
+            return dict.fromkeys(choice(where, {"": array}), array)
+        with open_npz(whole, where) as (headers, load):
+            return {name: load(name) for name in choice(where, headers)}
 
 
 def map_npy(path: Path) -> NDArray[Any]:

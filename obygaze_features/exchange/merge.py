@@ -67,11 +67,9 @@ def merge(
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
     progress = progress_hook(progress, "merge")
     destination = local_path(destination)
-    _refuse_disagreement(stores, {"licence": licence, "citation": citation, "corpus": corpus})
-    chosen_licence = validate_licence(str(stores[0].attributes["licence"]) if licence is None else licence)
-    chosen_citation = one_line(
-        str(stores[0].attributes["citation"]) if citation is None else citation, "citation"
-    )
+    stated = _stated(stores, {"licence": licence, "citation": citation, "corpus": corpus})
+    validate_licence(stated["licence"])
+    one_line(stated["citation"], "citation")
     groups = []
     for name in _same_backbones(stores):
         specs = [spec_of(store[name]) for store in stores]
@@ -92,8 +90,8 @@ def merge(
             stage.path,
             destination,
             version=version,
-            licence=chosen_licence,
-            citation=chosen_citation,
+            licence=stated["licence"],
+            citation=stated["citation"],
             allow_missing=True,
             parent=stores[0].fingerprint,
             merged_with=[store.fingerprint for store in stores[1:]],
@@ -158,16 +156,18 @@ def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
     return common
 
 
-def _refuse_disagreement(stores: Sequence[Store], choices: Mapping[str, str | None]) -> None:
-    """Refuse attributes that differ between the stores and are not given, all in one message."""
-    disagreements = []
+def _stated(stores: Sequence[Store], choices: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the attributes that are given or common; refuse those that differ, all in one message."""
+    stated, disagreements = {}, []
     for field, chosen in choices.items():
         values = [store.attributes[field] for store in stores]
         texts = sorted({str(value["name"] if field == "corpus" else value) for value in values})
+        stated[field] = texts[0] if chosen is None else chosen
         if chosen is None and len(texts) > 1:
             disagreements.append(f"{field} differs ({'; '.join(texts)}): choose the result's (--{field})")
     if disagreements:
         raise StoreError(f"the stores' {', and their '.join(disagreements)}")
+    return stated
 
 
 def _results(store: Store, position: int, owners: Mapping[str, int]) -> Iterator[ClipResult]:

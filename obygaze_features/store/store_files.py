@@ -266,6 +266,7 @@ def gone(files: StoreFiles, name: str) -> StoreError:
 
 LONGEST_FILE = 150
 """Most characters of a file's name: while it is pulled its digest is added, and systems allow 255."""
+_CHUNK = re.compile(rf"{FEATURES}/([^/]*)/([^/]*)/c/(\d+)(/.*)?")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
 
 
@@ -288,15 +289,8 @@ def is_safe(name: str) -> bool:
 
 def chunk_of(name: str) -> tuple[str, str, int] | None:
     """Return (group, array, number along the clips) of a chunk's file; None for any other file."""
-    parts = name.removeprefix(f"{FEATURES}/").split("/")
-    if (
-        not name.startswith(f"{FEATURES}/")
-        or parts[2:3] != ["c"]
-        or not parts[3:4]
-        or not parts[3].isdecimal()
-    ):
-        return None
-    return parts[0], parts[1], int(parts[3])
+    match = _CHUNK.fullmatch(name)
+    return (match[1], match[2], int(match[3])) if match else None
 
 
 def listed(files: StoreFiles) -> dict[str, str]:

@@ -279,23 +279,17 @@ def _check(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     if losses:
         shapes |= dict(zip(START, ((d,), (d,), (d,), (1,)), strict=True))
     expect(arrays, **shapes)
-    counts, means, products = (arrays[name] for name in ARRAYS)
     for movie in (*about.movies, *about.left_out):
         Clip("of the sums", movie)  # names are those of manifests
     with np.errstate(all="ignore"):
-        for is_wrong, what in _wrongs(about, counts, means, products, arrays):
+        for is_wrong, what in _wrongs(about, arrays):
             if is_wrong:
                 raise ModelError(what)
 
 
-def _wrongs(
-    about: About,
-    counts: NDArray[np.float64],
-    means: NDArray[np.float64],
-    products: NDArray[np.float64],
-    arrays: Mapping[str, NDArray[Any]],
-) -> Iterator[tuple[bool, str]]:
+def _wrongs(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[bool, str]]:
     """Yield whether no films can have such sums, and why."""
+    counts, means, products = (arrays[name] for name in ARRAYS)
     d, n = about.n_features, counts[:, None]
     yield not all(np.isfinite(array).all() for array in arrays.values()), "a value is not finite"
     small, large = counts < about.least, counts > MOST_CLIPS

@@ -33,7 +33,7 @@ from obygaze_features.store import validate_provenance
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_features.store.provenance import NOT_NUMERICS
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.archive import DTYPES
+from obygaze_models.persistence.archive import ArrayEntry
 from obygaze_models.protocol.targets import CodebookRecord, TargetRecord
 
 FORMAT = "obygaze model"
@@ -75,13 +75,6 @@ Calibrated = Annotated[
         extra_json_schema={"anyOf": [{"maxProperties": 0}, {"required": list(CALIBRATED)}]},
     ),
 ]
-
-
-class ArrayRecord(TypedDict):
-    """Data type and shape of an array of the file."""
-
-    dtype: Annotated[str, one_of(*DTYPES)]
-    shape: Annotated[list[Whole], Meta(description="a list of whole numbers")]
 
 
 class CardTarget(TargetRecord):
@@ -207,7 +200,7 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     format: Literal["obygaze model"]
     protocol_number: Literal[3]
-    arrays: Annotated[dict[str, ArrayRecord], Meta(description="dtype and shape of every array")]
+    arrays: Annotated[dict[str, ArrayEntry], Meta(description="dtype and shape of every array")]
     clip_s: Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")] | UnsetType = UNSET
     reduced_by: SomeText | UnsetType = UNSET
     population: Annotated[Population, Meta(description="an object of what was calibrated on")] | UnsetType = (
