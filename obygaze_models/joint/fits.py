@@ -178,13 +178,14 @@ class Joint:
         with one_blas_thread():
             for row, movie in enumerate(self.about.movies):
                 rest = self.without([movie])
-                weights, intercepts = rest._solved(standard, places, planes.penalties, midway=True)
-                lengths = np.linalg.norm(weights, axis=1)
+                fitted = rest._solved(standard, places, planes.penalties, midway=True)
+                lengths = np.linalg.norm(fitted.weights, axis=1)
                 lengths[lengths == 0] = 1
                 to_values = np.zeros((k + 1, sums.means.shape[1]))
-                to_values[:k, :d] = weights / lengths[:, None] / planes.scale
+                to_values[:k, :d] = fitted.weights / lengths[:, None] / planes.scale
                 to_values[k, d] = 1
-                shift = np.append((intercepts - weights @ (planes.mean / planes.scale)) / lengths, 0.0)
+                at_zero = fitted.intercepts - fitted.weights @ (planes.mean / planes.scale)
+                shift = np.append(at_zero / lengths, 0.0)
                 means[row] = to_values @ sums.means[row] + shift
                 products[row] = to_values @ sums.products[row] @ to_values.T
         about = structs.replace(self.about, n_features=k, concepts=[])
@@ -198,9 +199,9 @@ class Joint:
         target : str
             A concept; "" is the label.
         """
-        first = (planes.mean, planes.scale), planes.weights[:1], planes.intercepts[:1]
+        first = replace(planes, weights=planes.weights[:1], intercepts=planes.intercepts[:1])
         places = [self.about.column(target)]
-        errors = [self._errors(*first, places, row)[0] for row in range(len(self.about.movies))]
+        errors = [self._errors(first, places, row)[0] for row in range(len(self.about.movies))]
         means = np.array(errors) / self.sums.counts
         return dict(zip(self.about.movies, means.tolist(), strict=True))
 
@@ -256,13 +257,9 @@ class Joint:
     def _ridge(self, places: list[int], penalty: float | None, *, midway: bool) -> Planes:
         self._refuse_constant(places, "these sums")
         with one_blas_thread():
-            standard, losses = self._standard(), np.full(len(places), np.nan)
-            if penalty is None:
-                penalties, losses = self._choose(standard, places)
-            else:
-                penalties = np.full(len(places), float(penalty))
-            weights, intercepts = self._solved(standard, places, penalties, midway=midway)
-        return Planes(*standard, weights, intercepts, penalties, losses)
+            standard, given = self._standard(), np.full(len(places), penalty, np.float64)
+            penalties, losses = self._choose(standard, places) if penalty is None else (given, given * np.nan)
+            return replace(self._solved(standard, places, penalties, midway=midway), losses=losses)
 
     def _choose(self, standard: Standard, places: list[int]) -> tuple[Floats, Floats]:
         """Choose each target's penalty [K] by the least squared error on films left out; return both."""
@@ -278,14 +275,12 @@ class Joint:
             rest._refuse_constant(places, f"without film {movie}")
             for index, penalty in enumerate(candidates):
                 solved = rest._solved(standard, places, np.full(len(places), penalty), midway=False)
-                errors[index] += self._errors(standard, *solved, places, row)
+                errors[index] += self._errors(solved, places, row)
         losses = errors / n
         return candidates[losses.argmin(axis=0)], losses.min(axis=0)
 
-    def _solved(
-        self, standard: Standard, places: list[int], penalties: Floats, *, midway: bool
-    ) -> tuple[Floats, Floats]:
-        """Solve for weights [K, D] and intercepts [K] in features standardised as `standard` says."""
+    def _solved(self, standard: Standard, places: list[int], penalties: Floats, *, midway: bool) -> Planes:
+        """Solve for weights and intercepts in features standardised as `standard` says."""
         d, (n, mean, products), (centre, scale) = self.about.n_features, self._whole, standard
         z_mean = (mean[:d] - centre) / scale
         gram = products[:d, :d] / np.outer(scale, scale)
@@ -295,20 +290,18 @@ class Joint:
             own = penalties == penalty
             weights[own] = _solve(gram, moments[:, own], float(penalty)).T
         share = mean[places]
+        intercepts = share - weights @ z_mean
         if midway:
             apart = moments / n  # of the class from the mean: share and 1 - share of it either way
             middle = (apart / share - apart / (1 - share)) / 2 + z_mean[:, None]
-            return weights, -np.einsum("kd,dk->k", weights, middle)
-        return weights, share - weights @ z_mean
+            intercepts = -np.einsum("kd,dk->k", weights, middle)
+        return Planes(centre, scale, weights, intercepts, penalties, np.full(len(places), np.nan))
 
-    def _errors(
-        self, standard: Standard, weights: Floats, intercepts: Floats, places: list[int], row: int
-    ) -> Floats:
+    def _errors(self, planes: Planes, places: list[int], row: int) -> Floats:
         """Sum the squared errors [K] of w z + b on a film."""
-        d, (centre, scale) = self.about.n_features, standard
+        d, w = self.about.n_features, planes.weights / planes.scale
         n, mean, products = self.sums.counts[row], self.sums.means[row], self.sums.products[row]
-        w = weights / scale
-        off = mean[places] - intercepts - w @ (mean[:d] - centre)
+        off = mean[places] - planes.intercepts - w @ (mean[:d] - planes.mean)
         spread = np.diag(products)[places] - 2 * np.einsum("kd,dk->k", w, products[:d, places])
         spread = spread + np.einsum("kd,de,ke->k", w, products[:d, :d], w)
         return np.asarray(n * off**2 + spread)
