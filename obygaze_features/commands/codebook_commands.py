@@ -16,7 +16,7 @@ from obygaze_features.options import FILE, PATH, Output, Result, output, prints_
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from obygaze_features.manifest import Codebook
 
@@ -176,7 +176,6 @@ def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], ou
 
 
 def _codebook_of(what: str) -> "Codebook":
-
     path = Path(what)
     if what not in manifests.BUILTIN and path.suffix.lower() != ".toml" and path.is_file():
         return manifests.read_manifest(path).codebook
@@ -184,31 +183,29 @@ def _codebook_of(what: str) -> "Codebook":
 
 
 def _counts(codebook: "Codebook") -> str:
-    return ", ".join(
-        [
-            f"{manifests.counted(len(codebook.levels), 'level')} ({len(codebook.labels)} in tasks)"
-            if len(codebook.labels) < len(codebook.levels)
-            else manifests.counted(len(codebook.levels), "level"),
-            f"{manifests.counted(len(codebook.concepts), 'concept')} ({len(codebook.visual_concepts)} visual)"
-            if codebook.non_visual_concepts
-            else manifests.counted(len(codebook.concepts), "concept"),
-            manifests.counted(len(codebook.tasks), "task"),
-            *([manifests.counted(len(codebook.scales), "scale")] if codebook.scales else []),
-        ]
-    )
+    few, seen = len(codebook.labels), len(codebook.visual_concepts)
+    parts = [
+        ("level", codebook.levels, f" ({few} in tasks)" * (few < len(codebook.levels))),
+        ("concept", codebook.concepts, f" ({seen} visual)" * (seen < len(codebook.concepts))),
+        ("task", codebook.tasks, ""),
+        *[("scale", codebook.scales, "")] * bool(codebook.scales),
+    ]
+    return ", ".join(f"{manifests.counted(len(things), name)}{more}" for name, things, more in parts)
 
 
-LEVELS = {"level": "name", "title": "title", "in tasks": "label", "also spelled": "synonyms"}
-CONCEPTS = {
-    "concept": "name",
-    "group": "group",
-    "visual": "visual",
-    "also spelled": "synonyms",
-    "definition": "definition",
+COLUMNS = {
+    "levels": {"level": "name", "title": "title", "in tasks": "label", "also spelled": "synonyms"},
+    "concepts": {
+        "concept": "name",
+        "group": "group",
+        "visual": "visual",
+        "also spelled": "synonyms",
+        "definition": "definition",
+    },
+    "tasks": {"task": "name", "negative": "negatives", "positive": "positives"},
+    "scales": {"scale": "name", "levels": "levels", "cuts": "cuts"},
 }
-TASKS = {"task": "name", "negative": "negatives", "positive": "positives"}
-SCALES = {"scale": "name", "levels": "levels", "cuts": "cuts"}
-"""Heading -> attribute."""
+"""Parts of a codebook -> heading -> attribute."""
 
 
 def _cell(thing: object, name: str) -> str:
@@ -227,27 +224,19 @@ def _text(codebook: "Codebook") -> str:
     lines = [f"{codebook.name} {codebook.version}  {codebook.source}".rstrip()]
     policies = ", ".join(manifests.policies_of(codebook))
     lines += [f"digest {codebook.digest()}", f"label policies: {policies}\n"]
-    for things, columns in (
-        (codebook.levels, LEVELS),
-        (codebook.concepts, CONCEPTS),
-        (codebook.tasks, TASKS),
-        (codebook.scales, SCALES),
-    ):
-        if things:
+    for part, columns in COLUMNS.items():
+        if things := getattr(codebook, part):
             rows = [[_cell(thing, name) for name in columns.values()] for thing in things]
             lines.append(_table(rows, [*columns]))
     if codebook.sub_constructs:
         lines.append(f"sub-constructs: {'; '.join(codebook.sub_constructs)}\n")
-    return "\n".join([*lines, *_instances(codebook)])
-
-
-def _instances(codebook: "Codebook") -> "Iterator[str]":
     for concept in codebook.concepts:
-        if concept.instances:
-            yield f"{concept.name}:"
-        for instance in concept.instances:
-            examples = f" ({'; '.join(instance.examples)})" if instance.examples else ""
-            yield f"  {instance.name}{examples}"
+        lines += [f"{concept.name}:"] * bool(concept.instances)
+        lines += [
+            f"  {each.name}" + f" ({'; '.join(each.examples)})" * bool(each.examples)
+            for each in concept.instances
+        ]
+    return "\n".join(lines)
 
 
 def _table(rows: "Sequence[list[str]]", headers: list[str]) -> str:

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 DETECTORS = ("own", "transnet", "scenedetect")
 
 
-def _seconds_or(word: str, value: str | None, ctx: click.Context, param: click.Parameter) -> float | None:
-    """Parse seconds; return None for the word and for a missing value."""
+def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
+    """Parse seconds; the word that the option may have in their place stays."""
+    word = str(param.metavar).partition("|")[0]
     if value in (None, word):
-        return None
+        return value
     try:
-        seconds = float(value)
+        seconds = float(value or 0)
     except ValueError:
         seconds = 0.0
     if not 0.001 <= seconds < math.inf:
@@ -37,26 +38,18 @@ def _seconds_or(word: str, value: str | None, ctx: click.Context, param: click.P
     return seconds
 
 
-def _hop(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
-    return _seconds_or("auto", value, ctx, param)
-
-
-def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
-    return "train" if value == "train" else _seconds_or("train", value, ctx, param)
-
-
 @click.command("film")
 @click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
 @click.option(
     "--window",
-    callback=_window,
+    callback=_seconds,
     metavar="train|SECONDS",
     help="Length of a window. train: median length of the clips the model was trained on.",
 )
 @click.option(
     "--hop",
     default="auto",
-    callback=_hop,
+    callback=_seconds,
     metavar="auto|SECONDS",
     help="Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
 )
@@ -76,7 +69,7 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 def film(
     films: tuple[Path, ...],
     window: float | str | None,
-    hop: float | None,
+    hop: float | str,
     frames: int | None,
     stride: int | None,
     model: Path | None,
@@ -135,7 +128,7 @@ def film(
         read,
         folder,
         window_s,
-        hop,
+        hop if isinstance(hop, float) else None,
         manifests.read_parts(scenes, movies) if scenes else None,
         frames=None if frames is None else (frames, stride or frames),
     )

@@ -128,11 +128,6 @@ class Codebook:
         """The concepts that an image can show."""
         return tuple(concept.name for concept in self.concepts if concept.visual)
 
-    @property
-    def non_visual_concepts(self) -> tuple[str, ...]:
-        """The concepts that no image shows."""
-        return tuple(concept.name for concept in self.concepts if not concept.visual)
-
     def rank(self, level: str) -> int:
         """Count the levels below a level."""
         return self.level_names.index(self.level_named(level))

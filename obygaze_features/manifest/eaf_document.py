@@ -6,39 +6,25 @@ spans of the tier of levels above it.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Final, Literal
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from typing import Literal
+from xml.sax.saxutils import escape
 
 from obygaze_features.io import file_names, refuse_existing, write_whole
 from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.eaf import CONCEPT_TIER, DECIDED_CONCEPTS, DECIDED_LEVEL, LEVEL_TIER
+from obygaze_features.manifest.spans.tiers import apart
+from obygaze_features.manifest.templates import filled
 
-SCHEMA: Final = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
-NO_DATE: Final = "1970-01-01T00:00:00+00:00"
-"""The schema needs a date; it is constant so that the same content gives the same bytes."""
-
-LANGUAGE: Final = "und"
 Kind = Literal["model", "level", "probability", "concepts"]
-TYPES: Final[Mapping[Kind, tuple[bool, str]]] = {
-    "model": (True, ""),
-    "level": (True, "levels"),
-    "probability": (True, "probabilities"),
-    "concepts": (False, ""),
-}
-"""Type of tier -> whether its annotations have times of their own, and the vocabulary that they are from."""
-STEREOTYPES: Final = {
-    "Time_Subdivision": "Parts of the parent's interval without gaps",
-    "Symbolic_Subdivision": "Ordered parts of the parent, without times",
-    "Symbolic_Association": "One annotation for one of the parent",
-    "Included_In": "Parts of the parent's interval, with gaps",
-}
+"""Types of tiers; annotations of concepts have no times of their own."""
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow."""
+_ESCAPES = {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +57,8 @@ def eaf_document(
     Parameters
     ----------
     tiers
-        A parent stands before what is below it.
+        A parent stands before what is below it. Spans of a model that overlap, as subtitles may, are dealt to
+        further tiers: ELAN's have no overlaps.
     properties
         Of the header, by name.
     vocabularies
@@ -79,86 +66,37 @@ def eaf_document(
     media
         The film's file, named relative to the document.
     """
-    about = {"AUTHOR": "obygaze", "DATE": NO_DATE, "FORMAT": "3.0", "VERSION": "3.0"}
-    about["xmlns:xsi"] = "http://www.w3.org/2001/XMLSchema-instance"
-    root = Element("ANNOTATION_DOCUMENT", {**about, "xsi:noNamespaceSchemaLocation": SCHEMA})
-    if licence:
-        SubElement(root, "LICENSE", {"LICENSE_URL": ""}).text = _legal(licence)
-    header = SubElement(root, "HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"})
-    if media:
-        place = {"MEDIA_URL": media, "MIME_TYPE": "video/*", "RELATIVE_MEDIA_URL": media}
-        SubElement(header, "MEDIA_DESCRIPTOR", place)
-    n_annotations = sum(len(tier.spans) for tier in tiers)
-    for name, value in {**properties, "lastUsedAnnotationId": str(n_annotations)}.items():
-        SubElement(header, "PROPERTY", {"NAME": name}).text = _legal(value)
-    slots = _time_order(root, [span for tier in tiers if not tier.parent for span in tier.spans])
-    number, timed, ids = 0, iter(slots), dict[tuple[str, float, float], str]()
+    dealt = list[EafTier]()
     for tier in tiers:
-        node = SubElement(root, "TIER", {"TIER_ID": _legal(tier.name), "LINGUISTIC_TYPE_REF": tier.kind})
-        node.attrib |= {"PARENT_REF": tier.parent} if tier.parent else {}
-        node.attrib |= {"ANNOTATOR": _legal(tier.annotator)} if tier.annotator else {}
-        for start_s, end_s, text in tier.spans:
-            number += 1
-            owner = {"ANNOTATION_ID": f"a{number}"}
-            if tier.parent:
-                owner["ANNOTATION_REF"] = ids[tier.parent, start_s, end_s]
-            else:
-                first, last = next(timed)
-                owner |= {"TIME_SLOT_REF1": first, "TIME_SLOT_REF2": last}
-                ids[tier.name, start_s, end_s] = f"a{number}"
-            kind = "REF_ANNOTATION" if tier.parent else "ALIGNABLE_ANNOTATION"
-            own = SubElement(SubElement(node, "ANNOTATION"), kind, owner)
-            SubElement(own, "ANNOTATION_VALUE").text = _legal(text)
-    _types(root, vocabularies)
-    indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
-
-
-def milliseconds(seconds: float) -> int:
-    """Round a time to whole milliseconds, as ELAN stores it."""
-    return round(1000 * seconds)
-
-
-def _time_order(root: Element, spans: Sequence[tuple[float, float, str]]) -> list[tuple[str, str]]:
-    """Write two time slots for each span, in time order; return their names."""
-    order = SubElement(root, "TIME_ORDER")
-    edges = [(milliseconds(start_s), 0, index) for index, (start_s, _, _) in enumerate(spans)]
-    edges += [
-        (max(milliseconds(end_s), milliseconds(start_s) + 1), 1, index)
-        for index, (start_s, end_s, _) in enumerate(spans)
-    ]
-    names = [["", ""] for _ in spans]
-    for number, (time, side, index) in enumerate(sorted(edges), start=1):
-        names[index][side] = f"ts{number}"
-        SubElement(order, "TIME_SLOT", {"TIME_SLOT_ID": f"ts{number}", "TIME_VALUE": str(time)})
-    return [(first, last) for first, last in names]
-
-
-def _types(root: Element, vocabularies: Mapping[str, tuple[str, Sequence[str]]]) -> None:
-    """Write the types of tiers, the language, the stereotypes and the vocabularies, in the schema's order."""
-    for kind, (timed, vocabulary) in TYPES.items():
-        facts = {"LINGUISTIC_TYPE_ID": kind, "TIME_ALIGNABLE": str(timed).lower()}
-        if vocabulary in vocabularies:
-            facts["CONTROLLED_VOCABULARY_REF"] = vocabulary
-        elif vocabulary:
-            continue
-        facts |= {} if timed else {"CONSTRAINTS": "Symbolic_Association"}
-        SubElement(root, "LINGUISTIC_TYPE", facts | {"GRAPHIC_REFERENCES": "false"})
-    language = {"LANG_ID": LANGUAGE, "LANG_DEF": "http://cdb.iso.org/lg/CDB-00130975-001"}
-    SubElement(root, "LANGUAGE", language | {"LANG_LABEL": f"undetermined ({LANGUAGE})"})
-    for name, description in STEREOTYPES.items():
-        SubElement(root, "CONSTRAINT", {"STEREOTYPE": name, "DESCRIPTION": description})
-    for identity, (description, values) in vocabularies.items():
-        vocabulary_node = SubElement(root, "CONTROLLED_VOCABULARY", {"CV_ID": identity})
-        SubElement(vocabulary_node, "DESCRIPTION", {"LANG_REF": LANGUAGE}).text = _legal(description)
-        for number, value in enumerate(values, start=1):
-            entry = SubElement(vocabulary_node, "CV_ENTRY_ML", {"CVE_ID": f"{identity[:-1]}{number}"})
-            SubElement(entry, "CVE_VALUE", {"DESCRIPTION": "", "LANG_REF": LANGUAGE}).text = _legal(value)
-
-
-def _legal(text: str) -> str:
-    """Remove characters that XML 1.0 does not allow."""
-    return _ILLEGAL.sub("", text)
+        is_of_people = tier.kind in {"level", "concepts"}
+        parts = [(tier.name, tier.spans)] if is_of_people else apart(tier.name, tier.spans)
+        dealt += [replace(tier, name=name, spans=part) for name, part in parts]
+    every = list(enumerate(((tier, span) for tier in dealt for span in tier.spans), start=1))
+    edges = sorted(
+        (max(round(1000 * span[:2][side]), round(1000 * span[0]) + side), side, number)
+        for number, (tier, span) in every
+        for side in (0, 1)
+        if not tier.parent
+    )
+    slots = {edge[1:]: place for place, edge in enumerate(edges, start=1)}
+    ids = {(tier.name, *span[:2]): number for number, (tier, span) in every}
+    rows = (
+        (
+            number,
+            tier.parent and ids[tier.parent, *span[:2]],
+            *(slots.get((side, number)) for side in (0, 1)),
+            span[2],
+        )
+        for number, (tier, span) in every
+    )
+    facts = {"properties": properties, "vocabularies": vocabularies, "licence": licence, "media": media}
+    return filled(
+        "document.eaf.jinja",
+        lambda value: escape(_ILLEGAL.sub("", str(value)), _ESCAPES),
+        tiers=[(tier, list(islice(rows, len(tier.spans)))) for tier in dealt],
+        times=[time for time, *_ in edges],
+        **facts,
+    )
 
 
 def write_documents(documents: Mapping[str, str], folder: Path, *, force: bool) -> list[Path]:

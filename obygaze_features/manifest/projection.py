@@ -48,8 +48,8 @@ class Projection:
     elsewhere: tuple[str, ...]
 
 
-def merge(labels: Iterable[Label], codebook: Codebook) -> Label:
-    """Keep the highest level and unite the concepts given at that level.
+def merge(labels: Iterable[Label], codebook: Codebook, how: Merge = "highest") -> Label:
+    """Make one label of several, as `merge_annotators` says.
 
     Without labels it is the lowest level: an annotator watched the film and marked nothing. The result does
     not depend on the order of the labels nor on repeats.
@@ -57,9 +57,9 @@ def merge(labels: Iterable[Label], codebook: Codebook) -> Label:
     labels = tuple(labels)
     if not labels:
         return Label(codebook.level_names[0])
-    highest = max((label.level for label in labels), key=codebook.rank)
-    given = (concept for label in labels if label.level == highest for concept in label.concepts)
-    return Label(highest, codebook.in_order(given))
+    level = (min if how == "both" else max)((label.level for label in labels), key=codebook.rank)
+    given = [set(label.concepts) for label in labels if how != "highest" or label.level == level]
+    return Label(level, codebook.in_order((set.intersection if how == "both" else set.union)(*given)))
 
 
 def overlaps(clips: Sequence[Clip], annotations: Sequence[Clip]) -> NDArray[np.float64]:
@@ -150,21 +150,12 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
         return manifest.with_clips(own)
     if not manifest.is_per_annotator:
         return manifest
-    rows = grouped(manifest, "clip_id").values()
-    return manifest.with_clips(_merged(clips, how, manifest.codebook) for clips in rows)
-
-
-def _merged(clips: Sequence[Clip], how: Merge, codebook: Codebook) -> Clip:
-    labels, first = _labels(clips), clips[0]
-    if not labels:
-        return replace(first, annotator="")
-    merged = merge(labels, codebook)
-    if how != "highest":
-        given = [set(label.concepts) for label in labels]
-        concepts = codebook.in_order(set.union(*given) if how == "any" else set.intersection(*given))
-        lowest = min((label.level for label in labels), key=codebook.rank)
-        merged = Label(lowest if how == "both" else merged.level, concepts)
-    return replace(first, level=merged.level, concepts=merged.concepts, annotator="")
+    return manifest.with_clips(
+        _labelled(rows[0], rows, None, manifest.codebook, how)
+        if _labels(rows)
+        else replace(rows[0], annotator="")
+        for rows in grouped(manifest, "clip_id").values()
+    )
 
 
 def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -> dict[float, Projection]:
@@ -226,9 +217,11 @@ def _label(
     return rows
 
 
-def _labelled(clip: Clip, touching: Iterable[Clip], annotator: str | None, codebook: Codebook) -> Clip:
+def _labelled(
+    clip: Clip, marks: Iterable[Clip], annotator: str | None, codebook: Codebook, how: Merge = "highest"
+) -> Clip:
     """Label a clip by the marks of an annotator, or of all."""
-    label = merge(_labels(mark for mark in touching if annotator in {None, mark.annotator}), codebook)
+    label = merge(_labels(mark for mark in marks if annotator in {None, mark.annotator}), codebook, how)
     return replace(clip, level=label.level, concepts=label.concepts, annotator=annotator or "")
 
 

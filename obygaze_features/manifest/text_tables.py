@@ -180,7 +180,7 @@ class Problems:
         """Raise ManifestError if anything was noted."""
         if self.messages:
             hidden = len(self.messages) - SHOWN_PROBLEMS
-            more = f"; and {hidden} more {'problem' if hidden == 1 else 'problems'}" if hidden > 0 else ""
+            more = f"; and {counted(hidden, 'more problem')}" if hidden > 0 else ""
             raise ManifestError(f"{self.path}: {'; '.join(self.messages[:SHOWN_PROBLEMS])}{more}")
 
 

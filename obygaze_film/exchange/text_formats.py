@@ -1,6 +1,5 @@
 """Write WebVTT (W3C), SubRip, TextGrid (Praat), RTTM (NIST), CSV and EAF 3.0 (ELAN)."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from obygaze_features.lines import sheet_line
@@ -13,7 +12,7 @@ from obygaze_features.manifest import (
     write_textgrid,
     write_vtt,
 )
-from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
+from obygaze_film.exchange.tiers import Exported, Tier
 
 CSV_COLUMNS = (
     "movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "present", "contributions", "flags",
@@ -86,12 +85,12 @@ def to_eaf(made: Exported) -> str:
     """
     tiers = []
     for tier in made.tiers:
-        is_probability = tier.kind in {"level", "concepts"}
-        for number, part in enumerate(_apart(tier.spans), start=1):
-            texts = [span.text if span.p is None or not is_probability else _bin(span.p) for span in part]
-            spans = [(span.start_s, span.end_s, text) for span, text in zip(part, texts, strict=True)]
-            name = f"{tier.name} ({number})" if number > 1 else tier.name
-            tiers.append(EafTier(name, "probability" if is_probability else "model", spans))
+        is_binned = tier.kind in {"level", "concepts"}
+        spans = [
+            span._replace(text=_bin(of.p)) if is_binned and of.p is not None else span
+            for span, of in zip(_subtitles(tier), tier.spans, strict=True)
+        ]
+        tiers.append(EafTier(tier.name, "probability" if is_binned else "model", spans))
     tiers += [EafTier(HUMAN_LEVEL, "level"), EafTier(HUMAN_CONCEPTS, "concepts", parent=HUMAN_LEVEL)]
     properties = {
         "obygaze caveats": " ".join(made.caveats),
@@ -104,17 +103,6 @@ def to_eaf(made: Exported) -> str:
         "probabilities": ("probability that the model gives", BINS),
     }
     return eaf_document(tiers, properties, vocabularies, licence=made.licence)
-
-
-def _apart(spans: Sequence[TierSpan]) -> list[list[TierSpan]]:
-    """Deal spans that overlap, as subtitles may, to further tiers: ELAN's have no overlaps."""
-    parts: list[list[TierSpan]] = [[]]
-    for span in spans:
-        part = next((each for each in parts if not each or each[-1].end_s <= span.start_s), None)
-        if part is None:
-            parts.append(part := [])
-        part.append(span)
-    return parts
 
 
 def _bin(p: float) -> str:

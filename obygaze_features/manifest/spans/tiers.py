@@ -5,13 +5,16 @@ Sources: Praat manual, "TextGrid file formats"; NIST Rich Transcription evaluati
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan, number
 from obygaze_features.manifest.spans.subtitles import Subtitle, one_line
+from obygaze_features.manifest.templates import filled
 
 _TOKEN = re.compile(r'"(?:[^"]|"")*"|![^\r\n]*|\S+')
+S = TypeVar("S", bound=tuple[float, float, str])
 RTTM_FIELDS = 9
 RTTM_UNREAD = ("orthography", "speaker type", "", "confidence", "lookahead")
 """Fields behind the times; that without a name is the speaker's."""
@@ -105,33 +108,21 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
     end_s
         Length of the film in seconds.
     """
-    parts = [(f"{name} ({n})" if n > 1 else name, of) for name, own in tiers.items() for n, of in apart(own)]
+    parts = [part for name, spans in tiers.items() for part in apart(name, spans)]
     whole = max([end_s, *(span.end_s for _, part in parts for span in part)])
-    end = _time(whole)
-    lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {end}"]
-    lines += ["tiers? <exists>", f"size = {len(parts)}", "item []:"]
-    for tier, (name, part) in enumerate(parts, start=1):
-        filled = _filled(part, whole)
-        lines += [f"    item [{tier}]:", '        class = "IntervalTier"', f"        name = {_quoted(name)}"]
-        lines += [
-            f"        {line}" for line in ("xmin = 0", f"xmax = {end}", f"intervals: size = {len(filled)}")
-        ]
-        for place, span in enumerate(filled, start=1):
-            edges = f"xmin = {_time(span.start_s)}", f"xmax = {_time(span.end_s)}"
-            lines.append(f"        intervals [{place}]:")
-            lines += [f"            {line}" for line in (*edges, f"text = {_quoted(span.text)}")]
-    return "\n".join(lines) + "\n"
+    gapless = [(name, _filled(part, whole)) for name, part in parts]
+    return filled("TextGrid.jinja", _written, tiers=gapless, end=whole)
 
 
-def apart(spans: Sequence[Subtitle]) -> Iterator[tuple[int, list[Subtitle]]]:
-    """Deal spans that overlap to as many lists as are needed, numbered from 1; one list if there are none."""
-    parts: list[list[Subtitle]] = [[]]
-    for span in sorted(spans, key=lambda span: span.start_s):
-        part = next((each for each in parts if not each or each[-1].end_s <= span.start_s), None)
+def apart(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:
+    """Deal spans that overlap to as many tiers as are needed, numbered from 2; one tier if there are none."""
+    parts: list[list[S]] = [[]]
+    for span in sorted(spans, key=lambda span: span[0]):
+        part = next((each for each in parts if not each or each[-1][1] <= span[0]), None)
         if part is None:
             parts.append(part := [])
         part.append(span)
-    yield from enumerate(parts, start=1)
+    return [(f"{name} ({n})" if n > 1 else name, part) for n, part in enumerate(parts, start=1)]
 
 
 def _filled(part: Sequence[Subtitle], whole: float) -> list[Subtitle]:
@@ -144,12 +135,11 @@ def _filled(part: Sequence[Subtitle], whole: float) -> list[Subtitle]:
     return [*filled, *([Subtitle(last, whole, "")] if whole > last or not filled else [])]
 
 
-def _quoted(text: str) -> str:
-    return '"' + one_line(text).replace('"', '""') + '"'
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.6f}".rstrip("0").rstrip(".")
+def _written(value: object) -> str:
+    """Write a number to the microsecond, or a text on one line that stands in quotes."""
+    if isinstance(value, float):
+        return f"{value:.6f}".rstrip("0").rstrip(".")
+    return one_line(str(value)).replace('"', '""')
 
 
 # --- RTTM
