@@ -15,14 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from zipfile import BadZipFile
 
 from obygaze_features.door import read_bytes
-from obygaze_features.errors import ExtractError, InputError, VideoError
+from obygaze_features.errors import ExtractError, VideoError
 from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, passes
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.manifest import FilmPart, Manifest, shots_bytes
 from obygaze_features.video import Measured, find_shots, is_still, joined_shots, why_not_in_stretches
+from obygaze_features.video.file_facts import unpacked
 
 DETECTOR = "own"
 MEASURED = "shots"  # folder of a stage, one file per measured stretch
@@ -173,10 +173,8 @@ class Films:
 
     def _measured(self, movie: str) -> Iterator[Measured]:
         for stretch in self.stretches[movie]:
-            with suppress(
-                OSError, InputError, ValueError, KeyError, BadZipFile
-            ):  # joining notices that it is not there
-                yield Measured.from_bytes(read_bytes(self._file(stretch)))
+            with suppress(OSError, ValueError):  # joining notices that it is not there
+                yield unpacked(read_bytes(self._file(stretch)), Measured)
 
     def _file(self, stretch: Stretch) -> Path:
         key = f"{stretch.movie}\0{stretch.start_s}\0{stretch.end_s}"

@@ -23,6 +23,7 @@ from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.films import Films, KeptFrames, Pass, WorkQueue
 from obygaze_features.extraction.keep_frames import keeping
 from obygaze_features.video import Known, Rest, share_in
+from obygaze_features.video.file_facts import packed
 from obygaze_features.workers import Event, Parent, WorkerPool
 
 REST = -1  # number of the item that a stretch gives beside its windows
@@ -196,4 +197,4 @@ def _decode(task: tuple[Pass, Path, Sequence[Path]], parent: Parent, *, decoder:
     for rest in rests:
         kept.write_bytes(pickle.dumps(rest.known))
         cpu_s = time.process_time() - started - spent_s
-        parent.send((REST, rest.measured.to_bytes(), rest.decoded, cpu_s))
+        parent.send((REST, packed(rest.measured), rest.decoded, cpu_s))

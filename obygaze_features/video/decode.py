@@ -9,25 +9,31 @@ The frames are bit-identical to those of sequential decoding. `NotSafe` is raise
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
-from itertools import chain
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from av import FFmpegError
 from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
+from obygaze_features.errors import VideoError
 from obygaze_features.video.bitstream import SKIPS_UNREFERENCED, Packet
-from obygaze_features.video.index import seconds
+from obygaze_features.video.index import index_packets, seconds
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import FrameTimes
-from obygaze_features.video.source import Source, Tally, guarded
+from obygaze_features.video.source import KeptFile, Source, guarded, opened
 
 # From this gap in packets on (10 s of film), a seek costs less than reading on.
 SEEK_AHEAD = 250
 # A seek may land after its target packet; then earlier random access points are tried.
 SEEK_TRIALS = 3
+
+Frame: TypeAlias = tuple[int, VideoFrame]
+"""A frame with its number."""
 
 
 class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode sequentially
@@ -50,134 +56,216 @@ class SeekFailed(NotSafe):
     """A seek did not reach a known packet; reading without seeks may succeed."""
 
 
-def decode_sparse(
-    source: Source,
-    table: PacketTable,
-    targets: Collection[int],
-    tally: Tally,
-    *,
-    seeks: bool = True,
-) -> Iterator[tuple[int, VideoFrame]]:
-    """Yield the wanted frames with their numbers, in display order.
+class Decoder:
+    """Decoder of the frames of one file, with one thread, which knows each frame by its number.
 
     Parameters
     ----------
-    source
-        The stream, freshly opened.
+    path
+        A video file.
+    strict
+        Enable the decoder's stricter error detection.
+
+    Attributes
+    ----------
     table
-        Its packets, with `unsafe` empty.
-    targets
-        Numbers of the wanted frames.
-    tally
-        Counts the decoded frames.
-    seeks
-        Whether to seek past unneeded packets, if the table allows it.
+        The packets of the file.
+    decoded, errors
+        Frames that were decoded so far, and packets that were refused.
 
     Raises
     ------
-    NotSafe
-        On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
-    """
-    wanted = {int(table.shown[target]): target for target in targets}
-    feed = PacketFeed(source, table, wanted, seeks=seeks and table.seekable and not source.kept)
-    for first, last in runs(needed_packets(table, targets)):
-        try:
-            yield from _decode_run(feed, wanted, tally, first, last)
-        except FFmpegError as error:
-            raise NotSafe("the decoder met an error", (first, last)) from error
-        except NotSafe as reason:
-            reason.packets = (first, last)
-            raise
-
-
-def _decode_run(
-    feed: "PacketFeed", wanted: dict[int, int], tally: Tally, first: int, last: int
-) -> Iterator[tuple[int, VideoFrame]]:
-    """Decode packets without a gap; each frame must have an expected label and be in display order."""
-    table, context = feed.table, feed.source.context
-    skips = table.stream.codec in SKIPS_UNREFERENCED
-    due, shown = set[int](), -1
-    for number, packet in chain(feed.needed(first, last), ((-1, None),)):  # the decoder is drained at the end
-        if packet is not None:
-            packet.pts, packet.dts = number, None
-            context.skip_frame = "NONREF" if skips and number not in wanted else "DEFAULT"
-        if number in wanted:
-            due.add(number)
-        for frame in context.decode(packet):
-            tally.decoded += 1
-            label = frame.pts
-            if label is None or not 0 <= label < len(table.rank):
-                raise NotSafe("a frame came out without its label")
-            if shown >= 0 and table.rank[label] <= table.rank[shown]:
-                raise NotSafe("frames came out in another order than that of display")
-            shown = label
-            if label in wanted:
-                if frame.is_corrupt:
-                    raise NotSafe("the decoder flags a frame as damaged")
-                due.discard(label)
-                yield wanted[label], frame
-    context.flush_buffers()
-    if due:
-        raise NotSafe("a frame did not come out of the decoder")
-
-
-class PacketFeed:
-    """Reader of the packets that the wanted frames need, with their numbers in the table.
-
-    Parameters
-    ----------
-    source
-        The stream, freshly opened.
-    table
-        Its packets.
-    wanted
-        The packets of the wanted frames.
-    seeks
-        Whether to seek past unneeded packets.
+    VideoError
+        The file cannot be read at all.
     """
 
-    def __init__(self, source: Source, table: PacketTable, wanted: Collection[int], *, seeks: bool) -> None:
-        self.source = source
-        self.table = table
-        unneeded = table.spare.copy()
-        unneeded[list(wanted)] = False
-        self._left_out: list[bool] = unneeded.tolist()
-        self._seeks = seeks
-        self._packets = source.packets()
-        self._next = 0
+    def __init__(self, path: Path, *, strict: bool = False) -> None:
+        self.path = path
+        self.strict = strict
+        self._kept: list[KeptFile] = []
+        self.table = index_packets(path, self._kept)
+        self.decoded = self.errors = 0
 
-    def needed(self, first: int, last: int) -> Iterator[tuple[int, Packet]]:
-        """Yield packets `first` to `last` in decoding order, without those that no wanted frame needs.
+    @contextmanager
+    def _opened(self) -> Iterator[Source]:
+        """Give the file that was kept open when its packets were read, once; else open it."""
+        with ExitStack() as still_open:
+            if self._kept:
+                source, kept_open = self._kept.pop()
+                still_open.enter_context(kept_open)
+                source.set_decoder(strict=self.strict)
+            else:
+                source = still_open.enter_context(opened(self.path, strict=self.strict))
+            yield source
 
-        Each must match the table.
+    # --- the wanted frames alone
+    # -------------------------------------------------------------------------
+    def sparse(self, targets: Collection[int]) -> Iterator[Frame]:
+        """Yield the wanted frames in display order; from where a seek fails, without seeks.
+
+        The table's `unsafe` must be empty.
+
+        Raises
+        ------
+        NotSafe
+            On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
         """
-        if self._seeks and first - self._next > SEEK_AHEAD:
-            self._seek(first)
-        for number in range(self._next, last + 1):
-            packet = next(self._packets, None)
-            self._next += 1
-            if packet is None or not (number < first or self.source.kept or self.table.is_at(number, packet)):
-                raise NotSafe("the file gives other packets than at first reading")
-            if number >= first and not self._left_out[number]:
-                yield number, packet
+        last = -1
+        for seeks in (self.table.seekable, False):
+            left = [number for number in targets if number > last]
+            with suppress(SeekFailed), self._opened() as source:
+                for last, frame in self._sparse(source, left, seeks=seeks and not source.kept):
+                    yield last, frame
+                return
 
-    def _seek(self, first: int) -> None:
-        """Seek to a packet of the table at or before `first`; do not move if none can be reached."""
+    def _sparse(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
+        wanted = {int(self.table.shown[target]): target for target in targets}
+        packets, position = source.packets(), 0
+        for first, last in runs(needed_packets(self.table, targets)):
+            try:
+                if seeks and first - position > SEEK_AHEAD:
+                    packets, position = self._sought(source, first, position)
+                stored = zip(range(position, last + 1), chain(packets, repeat(None)), strict=False)
+                yield from self._run(source, self._needed(source, stored, first, wanted), wanted)
+                position = last + 1
+            except FFmpegError as error:
+                raise NotSafe("the decoder met an error", (first, last)) from error
+            except NotSafe as reason:
+                reason.packets = (first, last)
+                raise
+
+    def _sought(self, source: Source, first: int, position: int) -> tuple[Iterator[Packet], int]:
+        """Seek to a packet of the table at or before `first`, far behind a position."""
         starts = np.flatnonzero(self.table.random_access[: first + 1])
         for start in starts[: -SEEK_TRIALS - 1 : -1].tolist():
-            if start - self._next <= SEEK_AHEAD:
+            if start - position <= SEEK_AHEAD:
                 break
             try:
-                self.source.container.seek(int(self.table.pts[start]), stream=self.source.stream)
-                packets = self.source.packets()
+                source.container.seek(int(self.table.pts[start]), stream=source.stream)
+                packets = source.packets()
                 packet = next(packets, None)
             except FFmpegError as error:
                 raise SeekFailed("the file cannot be sought in") from error
-            number = -1 if packet is None else self.table.number(packet)
-            if packet is not None and 0 <= number <= first:
-                self._packets, self._next = chain([packet], packets), number
-                return
+            if packet is not None and 0 <= (number := self.table.number(packet)) <= first:
+                return chain([packet], packets), number
         raise SeekFailed("a seek leads to packets that are not known")
+
+    def _needed(
+        self,
+        source: Source,
+        stored: Iterable[tuple[int, Any]],
+        first: int,
+        wanted: Collection[int],
+    ) -> Iterator[tuple[int, Packet]]:
+        """Yield packets from `first` on, as in the table, without those that no wanted frame needs."""
+        for number, packet in stored:
+            if packet is None or not (number < first or source.kept or self.table.is_at(number, packet)):
+                raise NotSafe("the file gives other packets than at first reading")
+            if number >= first and (number in wanted or not self.table.spare[number]):
+                yield number, packet
+
+    def _run(
+        self, source: Source, packets: Iterable[tuple[int, Packet]], wanted: dict[int, int]
+    ) -> Iterator[Frame]:
+        """Decode packets without a gap; each frame must have an expected label and be in display order."""
+        rank, context = self.table.rank, source.context
+        skips = self.table.stream.codec in SKIPS_UNREFERENCED
+        due, shown = set[int](), -1
+        for number, packet in chain(packets, ((-1, None),)):  # the decoder is drained at the end
+            if packet is not None:
+                packet.pts, packet.dts = number, None
+                context.skip_frame = "NONREF" if skips and number not in wanted else "DEFAULT"
+            if number in wanted:
+                due.add(number)
+            for frame in context.decode(packet):
+                self.decoded += 1
+                label = frame.pts
+                if label is None or not 0 <= label < len(rank):
+                    raise NotSafe("a frame came out without its label")
+                if shown >= 0 and rank[label] <= rank[shown]:
+                    raise NotSafe("frames came out in another order than that of display")
+                shown = label
+                if label in wanted:
+                    if frame.is_corrupt:
+                        raise NotSafe("the decoder flags a frame as damaged")
+                    due.discard(label)
+                    yield wanted[label], frame
+        context.flush_buffers()
+        if due:
+            raise NotSafe("a frame did not come out of the decoder")
+
+    # --- all frames in order
+    # -------------------------------------------------------------------------
+    def sequential(self, targets: Collection[int]) -> Iterator[Frame]:
+        """Yield the wanted frames in order and stop after the last; frames may be missing."""
+        missing = set(targets)
+        with self._opened() as source:
+            for number, frame in self._numbered(source):
+                if number in missing:
+                    missing.discard(number)
+                    yield number, frame
+                    if not missing:
+                        return
+
+    def survey(self) -> FrameTimes:
+        """Decode the whole stream to find which frames exist and which are key frames.
+
+        Raises
+        ------
+        VideoError
+            There is none.
+        """
+        with self._opened() as source:
+            rows = [
+                (number, frame.key_frame, stamp(frame.pts), stamp(frame.dts))
+                for number, frame in self._numbered(source)
+            ]
+            if not rows:
+                raise VideoError("the file is damaged: not one picture can be decoded", self.path)
+            numbers, keys, *stamps = np.array(rows, np.int64).T
+            # In a damaged file, time stamps may be out of order or duplicated.
+            index, first = np.unique(numbers, return_index=True)
+            time_s = np.full(len(index), np.nan)
+            if self.table.labelled or len(index) == len(self.table.frame_times.time_s):
+                time_s = self.table.frame_times.time_s[index]
+            else:
+                for column in stamps:
+                    if MISSING not in column and len(np.unique(column)) == len(index):
+                        # As in the table: stamps increase in display order.
+                        time_s = seconds(column.tolist(), source)
+                        break
+        return FrameTimes(index, time_s, keys[first] > 0)
+
+    def _numbered(self, source: Source) -> Iterator[Frame]:
+        """Yield every frame with its number: by its packet where that is known, else by counting."""
+        labelled, packets = self.table.labelled, source.packets()
+        numbers = {int(packet): number for number, packet in enumerate(self.table.shown)}
+        every = self.frames(source.context, _labelled(packets) if labelled else packets)
+        for count, frame in enumerate(guarded(every, self.path)):
+            number = numbers.get(frame.pts) if labelled else count
+            if number is not None:
+                yield number, frame
+
+    def frames(self, context: Any, packets: Iterable[Packet]) -> Iterator[Any]:
+        """Yield every frame that a decoder makes of packets, in order."""
+        rest = chain(packets, (None,))
+        while True:
+            try:
+                frames = context.decode(next(rest))
+            except StopIteration:
+                return
+            except FFmpegError:  # of the decoder, or of the demuxer, which ends the stream
+                self.errors += 1
+                continue
+            self.decoded += len(frames)
+            yield from frames
+
+
+def _labelled(packets: Iterable[Packet]) -> Iterator[Packet]:
+    """Yield packets with their number as time stamp, which their frames keep."""
+    for number, packet in enumerate(packets):
+        packet.pts, packet.dts = number, None
+        yield packet
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
@@ -210,82 +298,3 @@ def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Return the first and last index of every run of consecutive marked entries."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], needed, [False]))))
     return [(int(first), int(end) - 1) for first, end in edges.reshape(-1, 2)]
-
-
-# --- all frames in order, with one thread
-# ---------------------------------------------------------------------------
-def decoded(context: Any, packets: "Iterator[Packet]", tally: Tally) -> Iterator[Any]:
-    """Yield every frame that a decoder makes of packets, in order; count packets that it refuses."""
-    rest = chain(packets, (None,))
-    while True:
-        try:
-            frames = context.decode(next(rest))
-        except StopIteration:
-            return
-        except FFmpegError:  # of the decoder, or of the demuxer, which ends the stream
-            tally.errors += 1
-            continue
-        tally.decoded += len(frames)
-        yield from frames
-
-
-def numbered(source: Source, table: PacketTable, tally: Tally) -> Iterator[tuple[int, VideoFrame]]:
-    """Yield every frame with its number: by its packet where that is known, else by counting."""
-    numbers = {int(packet): number for number, packet in enumerate(table.shown)} if table.labelled else None
-    packets = source.packets() if numbers is None else _labelled(source.packets())
-    for count, frame in enumerate(guarded(decoded(source.context, packets, tally), source.path)):
-        number = count if numbers is None else numbers.get(frame.pts)
-        if number is not None:
-            yield number, frame
-
-
-def _labelled(packets: "Iterator[Packet]") -> "Iterator[Packet]":
-    """Yield packets with their number as time stamp, which their frames keep."""
-    for number, packet in enumerate(packets):
-        packet.pts, packet.dts = number, None
-        yield packet
-
-
-def decode_sequential(
-    source: Source, table: PacketTable, targets: Collection[int], tally: Tally
-) -> Iterator[tuple[int, VideoFrame]]:
-    """Yield the wanted frames with their numbers and stop after the last; frames may be missing.
-
-    Parameters
-    ----------
-    source
-        The stream, freshly opened.
-    table
-        Its packets.
-    targets
-        Numbers of the wanted frames.
-    tally
-        Counts frames and errors.
-    """
-    missing = set(targets)
-    for number, frame in numbered(source, table, tally):
-        if number in missing:
-            missing.discard(number)
-            yield number, frame
-            if not missing:
-                return
-
-
-def survey(source: Source, table: PacketTable, tally: Tally) -> FrameTimes:
-    """Decode the whole stream to find which frames exist and which are key frames."""
-    rows = [
-        (number, frame.key_frame, stamp(frame.pts), stamp(frame.dts))
-        for number, frame in numbered(source, table, tally)
-    ]
-    numbers, keys, *stamps = np.array(rows, np.int64).reshape(-1, 4).T
-    # In a damaged file, time stamps may be out of order or duplicated.
-    index, first = np.unique(numbers, return_index=True)
-    time_s = np.full(len(index), np.nan)
-    if table.labelled or len(index) == len(table.time_s):
-        time_s = table.time_s[index]
-    else:
-        for column in stamps:
-            if MISSING not in column and len(np.unique(column)) == len(index):
-                time_s = seconds(column.tolist(), source)  # as in the table: stamps increase in display order
-                break
-    return FrameTimes(index, time_s, keys[first] > 0)

@@ -1,18 +1,16 @@
 """Know the files of a film; compute their digest and packets once for all processes of a run."""
 
 import hashlib
-import io
-import json
 import os
 import re
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import fields
 from pathlib import Path
-from typing import Self, get_type_hints
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import InputError, StoreError, VideoError
@@ -22,6 +20,7 @@ from obygaze_features.locks import hold
 LARGE_BYTES = 1 << 25
 FIRST_PART = re.compile(r"(VTS_\d\d_)1(\.VOB)", re.IGNORECASE)
 """The file with which the film of a DVD's title begins; those of 1 GB that follow it are numbered from 2."""
+T = TypeVar("T")
 _folder: Path | None = None
 
 
@@ -77,17 +76,17 @@ def file_state(path: Path) -> tuple[int, int]:
 def file_digest(path: Path) -> str:
     """Compute the SHA-256 of a film's bytes, once for all processes that share a cache."""
 
-    def compute() -> bytes:
+    def compute() -> str:
         digest = hashlib.sha256()
         for each in files_of(path):
             with open_regular(each) as file:
                 hashlib.file_digest(file, lambda: digest)
-        return digest.hexdigest().encode()
+        return digest.hexdigest()
 
-    return cached_fact(path, "sha256", compute).decode()
+    return cached_fact(path, "sha256", compute, str)
 
 
-def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
+def cached_fact(path: Path, what: str, compute: Callable[[], T], kind: type[T]) -> T:
     """Return a fact about a file in its present state; compute it if it is not cached.
 
     Parameters
@@ -98,6 +97,8 @@ def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
         Name of the fact.
     compute
         Computes the fact, which may take seconds; other processes wait meanwhile.
+    kind
+        Type of the fact (see `packed`).
     """
     size, changed_ns = file_state(path)
     if _folder is None or not is_large(size):
@@ -110,43 +111,35 @@ def cached_fact(path: Path, what: str, compute: Callable[[], bytes]) -> bytes:
         with suppress(StoreError, OSError):
             hold(held.enter_context(lock.open("wb")).fileno(), lock)
         with suppress(OSError, InputError):  # not cached yet
-            return read_bytes(cache_file)
+            return unpacked(read_bytes(cache_file), kind)
         fact = compute()
         with suppress(OSError):  # with a full disk, other processes compute it again
             unfinished = cache_file.with_suffix(f".{os.getpid()}")
-            unfinished.write_bytes(fact)
+            unfinished.write_bytes(packed(fact))
             unfinished.replace(cache_file)
         return fact
 
 
-class Packed:
-    """A dataclass of arrays and plain values, which is kept as the bytes of an NPZ file without pickles."""
+def packed(value: Any) -> bytes:
+    """Serialise plain values, arrays, and dataclasses and tuples of them, without pickles."""
 
-    __slots__ = ()
+    def plain(array: Any) -> Any:
+        return (array.dtype.str, array.shape, array.tobytes()) if array.ndim else array.item()
 
-    def to_bytes(self) -> bytes:
-        """Serialise all fields."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
-        plain = {name: value for name, value in values.items() if not isinstance(value, np.ndarray)}
-        file = io.BytesIO()
-        packed = np.array(json.dumps(plain, default=msgspec.to_builtins))
-        np.savez(file, json=packed, **{name: values[name] for name in values.keys() - plain.keys()})
-        return file.getvalue()
+    return msgspec.msgpack.encode(value, enc_hook=plain)
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` wrote.
 
-        Raises
-        ------
-        ValueError, KeyError, OSError, zipfile.BadZipFile
-            The bytes are others.
-        """
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        kinds, plain = get_type_hints(cls), json.loads(str(arrays.pop("json")))
-        read = {
-            name: None if value is None else msgspec.convert(value, kinds[name])
-            for name, value in plain.items()
-        }
-        return cls(**arrays, **read)
+def unpacked(data: bytes, kind: type[T]) -> T:
+    """Read what `packed` wrote of a value of this type; its arrays cannot be changed.
+
+    Raises
+    ------
+    ValueError
+        The bytes are others.
+    """
+
+    def array(_: type, stored: tuple[str, list[int], bytes]) -> NDArray[Any]:
+        name, shape, content = stored
+        return np.frombuffer(content, name).reshape(shape)
+
+    return msgspec.msgpack.decode(data, type=kind, dec_hook=array)

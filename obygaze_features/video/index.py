@@ -4,6 +4,7 @@ The packets of a large file take seconds to read, so they are cached across the 
 compared with what its container declares, to detect truncation.
 """
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -86,10 +87,10 @@ def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable
     """
     check_file(path)
     key = (path, *file_state(path))
-    table = _tables.pop(key, None) or (None if is_large(key[1]) else _read_index(path, kept))
-    if table is None:
-        table = PacketTable.from_bytes(cached_fact(path, "packets", lambda: _read_index(path).to_bytes()))
-    _tables[key] = table
+    keep = None if is_large(key[1]) else kept
+    _tables[key] = table = _tables.pop(key, None) or cached_fact(
+        path, "packets", lambda: _read_index(path, keep), PacketTable
+    )
     while len(_tables) > TABLES:
         del _tables[next(iter(_tables))]
     return table
@@ -220,15 +221,12 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         ORDERED_CHAPTERS: "matroska" in formats
         and ordered_chapters(source.path, int(packets.pos[0]), int(packets.pos[-1])),
     }
-    # A table of frames has one for each, whatever is lost; and long steps that were meant.
     is_last = line.known and shown[-1] == count - 1
     last_s = float(packets.duration[-1] * (source.stream.time_base or 0)) if is_last else 0.0
-    times = FrameTimes(np.arange(len(shown)), time_s, None, last_s)
-    holes = np.zeros((0, 2)) if source.declared else times.holes()
+    key = (packets.key if unsafe else random_access)[shown] if ordered else None
+    times = FrameTimes(np.arange(len(shown)), time_s, key, last_s)
     stream, said = describe(source, packets.side_data, len(first))
-    lost, lost_from_s = _lost(source, packets, line, time_s, wrong)
     kinds_beside = {each.type for each in source.container.streams}
-    flagged = packets.key if unsafe else random_access
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
@@ -236,16 +234,13 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         random_access=random_access,
         spare=_spare(packets.headers),
         shown=shown,
-        time_s=time_s,
-        last_s=last_s,
-        key=flagged[shown] if ordered else None,
-        holes=holes,
+        frame_times=times,
+        # A table of frames has one for each, whatever is lost; and long steps that were meant.
+        holes=np.zeros((0, 2)) if source.declared else times.holes(),
         unsafe=unsafe,
         labelled=labelled,
         seekable=labelled and MISSING not in packets.pts and bool(formats & SEEKABLE_FORMATS),
-        truncated=truncation(source, packets),
-        lost=lost,
-        lost_from_s=lost_from_s,
+        losses=tuple(_losses(source, packets, line, time_s, wrong)),
         part_first=line.first,
         part_offset_s=(line.offset * float(source.stream.time_base or 0)).astype(np.float64),
         stream=stream,
@@ -351,32 +346,30 @@ def _seams(source: Source, packets: Packets, line: TimeLine) -> tuple[list[int],
     return cut, wrong[0] if wrong else 0
 
 
-def _lost(
+def _losses(
     source: Source, packets: Packets, line: TimeLine, time_s: NDArray[np.float64], wrong: int
-) -> tuple[str, float]:
-    """Describe a file that was joined to the first, and from when on its pictures are missing or wrong."""
+) -> Iterator[tuple[float, str]]:
+    """Yield what a file lacks, or was joined to it and is not read as it should be; and from when on."""
+    if cut_off := truncation(source, packets):
+        yield -np.inf, cut_off
     if wrong:
-        return OTHER_SETTINGS, seconds([int(line.ticks[wrong])], source)[0]
+        yield float(seconds([int(line.ticks[wrong])], source)[0]), OTHER_SETTINGS
+        return
     position = packets.pos
     # A VP8 decoder shows nothing of what other codecs' packets hold.
     ends = (position + packets.size)[(position >= 0) & ~packets.hidden]
     at = second_file(files_of(source.path)[-1], source.formats, ends.tolist())
-    tail, tracks = int(ends.max(initial=0)), source.container.streams.video
+    tail, from_s = int(ends.max(initial=0)), float(time_s.max())
     early = tail < ANOTHER_BELOW * file_state(source.path)[0]
-    if "mpegts" in source.formats and len(tracks) > 1 and early:
-        joined = f"from byte {tail:,} on the file has pictures of another stream: join films with FFmpeg"
-        return joined, float(time_s.max())
-    if not at:
-        return "", np.inf
-    behind = np.flatnonzero((position > at) & ~packets.hidden)
-    start = np.append(behind, line.first[1:])
-    from_s = float(time_s.max())
-    if len(start) and line.known:
-        from_s = min(from_s, seconds([int(line.ticks[int(start.min())])], source)[0])
-    return (
-        f"a second file begins at byte {at:,}, of which pictures are missing: join films with FFmpeg",
-        from_s,
-    )
+    if "mpegts" in source.formats and len(source.container.streams.video) > 1 and early:
+        yield from_s, f"from byte {tail:,} on the file has pictures of another stream: join films with FFmpeg"
+    elif at:
+        behind = np.flatnonzero((position > at) & ~packets.hidden)
+        start = np.append(behind, line.first[1:])
+        if len(start) and line.known:
+            from_s = min(from_s, float(seconds([int(line.ticks[int(start.min())])], source)[0]))
+        joined = f"a second file begins at byte {at:,}, of which pictures are missing: join films with FFmpeg"
+        yield from_s, joined
 
 
 def _step(source: Source) -> int:

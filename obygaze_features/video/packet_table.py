@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.video.bitstream import Packet
-from obygaze_features.video.file_facts import Packed
 from obygaze_features.video.sampling import FrameTimes
 from obygaze_features.video.stream import Stream
 
@@ -20,7 +19,7 @@ def stamp(value: int | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class PacketTable(Packed):
+class PacketTable:
     """The packets of a stream in decoding order, with their properties known before decoding.
 
     Parameters
@@ -37,12 +36,8 @@ class PacketTable(Packed):
         Shape [P]: whether no other picture needs this one; it is then decoded only if it is wanted.
     shown
         Shape [L]: displayed packets, in display order (in decoding order unless `ordered`).
-    time_s
-        Shape [L]: their presentation times in seconds of the player's clock; NaN where unknown.
-    last_s
-        Seconds that the file states for the last; 0 where it is not known.
-    key
-        Shape [L]: whether they are key frames; None if the display order is unknown.
+    frame_times
+        The frames to choose from by the packets: those that are displayed.
     holes
         Shape [H, 2]: starts and ends, in seconds, of where the file lacks frames.
     unsafe
@@ -51,10 +46,9 @@ class PacketTable(Packed):
         Whether a decoded frame is identified by the number of its packet.
     seekable
         Whether a packet after a seek is identified by its time stamp and size.
-    truncated
-        Description of what the file lacks of what its container declares; empty for a complete file.
-    lost, lost_from_s
-        Description of what was joined to the file and is not read; the time from which pictures are missing.
+    losses
+        What the file lacks of what its container declares, or was joined to it and is not read: the time in
+        seconds from which pictures are missing, and a description.
     part_first
         Shape [K]: the packet that each part of a joined file begins with; 0 for the first.
     part_offset_s
@@ -73,26 +67,17 @@ class PacketTable(Packed):
     random_access: NDArray[np.bool_]
     spare: NDArray[np.bool_]
     shown: NDArray[np.int64]
-    time_s: NDArray[np.float64]
-    last_s: float
-    key: NDArray[np.bool_] | None
+    frame_times: FrameTimes
     holes: NDArray[np.float64]
     unsafe: str
     labelled: bool
     seekable: bool
-    truncated: str
-    lost: str
-    lost_from_s: float
+    losses: tuple[tuple[float, str], ...]
     part_first: NDArray[np.int64]
     part_offset_s: NDArray[np.float64]
     stream: Stream
     notes: tuple[str, ...]
     besides: tuple[str, ...] = ()
-
-    @property
-    def frame_times(self) -> FrameTimes:
-        """The frames to choose from: L of them, by the packets."""
-        return FrameTimes(np.arange(len(self.shown)), self.time_s, self.key, self.last_s)
 
     def number(self, packet: Packet) -> int:
         """Return the number of a packet, by its time stamp and size; -1 if there is none."""

@@ -5,24 +5,20 @@ the windows that the previous one could not complete: sparse decoding; sequentia
 missing, sequential decoding with frames chosen from those that exist.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.decode import NotSafe, SeekFailed, decode_sequential, decode_sparse, survey
+from obygaze_features.video.decode import Decoder, Frame, NotSafe
 from obygaze_features.video.frames import Frames
-from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, pictures
-from obygaze_features.video.sampling import FrameTimes, Sampling, TimeSpan, choose
-from obygaze_features.video.source import KeptFile, Tally, kept_or_opened, opened
+from obygaze_features.video.sampling import FrameTimes, Sampling, Span, choose
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
@@ -34,7 +30,7 @@ class Window(Generic[T]):
     """A span, the frames that each wish takes from it, and the frames decoded so far."""
 
     number: int
-    span: TimeSpan
+    span: Span
     wanted: list[NDArray[np.int64]] = field(default_factory=list)
     missing: set[int] = field(default_factory=set)
     collected: CollectedFrames[dict[int, T]] = field(default_factory=CollectedFrames)
@@ -49,7 +45,7 @@ class Window(Generic[T]):
         VideoError
             The span is not in the video, or lacks the requested frames.
         """
-        inside = frame_times.within(self.span.start_s, self.span.end_s)
+        inside = frame_times.within(*self.span)
         self.wanted = [choose(sampling, inside) for sampling, _ in wishes]
         self.begin()
 
@@ -67,14 +63,14 @@ class Known(Generic[T]):
     results: dict[int, T]
 
 
-Windows = Sequence[tuple[float | None, float | None]]
+Windows = Sequence[Span]
 WindowResult = tuple[int, tuple[Frames[T], ...] | VideoError]
 WindowList = list[Window[T]]
 Shown = tuple[int, RgbPicture, Callable[[int], T]]
 """A frame's number, its picture, and what each wish, by its place, makes of it."""
 
 
-class WindowReader(Generic[T]):
+class WindowReader(Decoder, Generic[T]):
     """Reader of windows of one file.
 
     Parameters
@@ -93,13 +89,9 @@ class WindowReader(Generic[T]):
     """
 
     def __init__(self, path: Path, wishes: Wishes[T], *, strict: bool) -> None:
-        self.path = path
+        super().__init__(path, strict=strict)
         self.wishes = wishes
-        self.strict = strict
-        self.kept: list[KeptFile] = []
-        self.table = index_packets(path, self.kept)
         self.frame_times = self.table.frame_times
-        self.tally = Tally()
         self._reported = 0
 
     def read(
@@ -111,25 +103,24 @@ class WindowReader(Generic[T]):
         A window all of whose frames are known (frame number -> `Known`) is not decoded.
         """
         if self.lacks_keys:
-            self.frame_times = self._surveyed()
+            self.frame_times = self.survey()
         left, errors = self.chosen(windows_at(windows, self.table.unsafe))
         yield from errors
         if known:
-            ready = [window for window in left if _is_known(window, known)]
-            left = [window for window in left if not _is_known(window, known)]
-            shown = (
-                (number, known[number].picture, known[number].results.__getitem__) for number in union(ready)
-            )
-            yield from self.served(shown, ready)
+            ready = [window for window in left if window.missing <= known.keys()]
+            left = [window for window in left if window not in ready]
+            found = ((number, known[number]) for number in union(ready))
+            yield from self.served(((n, each.picture, each.results.__getitem__) for n, each in found), ready)
         if not self.table.unsafe:
             left = yield from self._sparsely(left)
         if left:
-            left = yield from self._in_order(left)
+            # Where frames are numbered by counting, an error shifts all later numbers.
+            yield from self._in_order(left, trusted=self.table.labelled)
         if left:
-            self.frame_times = self._surveyed()
+            self.frame_times = self.survey()
             left, errors = self.chosen(left)
             yield from errors
-            left = yield from self._in_order(left, last=True)
+            yield from self._in_order(left)
         for window in left:
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
@@ -144,23 +135,7 @@ class WindowReader(Generic[T]):
                 errors.append((window.number, VideoError(error.reason, self.path)))
         return chosen, errors
 
-    def decoded(self, targets: Collection[int]) -> Iterator[tuple[int, VideoFrame]]:
-        """Decode frames sparsely, in display order; from where a seek fails, without seeks.
-
-        Raises
-        ------
-        NotSafe
-            It may not be exact.
-        """
-        last = -1
-        for seeks in (True, False):
-            left = [number for number in targets if number > last]
-            with suppress(SeekFailed), kept_or_opened(self.kept, self.path, strict=self.strict) as source:
-                for last, frame in decode_sparse(source, self.table, left, self.tally, seeks=seeks):
-                    yield last, frame
-                return
-
-    def applied(self, frames: Iterable[tuple[int, VideoFrame]]) -> Iterator[Shown[T]]:
+    def applied(self, frames: Iterable[Frame]) -> Iterator[Shown[T]]:
         """Convert frames to pictures; each wish is applied once to a picture, when it is first asked for."""
         for number, picture in pictures(frames, self.path, self.table.stream.crop):
             yield number, picture, cache(lambda wish, rgb=picture.rgb: self.wishes[wish][1](rgb))
@@ -170,19 +145,17 @@ class WindowReader(Generic[T]):
         unsafe: WindowList[T] = []
         while windows:
             try:
-                yield from self.served(self.applied(self.decoded(union(windows))), windows)
+                yield from self.served(self.applied(self.sparse(union(windows))), windows)
                 return unsafe + windows  # the latter if the decoder returned too few frames
             except NotSafe as reason:
                 hit = [window for window in windows if self._is_in(window, reason.packets)]
                 alone = len(windows) == 1
-                windows[:] = [window for window in windows if window not in {*hit}]
+                windows = [window for window in windows if window not in hit]
                 for window in hit:
                     window.begin()
-                    if alone:
-                        window.why = str(reason)
-                        unsafe.append(window)
-                    else:  # as for a window read alone: the rest of the run may not affect it
-                        unsafe += yield from self._sparsely([window])
+                    window.why = str(reason) if alone else ""
+                    # As for a window read alone: the rest of the run may not affect it.
+                    unsafe += [window] if alone else (yield from self._sparsely([window]))
         return unsafe
 
     def _is_in(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
@@ -192,39 +165,35 @@ class WindowReader(Generic[T]):
         wanted = self.table.shown[list(window.missing)]
         return bool(((wanted >= packets[0]) & (wanted <= packets[1])).any())
 
-    def _in_order(
-        self, windows: WindowList[T], *, last: bool = False
-    ) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Decode sequentially, counting errors of this attempt only; return the windows that lack frames.
+    def _in_order(self, windows: WindowList[T], *, trusted: bool = True) -> Iterator[WindowResult[T]]:
+        """Decode sequentially, counting errors of this attempt only; keep the windows that lack frames.
 
-        Where frames are numbered by counting, an error shifts all later numbers. Such windows are returned
-        too, except at the last attempt.
+        Unless frames are trusted after an error, keep the windows completed after it, too.
         """
-        self.tally.errors = 0
-        shifted: WindowList[T] = []
+        self.errors = 0
         for window in windows:
             window.begin()
-        with opened(self.path, strict=self.strict) as source:
-            frames = self.applied(decode_sequential(source, self.table, union(windows), self.tally))
-            yield from self.served(frames, windows, None if last or self.table.labelled else shifted)
-        return sorted([*windows, *shifted], key=lambda window: window.number)
+        yield from self.served(self.applied(self.sequential(union(windows))), windows, trusted=trusted)
 
     def served(
-        self,
-        shown: Iterable[Shown[T]],
-        windows: WindowList[T],
-        shifted: WindowList[T] | None = None,
+        self, shown: Iterable[Shown[T]], windows: WindowList[T], *, trusted: bool = True
     ) -> Iterator[WindowResult[T]]:
         """Pass pictures to the windows that need them; yield and drop each completed window.
 
-        The last window is yielded when the decoder has finished. Windows completed after an error are added
-        to `shifted` instead, if given.
+        The last window is yielded when the decoder has finished.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:
             for number in window.missing:
                 waiting.setdefault(number, []).append(window)
         complete: list[tuple[Window[T], WindowResult[T]]] = []
+
+        def given() -> Iterator[WindowResult[T]]:
+            while complete:
+                window, finished = complete.pop(0)
+                windows.remove(window)
+                yield finished
+
         for number, picture, result in shown:
             concerned = waiting.pop(number, ())
             for window in concerned:  # first, for a wish may change the pixels
@@ -234,37 +203,24 @@ class WindowReader(Generic[T]):
                     wish: result(wish) for wish, numbers in enumerate(window.wanted) if number in numbers
                 }
                 window.missing.discard(number)
-                if window.missing:
-                    continue
-                if shifted is not None and self.tally.errors:
-                    windows.remove(window)
-                    shifted.append(window)
-                else:
+                if not window.missing and (trusted or not self.errors):
                     complete.append((window, (window.number, self._finished(window))))
             if waiting:
-                yield from self._given(complete, windows)
-        yield from self._given(complete, windows)
-
-    def _given(
-        self, complete: list[tuple[Window[T], WindowResult[T]]], windows: WindowList[T]
-    ) -> Iterator[WindowResult[T]]:
-        while complete:
-            window, result = complete.pop(0)
-            windows.remove(window)
-            yield result
+                yield from given()
+        yield from given()
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Build the result of a window that has all its frames."""
-        collected, frame_times = window.collected, self.frame_times
-        gap = window.span.gap(self.table.frame_times, self.table.holes)
-        table, end_s = self.table, window.span.end_s
-        lost = table.lost if end_s is None or end_s > table.lost_from_s else ""
-        losses = [loss for loss in (table.truncated, lost, gap, *self._losses(collected)) if loss]
+        collected, frame_times, table = window.collected, self.frame_times, self.table
+        gap, end_s = table.frame_times.gap(*window.span, table.holes), window.span[1]
+        losses = [loss for from_s, loss in table.losses if end_s is None or end_s > from_s]
+        losses += [*([gap] if gap else ()), *self._losses(collected)]
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
-        overhang = window.span.overhang(frame_times)
+        overhang = frame_times.overhang(*window.span)
         losses += [overhang] if overhang else []
-        decoded, remarks = self.unreported(), (*self.table.notes, *collected.all_remarks())
+        decoded, (properties, said) = self.unreported(), collected.described()
+        remarks = dict.fromkeys((*table.notes, *said))
         if few := self._too_few(window.span):
             return VideoError(few, self.path)
         return tuple(
@@ -273,26 +229,24 @@ class WindowReader(Generic[T]):
                 index=numbers,
                 time_s=frame_times.time_s[np.searchsorted(frame_times.index, numbers)],
                 status="partial" if losses else "ok",
-                notes=(*losses, *dict.fromkeys(remarks), *_repeated(sampling, numbers)),
+                notes=(*losses, *remarks, *_repeated(sampling, numbers)),
                 method="sequential" if window.why else "sparse",
                 why_sequential=window.why,
                 total=len(frame_times),
                 decoded=decoded,
                 stream=self.table.stream.record(),
-                **collected.properties(),
+                **properties,
             )
             for wish, ((sampling, _), numbers) in enumerate(zip(self.wishes, window.wanted, strict=True))
         )
 
-    def _too_few(self, span: TimeSpan) -> str:
+    def _too_few(self, span: Span) -> str:
         """Say that under half of the frames of a span can be decoded; empty if more can."""
         if len(self.frame_times) == len(self.table.frame_times):
             return ""
         if all(sampling.policy == "indices" for sampling, _ in self.wishes):
             return ""
-        found, whole = (
-            len(each.within(span.start_s, span.end_s)) for each in (self.frame_times, self.table.frame_times)
-        )
+        found, whole = (len(each.within(*span)) for each in (self.frame_times, self.table.frame_times))
         return "" if 2 * found >= whole else f"only {found} of {whole} frames can be decoded: under half"
 
     @property
@@ -302,7 +256,7 @@ class WindowReader(Generic[T]):
 
     def unreported(self) -> int:
         """Return the number of frames decoded since the previous call."""
-        decoded, self._reported = self.tally.decoded - self._reported, self.tally.decoded
+        decoded, self._reported = self.decoded - self._reported, self.decoded
         return decoded
 
     def _losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
@@ -313,7 +267,7 @@ class WindowReader(Generic[T]):
                 f"{len(self.frame_times)} of {len(self.table.frame_times)} frames can be decoded; "
                 "the choice was among those"
             )
-        if errors := self.tally.errors:
+        if errors := self.errors:
             losses.append(f"the decoder refused {errors} packet{'s'[: errors > 1]} on the way")
         if collected.corrupt:
             losses.append(
@@ -321,28 +275,11 @@ class WindowReader(Generic[T]):
             )
         return losses
 
-    def _surveyed(self) -> FrameTimes:
-        """Decode the stream to find which frames exist."""
-        with opened(self.path, strict=self.strict) as source:
-            frame_times = survey(source, self.table, self.tally)
-        if not len(frame_times):
-            raise VideoError("the file is damaged: not one picture can be decoded", self.path)
-        return frame_times
-
 
 def windows_at(spans: Windows, why: str = "") -> Iterator[Window[Any]]:
     """Yield a window for each span."""
     for number, edges in enumerate(spans):
-        yield Window(number, TimeSpan(*edges), why=why)
-
-
-def _is_known(window: Window[T], known: Mapping[int, Known[T]]) -> bool:
-    """Return whether all that a window needs was made elsewhere."""
-    return all(
-        number in known and wish in known[number].results
-        for wish, numbers in enumerate(window.wanted)
-        for number in numbers.tolist()
-    )
+        yield Window(number, edges, why=why)
 
 
 def union(windows: Iterable[Window[T]]) -> list[int]:

@@ -86,17 +86,14 @@ class RgbPicture:
         How the stored picture became this one.
     corrupt
         Whether the decoder flags it as damaged.
-    bits
-        Bits per sample; RGB keeps the upper 8.
-    facts
-        What else is to be said of it: names of `stream.PICTURES`.
+    said
+        What is to be said of it.
     """
 
     rgb: NDArray[np.uint8]
     shown: Shown
     corrupt: bool
-    bits: int
-    facts: tuple[str, ...]
+    said: tuple[str, ...]
 
     @cached_property
     def bars(self) -> tuple[int, int, int, int] | None:
@@ -145,8 +142,10 @@ class Converter:
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
         }
         shown = Shown(90 * turns, mirrored, tags.matrix, tags.full_range)
-        said = (*(fact for fact, holds in facts.items() if holds), *side_data)
-        return RgbPicture(rgb, shown, frame.is_corrupt, tags.bits, said)
+        said = [PICTURES[fact] for fact, holds in facts.items() if holds]
+        said += [PICTURES.get(name, STRANGE) for name in side_data]
+        said += [f"{tags.bits} bits a sample: rounded to 8"] if tags.bits > 8 else []
+        return RgbPicture(rgb, shown, frame.is_corrupt, tuple(filter(None, said)))
 
     def _rgb(self, frame: VideoFrame, tags: "Tags") -> tuple[NDArray[np.uint8], bool]:
         """Convert to RGB [H, W, 3]; return whether a pixel was transparent (rgba is wrong at some widths)."""
@@ -306,12 +305,8 @@ class CollectedFrames(Generic[T]):
     first: RgbPicture | None = None
     corrupt: list[int] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    _bars: Bars | None = None
-
-    @property
-    def bars(self) -> Bars:
-        """Rows above and below and columns left and right that are black in all pictures but black ones."""
-        return self._bars or NO_BARS
+    bars: Bars | None = None
+    """Rows above and below and columns left and right that are black in all pictures but black ones."""
 
     def note(self, number: int, picture: RgbPicture) -> None:
         """Record the properties of a picture, without its pixels."""
@@ -319,39 +314,34 @@ class CollectedFrames(Generic[T]):
         if picture.corrupt:
             self.corrupt.append(number)
         # Most pictures have none; after one of those the others need not be measured.
-        if self._bars != NO_BARS and picture.bars is not None:
-            above, below, left, right = map(min, picture.bars, self._bars or picture.bars)
-            self._bars = above, below, left, right
-        facts = picture.facts
+        if self.bars != NO_BARS and picture.bars is not None:
+            above, below, left, right = map(min, picture.bars, self.bars or picture.bars)
+            self.bars = above, below, left, right
+        said = [*self.remarks, *picture.said]
         if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
-            facts = (*facts, "resized")
+            said.append(PICTURES["resized"])
         if picture.shown != self.first.shown:
-            facts = (*facts, "changed")
-        said = [PICTURES.get(fact, STRANGE).sentence for fact in facts]
-        if picture.bits > 8:
-            said.append(f"{picture.bits} bits a sample: rounded to 8")
-        self.remarks += [remark for remark in dict.fromkeys(said) if remark and remark not in self.remarks]
+            said.append(PICTURES["changed"])
+        self.remarks = [*dict.fromkeys(said)]
 
-    def properties(self) -> dict[str, Any]:
-        """Return what a record states of the pictures: size, turn and colours are those of the first."""
+    def described(self) -> tuple[dict[str, Any], list[str]]:
+        """Return what a record states of the pictures, and all remarks.
+
+        Size, turn and colours are those of the first.
+        """
         if self.first is None:
             raise VideoError("not one picture was decoded")
         height, width = self.first.rgb.shape[:2]
-        size = {"width": width, "height": height}
-        interlaced = PICTURES["interlaced"].sentence in self.remarks
-        return {**self.first.shown._asdict(), **size, "interlaced": interlaced, "bars": self.bars}
-
-    def all_remarks(self) -> list[str]:
-        """Return all remarks, including those that need all pictures."""
-        above, below, left, right = self.bars
-        height, width = self.first.rgb.shape[:2] if self.first else (0, 0)
-        sides = (height, height, width, width)
-        if not any(bar >= LEAST_BAR * side > 0 for bar, side in zip(self.bars, sides, strict=True)):
-            return self.remarks
-        share = 1 - (height - above - below) * (width - left - right) / (width * height)
-        sides_px = {"above": above, "below": below, "at the left": left, "at the right": right}
-        where = ", ".join(f"{pixels} {side}" for side, pixels in sides_px.items() if pixels)
-        return [*self.remarks, f"black bars cover {share:.0%} of the pictures (pixels: {where})"]
+        above, below, left, right = self.bars or NO_BARS
+        remarks = [*self.remarks]
+        if max(above, below) >= LEAST_BAR * height or max(left, right) >= LEAST_BAR * width:
+            share = 1 - (height - above - below) * (width - left - right) / (width * height)
+            sides = {"above": above, "below": below, "at the left": left, "at the right": right}
+            where = ", ".join(f"{pixels} {side}" for side, pixels in sides.items() if pixels)
+            remarks.append(f"black bars cover {share:.0%} of the pictures (pixels: {where})")
+        size = {"width": width, "height": height, "bars": (above, below, left, right)}
+        interlaced = PICTURES["interlaced"] in remarks
+        return {**self.first.shown._asdict(), **size, "interlaced": interlaced}, remarks
 
 
 def pictures(

@@ -1,18 +1,16 @@
 """Decode pictures and sound together, as a player does, on the time line of the pictures."""
 
+import math
 from collections.abc import Iterator
 from heapq import merge
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from obygaze_features.errors import VideoError
-from obygaze_features.video.decode import decoded, numbered
-from obygaze_features.video.index import index_packets
+from obygaze_features.video.decode import Decoder
 from obygaze_features.video.picture import pictures as converted
 from obygaze_features.video.sound import opened_track, placed
-from obygaze_features.video.source import Tally, opened
+from obygaze_features.video.source import opened
 
 
 def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
@@ -33,21 +31,21 @@ def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
 
 
 def _seen(path: Path) -> Iterator[tuple[float, Any]]:
-    table = index_packets(path)
-    with opened(path) as source:
-        for number, picture in converted(numbered(source, table, Tally()), path, table.stream.crop):
-            if number < len(table.time_s) and np.isfinite(table.time_s[number]):
-                yield float(table.time_s[number]), picture.rgb
+    decoder = Decoder(path)
+    times, crop = decoder.table.frame_times.time_s.tolist(), decoder.table.stream.crop
+    for number, picture in converted(decoder.sequential(range(len(times))), path, crop):
+        if math.isfinite(times[number]):
+            yield times[number], picture.rgb
 
 
 def _heard(path: Path) -> Iterator[tuple[float, Any]]:
-    offset_s = index_packets(path).part_offset_s.tolist()
+    decoder = Decoder(path)
     with opened(path) as source:
         try:
             track = opened_track(source)
         except VideoError:  # the pictures are played all the same
             return
-        packets = (packet for _, packet, _ in placed(source, track, offset_s))
-        for frame in decoded(track.codec_context, packets, Tally()):
+        packets = (packet for _, packet, _ in placed(source, track, decoder.table.part_offset_s.tolist()))
+        for frame in decoder.frames(track.codec_context, packets):
             if frame.pts is not None and frame.time_base is not None:
                 yield float(frame.pts * frame.time_base - source.origin), frame

@@ -169,12 +169,10 @@ def probe(path: str | Path) -> Probe:
         check_file(path)
         return Probe(file_state(path)[0], 0.0, math.nan, 1, "")
     table = index_packets(path)
-    first_s = float(table.time_s[0])
-    duration_s = table.frame_times.end_s - first_s
-    damage = "; ".join(filter(None, (table.truncated, table.lost)))
-    return Probe(
-        file_state(path)[0], first_s, duration_s, len(table.shown), damage, table.besides, table.stream
-    )
+    times, damage = table.frame_times, "; ".join(said for _, said in table.losses)
+    first_s = float(times.time_s[0])
+    duration_s = times.end_s - first_s
+    return Probe(file_state(path)[0], first_s, duration_s, len(times), damage, table.besides, table.stream)
 
 
 def frame_times(path: str | Path) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ MOST_LONG_STEPS = 0.02
 """Share of such steps, above which the rate is variable."""
 LONGEST_HOLE_S, LARGEST_HOLE = 1.0, 0.1
 """Seconds, or share, of a span without frames that make it damaged."""
+
+Span: TypeAlias = tuple[float | None, float | None]
+"""Start, inclusive, and end, exclusive, in seconds of the player's clock; None leaves a side open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,32 +169,23 @@ class FrameTimes:
         key = None if self.key is None else self.key[inside]
         return FrameTimes(self.index[inside], self.time_s[inside], key)
 
-
-@dataclass(frozen=True, slots=True)
-class TimeSpan:
-    """A span of a file in seconds, start inclusive, end exclusive; None leaves a side open."""
-
-    start_s: float | None = None
-    end_s: float | None = None
-
-    def overhang(self, frame_times: FrameTimes) -> str:
-        """Return a note if the video ends well before the span; else empty."""
-        if self.end_s is None:
+    def overhang(self, start_s: float | None, end_s: float | None) -> str:
+        """Return a note if the video ends well before a span; else empty."""
+        if end_s is None:
             return ""
-        start = self.start_s or 0.0
-        end = frame_times.end_s
-        if end - start >= SPAN_COVERED * (self.end_s - start):
+        start = start_s or 0.0
+        if self.end_s - start >= SPAN_COVERED * (end_s - start):
             return ""
-        return f"the span asks for pictures up to {self.end_s:g} s, but the video ends at {end:.2f} s"
+        return f"the span asks for pictures up to {end_s:g} s, but the video ends at {self.end_s:.2f} s"
 
-    def gap(self, frame_times: FrameTimes, holes: NDArray[np.float64]) -> str:
-        """Return a note if holes [H, 2] take more than a second or a tenth of the span; else empty.
+    def gap(self, start_s: float | None, end_s: float | None, holes: NDArray[np.float64]) -> str:
+        """Return a note if holes [H, 2] take more than a second or a tenth of a span; else empty.
 
         What lies before the first picture is a hole, too.
         """
-        first, step = frame_times.time_s[0], frame_times.step_s
-        start = first if self.start_s is None else self.start_s
-        end = frame_times.end_s if self.end_s is None else self.end_s
+        first, step = self.time_s[0], self.step_s
+        start = first if start_s is None else start_s
+        end = self.end_s if end_s is None else end_s
         before = [(start, first)] if first - start > LONG_STEP * step else np.zeros((0, 2))
         inside = np.clip(np.concatenate([before, holes]), start, end)
         inside = inside[inside[:, 0] < inside[:, 1]]

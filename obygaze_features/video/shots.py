@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Differences, OwnDetector
-from obygaze_features.video.decode import decode_sequential, runs
-from obygaze_features.video.file_facts import Packed
-from obygaze_features.video.index import index_packets
+from obygaze_features.video.decode import Decoder, runs
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.picture import Converter
-from obygaze_features.video.source import Tally, naming_file, opened
+from obygaze_features.video.source import naming_file
 
 Show: TypeAlias = Callable[[int, int], None]
 
@@ -77,7 +75,7 @@ class Shot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured(Differences, Packed):
+class Measured(Differences):
     """Measurements of consecutive frames of a film, and what the detector of cuts kept of them.
 
     A film's shots follow from those of all its frames.
@@ -234,14 +232,13 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     >>> [shot.start_s for shot in find_shots(Path("videos/clip.mp4"))]
     [0.0]
     """
-    table, finder = index_packets(path), DETECTORS[detector]()
+    decoder, finder = Decoder(path), DETECTORS[detector]()
     with naming_file(path):
-        meter = Meter(table, finder)
-    with opened(path) as source:
-        for number, frame in decode_sequential(source, table, range(len(meter.frames)), Tally()):
-            meter.add(number, frame)
-            if show is not None:
-                show(number + 1, len(meter.frames))
+        meter = Meter(decoder.table, finder)
+    for number, frame in decoder.sequential(range(len(meter.frames))):
+        meter.add(number, frame)
+        if show is not None:
+            show(number + 1, len(meter.frames))
     film = meter.measured(OwnDetector().differences())
     if not len(film.time_s):
         raise VideoError("the file is damaged: not one picture can be decoded", path)

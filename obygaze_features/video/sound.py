@@ -71,8 +71,8 @@ class SoundTrack:
             self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
             if len(offset_s) > 1:
                 every = (part for *_, part in placed(source, stream, offset_s))
-                told = cached_fact(path, f"sound parts {track}", lambda: b"%d" % max(every, default=0))
-                if (found := int(told) + 1) != (wanted := len(offset_s)):
+                last = cached_fact(path, f"sound parts {track}", lambda: max(every, default=0), int)
+                if (found := last + 1) != (wanted := len(offset_s)):
                     again = "join the parts anew with FFmpeg"
                     reason = (
                         f"its pictures are joined from {wanted} parts and its sound from {found}: {again}"
@@ -141,30 +141,23 @@ class SoundTrack:
 
         What is measured is small, and shared with other processes that read the file.
         """
+        what = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
+        made = partial(self._read_block, block, rate, measure, per_s)
+        shared = partial(cached_fact, self.path, what, made, tuple[Samples, Samples])
+        return _kept(self._ready, (block, rate, measure), made if measure is None else shared)
 
-        def make() -> tuple[Samples, Samples]:
-            if measure is None:
-                values = self._read_block(block, rate, None, per_s)
-            else:
-                what = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
-                made = partial(self._read_block, block, rate, measure, per_s)
-                values = np.frombuffer(cached_fact(self.path, what, lambda: made().tobytes()), np.float32)
-            signal, gaps = np.split(values, [-BLOCK_S * GAPS_A_SECOND])
-            return signal if measure is None else signal.reshape(BLOCK_S * per_s, -1), gaps
-
-        return _kept(self._ready, (block, rate, measure), make)
-
-    def _read_block(self, block: int, rate: int, measure: Measure | None, per_s: int) -> Samples:
-        """Return the signal of a block and what is missing of it in one row."""
+    def _read_block(
+        self, block: int, rate: int, measure: Measure | None, per_s: int
+    ) -> tuple[Samples, Samples]:
         edges_s = block * BLOCK_S - MARGIN_S, (block + 1) * BLOCK_S + MARGIN_S
         own_rate, (samples,) = self._rate, _kept(self._native, block, lambda: (self._decode(*edges_s),))
         inner = samples[MARGIN_S * own_rate : (MARGIN_S + BLOCK_S) * own_rate]
         starts = np.arange(BLOCK_S * GAPS_A_SECOND) * own_rate // GAPS_A_SECOND
-        gaps = np.add.reduceat(np.isnan(inner), starts, dtype=np.float32) * (GAPS_A_SECOND / own_rate)
+        gaps = np.add.reduceat(np.isnan(inner), starts, dtype=np.float32)
+        gaps *= np.float32(GAPS_A_SECOND / own_rate)
         signal = _resampled(samples, own_rate, rate)
         signal = signal if measure is None else measure(signal)
-        inside = signal[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s]
-        return np.concatenate([inside.ravel(), gaps], dtype=np.float32)
+        return np.array(signal[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s], np.float32), gaps
 
     def _decode(self, start_s: int, end_s: int) -> Samples:
         """Return the samples between two times at the rate of the track; NaN where it has none."""

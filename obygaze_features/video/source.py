@@ -109,14 +109,6 @@ KeptFile: TypeAlias = tuple[Source, ExitStack]
 """A small file whose packets were read, its decoder unused; and what closes it: both refer to it."""
 
 
-@dataclass(slots=True)
-class Tally:
-    """Counts of the frames that a decoder returned and of the packets that it refused."""
-
-    decoded: int = 0
-    errors: int = 0
-
-
 @contextmanager
 def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
     """Open a file's video stream with one thread; other streams are not read.
@@ -143,19 +135,6 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
             source.set_decoder(strict=strict)
         except UNREADABLE as error:
             raise VideoError(diagnose(path), path) from error
-        yield source
-
-
-@contextmanager
-def kept_or_opened(kept: list[KeptFile], path: Path, *, strict: bool) -> Iterator[Source]:
-    """Give the file that was kept open, once; else open it."""
-    if not kept:
-        with opened(path, strict=strict) as source:
-            yield source
-        return
-    source, still_open = kept.pop()
-    with still_open:
-        source.set_decoder(strict=strict)
         yield source
 
 

@@ -30,8 +30,8 @@ ROUNDED = "more than 8 bits a sample: the upper 8 were kept"
 # What a file states of its pixels and Pillow does not tell (ISO/IEC 14496-12 and 23008-12; PNG).
 STATED = {
     rb"(?s:\A\x89PNG.{20}\x10[\x02\x04\x06]|pixi.{4}[\x03\x04][\x09-\x10])": ROUNDED,
-    rb"(?s:colrnclx..\0\x10|cICP.\x10)": PICTURES["PQ"].sentence,
-    rb"(?s:colrnclx..\0\x12|cICP.\x12)": PICTURES["HLG"].sentence,
+    rb"(?s:colrnclx..\0\x10|cICP.\x10)": PICTURES["PQ"],
+    rb"(?s:colrnclx..\0\x12|cICP.\x12)": PICTURES["HLG"],
 }
 USUAL_GAMMA = 1 / 2.2
 USUAL_PRIMARIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
@@ -169,7 +169,7 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
     profile = (image.info.get("icc_profile") or b"").replace(b"\0", b"")
     if profile or "srgb" in image.info:  # what else is stated does not count then (PNG, 4.3)
         if profile and b"sRGB" not in profile:
-            yield PACKETS["icc_profile"].sentence
+            yield PACKETS["icc_profile"]
     elif not math.isclose(image.info.get("gamma", USUAL_GAMMA), USUAL_GAMMA, rel_tol=0.01):
         yield "its gamma is not applied"
     elif not np.allclose(image.info.get("chromaticity", USUAL_PRIMARIES), USUAL_PRIMARIES, atol=0.01):

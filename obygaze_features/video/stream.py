@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import av
 import msgspec
@@ -25,20 +25,13 @@ UNKNOWN: Final = "unknown"
 """Side data of a kind that PyAV does not name."""
 
 
-class Fate(NamedTuple):
-    """What becomes of a kind of fact: `used`, `noted`, `refused` or `listed`; the sentence if it is said."""
-
-    fate: str
-    sentence: str = ""
-
-
 FATES: Final = tomllib.loads(files(__package__).joinpath("fates.toml").read_text(encoding="utf-8"))
 
 
-def _table(name: str) -> dict[str, Fate]:
-    """Read the fates of one kind of names."""
+def _table(name: str) -> dict[str, str]:
+    """Read what is said of each fact of one kind of names: a sentence, or nothing."""
     return {
-        each: Fate(fate, group.get("sentence", ""))
+        each: group.get("sentence", "")
         for fate in ("used", "listed", "refused", "noted")
         for group in FATES[fate]
         for each in group.get(name, ())
@@ -169,9 +162,8 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         side_data=tuple(names),
         conversion=2 if pixels == UNKNOWN or is_exact(source.context.format) else 1,
     )
-    fates = [PACKETS.get(name, STRANGE) for name in names]
-    fates += [DISPOSITIONS.get(name, STRANGE) for name in disposition]
-    said = [fate.sentence for fate in fates if fate.fate == "noted"]
+    said = [PACKETS.get(name, STRANGE) for name in names]
+    said += [DISPOSITIONS.get(name, STRANGE) for name in disposition]
     return stream, tuple(dict.fromkeys(filter(None, (*_remarks(source, stream), *said))))
 
 
@@ -188,7 +180,7 @@ def _remarks(source: Source, stream: Stream) -> Iterable[str]:
     if stream.primaries in GAMUTS:
         yield f"its colours are those of {GAMUTS[stream.primaries]}, not mapped to an ordinary screen's"
     if stream.dolby_vision:
-        yield f"{FRAMES['DOVI_METADATA'].sentence} (profile {stream.dolby_vision})"
+        yield f"{FRAMES['DOVI_METADATA']} (profile {stream.dolby_vision})"
     if stream.other_streams:
         yield f"the file has {stream.other_streams} more video streams, which are not read"
 
@@ -198,7 +190,7 @@ def refuse_encrypted(source: Source, names: Iterable[str]) -> None:
     keys = {*source.stream.metadata, *source.container.metadata}
     tagged = source.stream.codec_context.codec_tag in ENCRYPTED_TAGS
     if tagged or keys & {*ENCRYPTED_KEYS} or ENCRYPTED in [PACKETS.get(name) for name in names]:
-        raise VideoError(ENCRYPTED.sentence, source.path)
+        raise VideoError(ENCRYPTED, source.path)
 
 
 def _crop(text: str) -> tuple[int, ...]:

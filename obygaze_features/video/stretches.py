@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import numpy as np
-from av.video.frame import VideoFrame
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import OwnDetector
-from obygaze_features.video.decode import NotSafe
+from obygaze_features.video.decode import Frame, NotSafe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.passes import (
@@ -105,8 +104,8 @@ def read_stretch(
     leaving = _needs({*chosen} - {*inside}, frames)
     wanted = leaving.keys() | union(inside)
 
-    def measured() -> Iterator[tuple[int, VideoFrame]]:
-        for number, frame in reader.decoded(frames):
+    def measured() -> Iterator[Frame]:
+        for number, frame in reader.sparse(frames):
             meter.add(number, frame)
             if number in wanted:
                 yield number, frame
@@ -141,5 +140,5 @@ def _entry(table: PacketTable, second: float) -> int:
     if second == -np.inf:
         return 0
     entries = np.flatnonzero(table.random_access[table.shown])
-    later = entries[table.time_s[entries] >= second]
+    later = entries[table.frame_times.time_s[entries] >= second]
     return int(later[0]) if len(later) else len(table.shown)

@@ -16,10 +16,9 @@ from obygaze_features.video import (
     sampled_times,
     uniform,
 )
-from obygaze_features.video.decode import NotSafe, decode_sparse, needed_packets
+from obygaze_features.video.decode import Decoder, NotSafe, needed_packets
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import Converter
-from obygaze_features.video.source import Tally, opened
 from tests.video.conftest import draw, remux
 from tests.video.encoding import encode
 
@@ -149,14 +148,16 @@ def test_an_error_of_each_is_not_taken_for_one_of_the_file(films):
 
 @pytest.mark.parametrize("last", [40, -1])
 def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeypatch, numbers, last):
-    def odd(source, table, targets, tally, **options):
-        for number, frame in decode_sparse(source, table, targets, tally, **options):
+    sparse = Decoder.sparse
+
+    def odd(decoder, targets):
+        for number, frame in sparse(decoder, targets):
             if number > last:
                 break
             yield number, frame
         raise NotSafe("a frame did not come out of the decoder")
 
-    monkeypatch.setattr("obygaze_features.video.passes.decode_sparse", odd)
+    monkeypatch.setattr(Decoder, "sparse", odd)
     frames = read_frames(films["pyramid.mp4"], uniform(8))
     assert frames.method == "sequential"
     assert frames.why_sequential
@@ -164,9 +165,11 @@ def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeyp
 
 
 def test_sparse_decoding_notices_another_file_in_the_old_ones_place(films):
-    table = index_packets(films["pyramid.mp4"])
-    with opened(films["uneven.mp4"]) as source, pytest.raises(NotSafe, match="other packets"):
-        list(decode_sparse(source, table, [50], Tally()))
+    index_packets(films["pyramid.mp4"])  # whose packets are not kept
+    decoder = Decoder(films["pyramid.mp4"])
+    decoder.path = films["uneven.mp4"]
+    with pytest.raises(NotSafe, match="other packets"):
+        list(decoder.sparse([50]))
 
 
 def test_the_random_access_of_an_open_group_serves_only_what_is_shown_after_it(films):

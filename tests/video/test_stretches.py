@@ -17,6 +17,7 @@ from obygaze_features.video import (
     why_not_in_stretches,
 )
 from obygaze_features.video.cuts import OwnDetector
+from obygaze_features.video.file_facts import packed, unpacked
 from obygaze_features.video.shots import Measured
 from tests.video.test_decoding import plainly
 from tests.video.test_windows import assert_same, damaged
@@ -47,7 +48,7 @@ def in_stretches(path, windows, wishes=WISHES, edges=EDGES):
             if isinstance(item, Rest):
                 assert not known.keys() & item.known.keys()
                 known |= item.known
-                measured.append(Measured.from_bytes(item.measured.to_bytes()))
+                measured.append(unpacked(packed(item.measured), Measured))
                 decoded += item.decoded
             else:
                 results[mine[item[0]]] = item[1]

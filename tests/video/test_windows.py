@@ -127,13 +127,14 @@ def test_a_window_comes_as_soon_as_its_last_frame_does(films):
 def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
     monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
     sought: list[int] = []
-    seek = sparse_room.PacketFeed._seek
+    seek = sparse_room.Decoder._sought
 
-    def noted(feed: sparse_room.PacketFeed, first: int) -> None:
-        seek(feed, first)
-        sought.append(feed._next)
+    def noted(*given):
+        packets, position = seek(*given)
+        sought.append(position)
+        return packets, position
 
-    monkeypatch.setattr(sparse_room.PacketFeed, "_seek", noted)
+    monkeypatch.setattr(sparse_room.Decoder, "_sought", noted)
     reference = plainly(films[name])
     for targets in ([75], [2, 30, 55, 97], [60, 61, 99]):
         frames = read_frames(films[name], at(targets))
