@@ -76,18 +76,16 @@ def test_what_is_declared_is_kept_and_imported_cannot_be_declared_away(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    "value",
     [
-        (row("b", (D + 1,)), r"b\.npy"),
-        (row("b", (2, D)), r"b\.npy"),
-        (row("b", (0,)), r"b\.npy"),
-        (row("b", (D,), np.float64), r"b\.npy"),
-        (np.array([1, np.nan, 2, np.inf], np.float32), r"b\.npy"),
-        (np.arange(D), r"b\.npy"),
+        *(row("b", shape) for shape in ((D + 1,), (2, D), (0,))),
+        row("b", (D,), np.float64),
+        np.array([1, np.nan, 2, np.inf], np.float32),
+        np.arange(D),
     ],
 )
-def test_what_does_not_fit_is_refused_by_file(tmp_path, value, message):
-    with pytest.raises(StoreError, match=message):
+def test_what_does_not_fit_is_refused_by_file(tmp_path, value):
+    with pytest.raises(StoreError, match=r"b\.npy"):
         imported(tmp_path, items(a=row("a"), b=value, c=row("c")))
     assert not list(tmp_path.iterdir())
 
@@ -168,18 +166,13 @@ def test_an_npy_file_that_lies_about_its_size_is_refused_before_anything_is_allo
     data = path.read_bytes()
     lie = re.sub(rb"\(4,\), \}( {14})", b"(400000000000000,), }", data)
     assert len(lie) == len(data)
-    path.write_bytes(lie)
-    with pytest.raises(StoreError, match=r"x\.npy"):
-        array_files(tmp_path, ArrayChoice())["x"].load()
     for damaged in (
+        lie,
         data[:6] + b"\x03\x00" + b"\x00\x00\x00\xf0" + data[10:],
         data[:70] + b"\n      $       \n" + data[85:],  # a SystemError of Python 3.12's tokenizer
+        *(data[:cut] for cut in (0, 5, 80, len(data) - 1)),
     ):
         path.write_bytes(damaged)
-        with pytest.raises(StoreError, match=r"x\.npy"):
-            array_files(tmp_path, ArrayChoice())["x"].load()
-    for cut in (0, 5, 80, len(data) - 1):
-        path.write_bytes(data[:cut])
         with pytest.raises(StoreError, match=r"x\.npy"):
             array_files(tmp_path, ArrayChoice())["x"].load()
 

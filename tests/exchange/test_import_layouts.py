@@ -34,17 +34,45 @@ def features(clip):
     return row(clip, SHAPE)
 
 
-def npz_folder(folder):
-    folder.mkdir()
-    for clip in CLIPS:
-        np.savez(folder / f"{clip}.npz", features=features(clip), coords=COORDS)
+def folder_of(suffix, save, **beside):
+    """Make what makes a folder with a file a clip: its features and what is beside them."""
+
+    def make(folder):
+        folder.mkdir()
+        for clip in CLIPS:
+            save(folder / f"{clip}.{suffix}", {"features": features(clip)} | beside)
+
+    return make
 
 
-def h5_folder(folder):
-    folder.mkdir()
-    for clip in CLIPS:
-        with h5py.File(folder / f"{clip}.h5", "w") as file:
-            file["features"], file["coords"] = features(clip), COORDS
+def save_npz(path, arrays):
+    np.savez(path, **arrays)
+
+
+def save_h5(path, arrays):
+    with h5py.File(path, "w") as file:
+        for name, value in arrays.items():
+            file[name] = value
+
+
+def save_pt(path, arrays):
+    torch = pytest.importorskip("torch")
+    tensors = {name: torch.tensor(value) for name, value in arrays.items() if isinstance(value, np.ndarray)}
+    torch.save(arrays | tensors, path)
+
+
+def save_safetensors(path, arrays):
+    pytest.importorskip("safetensors.numpy").save_file(arrays, path)
+
+
+def one_h5(*names, **beside):
+    """Make what makes a file whose datasets have these names, with the clip in them."""
+
+    def make(path):
+        own = {name.format(clip): features(clip) for name in names for clip in CLIPS}
+        save_h5(path, own | {f"{clip}/{name}": value for clip in CLIPS for name, value in beside.items()})
+
+    return make
 
 
 def tar_of_npy(path):
@@ -62,39 +90,6 @@ def tar_of_npy(path):
 def folder_of_tars(folder):
     folder.mkdir()
     tar_of_npy(folder / "00000.tar")
-
-
-def root_datasets(path):
-    with h5py.File(path, "w") as file:
-        for clip in CLIPS:
-            file[clip] = features(clip)
-
-
-def datasets_below(path):
-    with h5py.File(path, "w") as file:
-        for clip in CLIPS:
-            file[f"train/{clip}"] = features(clip)
-
-
-def groups_with_coords(path):
-    with h5py.File(path, "w") as file:
-        for clip in CLIPS:
-            file[f"{clip}/features"], file[f"{clip}/coords"] = features(clip), COORDS
-
-
-def vsumm(path):
-    with h5py.File(path, "w") as file:
-        for clip in CLIPS:
-            for name, value in (SUMMARY | {"features": features(clip)}).items():
-                file[f"{clip}/{name}"] = value
-
-
-def pt_folder(folder):
-    torch = pytest.importorskip("torch")
-    folder.mkdir()
-    for clip in CLIPS:
-        values = {"features": torch.tensor(features(clip)), "coords": torch.tensor(COORDS), "fps": 25.0}
-        torch.save(values, folder / f"{clip}.pt")
 
 
 def pt_of_dicts(path):
@@ -122,13 +117,6 @@ def folder_of_links(folder):
     (folder / "back").symlink_to(folder)
 
 
-def safetensors_folder(folder):
-    save_file = pytest.importorskip("safetensors.numpy").save_file
-    folder.mkdir()
-    for clip in CLIPS:
-        save_file({"features": features(clip), "coords": COORDS}, folder / f"{clip}.safetensors")
-
-
 def of_matlab(path):
     """MATLAB's -v7.3 writes the axes of an array in reverse."""
     with h5py.File(path, "w") as file:
@@ -148,35 +136,29 @@ LAYOUTS = {
     "one npz": (one_npz, "a.npz", "npy", (), ""),
     "note": (npz_with_a_note, "folder", "npy", (), "note.txt"),
     "links": (folder_of_links, "folder", "npy", (), "note.txt"),
-    "safetensors": (safetensors_folder, "folder", "pth", (), "coords"),
+    "safetensors": (folder_of("safetensors", save_safetensors, coords=COORDS), "folder", "pth", (), "coords"),
     "MATLAB": (of_matlab, "a.h5", "hdf5", (), ""),
     "lists of lists": (matrices_in_parquet, "a.parquet", "table", (), "image"),
-    "npz": (npz_folder, "folder", "npy", (), "coords"),
+    "npz": (folder_of("npz", save_npz, coords=COORDS), "folder", "npy", (), "coords"),
     "tar": (tar_of_npy, "a.tar", "npy", (), "json"),
     "tars": (folder_of_tars, "shards", "npy", (), "json"),
-    "h5": (h5_folder, "folder", "hdf5", (), "coords"),
-    "root": (root_datasets, "a.h5", "hdf5", (), ""),
-    "below": (datasets_below, "a.h5", "hdf5", (), ""),
-    "coords": (groups_with_coords, "a.h5", "hdf5", (), "coords"),
-    "vsumm": (vsumm, "a.h5", "hdf5", ("--key", "features"), "gtscore"),
-    "pt": (pt_folder, "folder", "pth", (), "coords"),
+    "h5": (folder_of("h5", save_h5, coords=COORDS), "folder", "hdf5", (), "coords"),
+    "root": (one_h5("{}"), "a.h5", "hdf5", (), ""),
+    "below": (one_h5("train/{}"), "a.h5", "hdf5", (), ""),
+    "coords": (one_h5("{}/features", coords=COORDS), "a.h5", "hdf5", (), "coords"),
+    "vsumm": (one_h5("{}/features", **SUMMARY), "a.h5", "hdf5", ("--key", "features"), "gtscore"),
+    "pt": (folder_of("pt", save_pt, coords=COORDS, fps=25.0), "folder", "pth", (), "coords"),
     "pt of dicts": (pt_of_dicts, "a.pt", "pth", ("--columns", "x"), "y"),
 }
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_a_layout_of_the_field_comes_in_bit_for_bit_and_says_what_it_leaves_out(
-    tmp_path, monkeypatch, capfd, name
-):
+def test_a_layout_of_the_field_comes_in_bit_for_bit_and_says_what_it_leaves_out(films, tmp_path, capfd, name):
     make, source, kind, words, left_out = LAYOUTS[name]
-    monkeypatch.chdir(tmp_path)
     make(tmp_path / source)
-    clips = tuple(Clip(clip, "m", f"{clip}.mp4") for clip in CLIPS)
-    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
-    asked = ["store", "import", "films.csv", source, "lab", "--from", kind, "--array", "frames"]
-    assert obygaze(*asked, *words, "--backbone", "lab", "--licence", "MIT") == 0
+    assert imported(films, tmp_path / source, (kind,), "--array", "frames", *words)
     said = capfd.readouterr().err
-    store = open_store(tmp_path / "lab-1.0.0")
+    store = open_store(tmp_path / f"store-{source}-1.0.0")
     for clip in CLIPS:
         assert store["lab"].read(clip, "frames").tobytes() == features(clip).tobytes()
     assert ("left out" in said) == bool(left_out)
@@ -333,17 +315,13 @@ def test_a_table_in_parts_is_one_table_and_an_id_in_two_parts_is_refused(tmp_pat
 
 def test_a_key_that_no_array_has_is_refused(films, tmp_path):
     torch = pytest.importorskip("torch")
-    for name, how, save in (
-        ("npy", "npy", lambda clip, path: np.save(path, features(clip))),
-        ("pt", "pth", lambda clip, path: torch.save(torch.tensor(features(clip)), path)),
+    for source, how, make in (
+        ("npy", "npy", folder_of("npy", lambda path, own: np.save(path, own["features"]))),
+        ("pt", "pth", folder_of("pt", lambda path, own: torch.save(torch.tensor(own["features"]), path))),
+        ("a.npz", "npy", one_npz),
     ):
-        folder = tmp_path / name
-        folder.mkdir()
-        for clip in CLIPS:
-            save(clip, folder / f"{clip}.{name}")
-        assert not imported(films, folder, (how,), "--array", "frames", "--key", "layer4")
-    one_npz(tmp_path / "a.npz")
-    assert not imported(films, tmp_path / "a.npz", ("npy",), "--array", "frames", "--key", "layer4")
+        make(tmp_path / source)
+        assert not imported(films, tmp_path / source, (how,), "--array", "frames", "--key", "layer4")
 
 
 @pytest.mark.parametrize("asked", [(), ("f*",)])
@@ -413,21 +391,19 @@ def test_a_tensor_of_every_type_is_read_or_refused_in_one_line(tmp_path):
         except (KeyError, RuntimeError, NotImplementedError, AttributeError, ValueError):
             continue
         fates[str(dtype)] = fate_of(tmp_path)
-    torch.save(torch.zeros(8, dtype=torch.complex64).conj(), tmp_path / "a.pt")
-    fates["conjugate"] = fate_of(tmp_path)
-    torch.save(torch.zeros(8).to_sparse(), tmp_path / "a.pt")
-    fates["sparse"] = fate_of(tmp_path)
-    torch.save(torch.zeros(8, device="meta"), tmp_path / "a.pt")
-    fates["meta"] = fate_of(tmp_path)
-    torch.save(torch.nested.nested_tensor([torch.zeros(8)]), tmp_path / "a.pt")
-    fates["nested"] = fate_of(tmp_path)
+    special = {
+        "conjugate": torch.zeros(8, dtype=torch.complex64).conj(),
+        "sparse": torch.zeros(8).to_sparse(),
+        "meta": torch.zeros(8, device="meta"),
+        "nested": torch.nested.nested_tensor([torch.zeros(8)]),
+    }
+    for name, tensor in special.items():
+        torch.save(tensor, tmp_path / "a.pt")
+        fates[name] = fate_of(tmp_path)
     assert len(fates) > 15
     read = {name for name, fate in fates.items() if fate == "read"}
     assert {"torch.float32", "torch.float16", "torch.float64", "torch.bfloat16", "torch.int64"} <= read
-    assert (
-        not {"torch.float8_e4m3fn", "torch.qint8", "torch.complex64", "conjugate", "sparse", "meta", "nested"}
-        & read
-    )
+    assert read.isdisjoint({"torch.float8_e4m3fn", "torch.qint8", "torch.complex64", *special})
     assert not [fate for fate in fates.values() if "\n" in fate or "weights_only" in fate]
 
 
