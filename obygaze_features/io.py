@@ -485,10 +485,6 @@ def sync_all(paths: Iterable[Path]) -> None:
 
 def sync_tree(root: Path) -> None:
     """Force every file and folder below a root to the disk, files first."""
-    folders = []
-    files = []
-    for folder, _, names in os.walk(root, topdown=False):
-        folders.append(Path(folder))
-        files += [Path(folder, name) for name in names]
-    sync_all(files)
-    sync_all(folders)
+    walked = list(os.walk(root, topdown=False))
+    sync_all(Path(folder, name) for folder, _, names in walked for name in names)
+    sync_all(Path(folder) for folder, _, _ in walked)

@@ -18,8 +18,8 @@ from obygaze_features.io import refuse_existing
 PROBLEMS_FOUND = 3
 """Exit status of a command that checks, and found something."""
 
-Result = tuple[object, str]
-"""What a command prints: as a JSON document, and as text."""
+Result = tuple[object, str] | tuple[object, str, bool]
+"""What a command prints, as a JSON document and as text, and whether a check found something."""
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -162,12 +162,14 @@ def show(document: object, text: Callable[[], str], *, as_json: bool) -> None:
 
 
 def prints_result(command: Callable[..., Result]) -> Callable[..., None]:
-    """Add `--json` to a command that returns its result, and print that."""
+    """Add `--json` to a command that returns its result, print that, and exit with `PROBLEMS_FOUND` if so."""
 
     @wraps(command)
     def printed(*arguments: object, as_json: bool, **given: object) -> None:
-        document, text = command(*arguments, **given)
+        document, text, *found = command(*arguments, **given)
         show(document, lambda: text, as_json=as_json)
+        if any(found):
+            click.get_current_context().exit(PROBLEMS_FOUND)
 
     return json_option(printed)
 

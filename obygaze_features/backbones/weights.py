@@ -177,10 +177,9 @@ class Weights:
         """Return the name used in messages."""
         if self.repository:
             return f"{self.repository}@{self.revision}"
-        return self._random() if self.seed is not None else str(self.folder or self.files[0])
-
-    def _random(self) -> str:
-        return f"random:{self.seed}" + (f":{self.network}" if self.network else "")
+        if self.seed is not None:
+            return f"random:{self.seed}" + (f":{self.network}" if self.network else "")
+        return str(self.folder or self.files[0])
 
     def config(self, name: str = CONFIG) -> dict[str, Any]:
         """Read the configuration, a JSON file beside the weights.
@@ -200,7 +199,7 @@ class Weights:
         hub = {"repository": self.repository, "revision": self.revision} if self.repository else None
         record: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
         if self.seed is not None:
-            record |= {"untrained": True, "weights": self._random()}
+            record |= {"untrained": True, "weights": self.name}
         return record | {"licence": licence_of(self)}
 
 

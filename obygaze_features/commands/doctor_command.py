@@ -5,14 +5,13 @@ from pathlib import Path
 
 import click
 
-from obygaze_features.options import json_option, show
+from obygaze_features.options import Result, prints_result
 
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), required=False)
-@json_option
-@click.pass_context
-def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
+@prints_result
+def doctor(path: Path | None) -> Result:
     """Examine this machine and, at PATH, the place of a store, before a long extraction.
 
     Prints one line per finding: versions and extras, GPUs and their memory, weights in the cache, usable
@@ -36,5 +35,4 @@ def doctor(ctx: click.Context, path: Path | None, as_json: bool) -> None:
     width = max(len(finding.about) for finding in findings)
     lines = [f"{finding.level:5}  {finding.about:{width}}  {finding.text}" for finding in findings]
     document = {"faults": faults, "findings": [asdict(finding) for finding in findings]}
-    show(document, lambda: "\n".join(lines), as_json=as_json)
-    ctx.exit(3 if faults else 0)
+    return document, "\n".join(lines), faults > 0

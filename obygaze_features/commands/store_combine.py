@@ -7,19 +7,17 @@ import click
 
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
-from obygaze_features.options import LOCAL, Result, json_option, prints_result, show
+from obygaze_features.options import LOCAL, Result, prints_result
 from obygaze_features.screen import progress_bar
 
-DIFFERS = 3
 SHOWN = 5
 
 
 @click.command()
 @click.argument("first")
 @click.argument("second")
-@json_option
-@click.pass_context
-def diff(context: click.Context, first: str, second: str, as_json: bool) -> None:
+@prints_result
+def diff(first: str, second: str) -> Result:
     """Report differences between two stores (clips, provenance, values); exit with 3 if they differ.
 
     Values are compared over the clips with features in both stores: the largest absolute difference, and
@@ -36,9 +34,7 @@ def diff(context: click.Context, first: str, second: str, as_json: bool) -> None
     difference = compare(of.open_store(first), of.open_store(second))
     lines = [*in_words(difference, first, second, most=SHOWN)]
     lines += ["nothing differs"] if difference.equal else []
-    show(difference.record(), lambda: "\n".join(lines), as_json=as_json)
-    if not difference.equal:
-        context.exit(DIFFERS)
+    return difference.record(), "\n".join(lines), not difference.equal
 
 
 @click.command()

@@ -12,7 +12,7 @@ import click
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
-from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Result, json_option, prints_result, show, site
+from obygaze_features.options import LOCAL, Result, json_option, prints_result, show, site
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
@@ -192,8 +192,8 @@ def _may_be_sealed(path: Path) -> bool:
 
 @click.command()
 @click.argument("store", type=click.Path(path_type=Path))
-@json_option
-def inspect(store: Path, as_json: bool) -> None:
+@prints_result
+def inspect(store: Path) -> Result:
     """Show a store's content and provenance.
 
     \b
@@ -202,7 +202,7 @@ def inspect(store: Path, as_json: bool) -> None:
       obygaze store inspect stores/films-1.0.0 --json
     """
     record = _record(of.open_store(store))
-    show(record, lambda: _in_tables(record), as_json=as_json)
+    return record, _in_tables(record)
 
 
 def _in_tables(record: dict[str, Any]) -> str:
@@ -307,9 +307,8 @@ def seal(name: Path, **stated: Any) -> Result:
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option("--quick", is_flag=True, help="Check only sizes and counts (milliseconds).")
 @click.option("--full", is_flag=True, help="Also check every row: schema, ids, statuses, finiteness.")
-@json_option
-@click.pass_context
-def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json: bool) -> None:
+@prints_result
+def verify(store: Path, quick: bool, full: bool) -> Result:
     """Check every file of a store against its digests; exit with 3 if a check fails.
 
     \b
@@ -326,6 +325,4 @@ def verify(context: click.Context, store: Path, quick: bool, full: bool, as_json
     counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
     lines = [visible(f"{problem.file}: {problem.what}", lines=False) for problem in report.problems]
     lines.append(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
-    show(report.record(), lambda: "\n".join(lines), as_json=as_json)
-    if not report.ok:
-        context.exit(PROBLEMS_FOUND)
+    return report.record(), "\n".join(lines), not report.ok

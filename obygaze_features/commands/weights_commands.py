@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from obygaze_features.errors import BackboneError
-from obygaze_features.options import json_option, show
+from obygaze_features.options import Result, json_option, prints_result, show
 
 
 @click.command()
 @click.argument("name")
-@json_option
-def fetch(name: str, as_json: bool) -> None:
+@prints_result
+def fetch(name: str) -> Result:
     """Download weights, tokenizer and processor of NAME to the hub's cache.
 
     NAME is a backbone, a model that OpenCLIP has under a known name, or a repository; NAME@REVISION is its
@@ -47,11 +47,7 @@ def fetch(name: str, as_json: bool) -> None:
     lines = [f"weights   {weight_files.name}", f"sha256    {weight_files.sha256}", f"licence   {licence}"]
     lines += [f"file      {path.name}  {path.stat().st_size} bytes" for path in weight_files.files]
     lines += [f"beside    {', '.join(beside)}"] if beside else []
-    show(
-        _record(weight_files) | {"licence": licence, "beside": beside},
-        lambda: "\n".join(lines),
-        as_json=as_json,
-    )
+    return _record(weight_files) | {"licence": licence, "beside": beside}, "\n".join(lines)
 
 
 @click.command()

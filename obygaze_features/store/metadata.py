@@ -284,10 +284,5 @@ def _name(corpus: str) -> str:
 
 def _licence(licence: str) -> str:
     """Return the URL of a licence at SPDX; an expression of several stays as it is."""
-    if (
-        licence == NO_LICENCE
-        or not re.fullmatch(r"[A-Za-z0-9.+-]+", licence)
-        or licence.startswith("LicenseRef")
-    ):
-        return licence
-    return f"https://spdx.org/licenses/{licence}.html"
+    is_one = re.fullmatch(rf"(?!{NO_LICENCE}$|LicenseRef)[A-Za-z0-9.+-]+", licence)
+    return f"https://spdx.org/licenses/{licence}.html" if is_one else licence

@@ -11,18 +11,7 @@ import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.door import read_text
 from obygaze_features.io import write_whole
-from obygaze_features.options import (
-    LOCAL,
-    PATH,
-    PROBLEMS_FOUND,
-    Output,
-    Result,
-    json_option,
-    output,
-    prints_result,
-    show,
-    site,
-)
+from obygaze_features.options import LOCAL, PATH, Output, Result, output, prints_result, site
 from obygaze_features.screen import progress_bar, table
 
 if TYPE_CHECKING:
@@ -183,10 +172,8 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
     help="Set a concept's value to this quantile (0 to 1) "
     "of the training clips' values and show the change; repeatable.",
 )
-@json_option
-def explain(
-    model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...], as_json: bool
-) -> None:
+@prints_result
+def explain(model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...]) -> Result:
     """Explain the decision of MODEL, which has concepts, attention or several modalities, on one clip.
 
     Prints the decision, each concept's contribution to the logit, and the probability if only that concept
@@ -210,7 +197,7 @@ def explain(
     loaded = om.load_model(model)
     explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, set_to)
     document = {"model": summary(loaded.card), **asdict(explained)}
-    show(document, lambda: "\n".join(lines(explained, loaded)), as_json=as_json)
+    return document, "\n".join(lines(explained, loaded))
 
 
 # --- lists of models
@@ -280,8 +267,8 @@ def card(model: str, zoo: str | None) -> Result:
 
 @click.command()
 @zoo_option
-@json_option
-def verify(zoo: str | None, as_json: bool) -> None:
+@prints_result
+def verify(zoo: str | None) -> Result:
     """Read every model of a list: its digest, its file, and whether the list says what its card says.
 
     Exits with 3 if a model is not what is listed.
@@ -296,9 +283,7 @@ def verify(zoo: str | None, as_json: bool) -> None:
     found = verify_models(zoo)
     document = [{"model": entry.label, "problem": problem} for entry, problem in found]
     lines = [f"{entry.label}: {problem or 'as listed'}" for entry, problem in found]
-    show({"models": document}, lambda: "\n".join(lines) or "no model yet", as_json=as_json)
-    if any(problem for _, problem in found):
-        click.get_current_context().exit(PROBLEMS_FOUND)
+    return {"models": document}, "\n".join(lines) or "no model yet", any(problem for _, problem in found)
 
 
 @click.command()
