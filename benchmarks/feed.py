@@ -22,7 +22,7 @@ from measure import arguments, in_turn, show, verdict
 from obygaze.demo_corpus import write_video
 from obygaze_features.backbones import Backbone, BackboneOutput
 from obygaze_features.backbones.descriptors import descriptors
-from obygaze_features.backbones.presets import PRESETS
+from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.extraction import Job, run_local
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, staging_path
@@ -78,7 +78,8 @@ def networks(*, tokens: bool = False, copies: bool = False) -> tuple[Backbone, .
 
     def make(name: str, n_frames: int, preset: str, *shapes: BackboneOutput) -> Backbone:
         encode = Pretended(n_frames, shapes, copies=copies)
-        return Backbone(name, n_frames, PRESETS[preset].geometry, encode, shapes, descriptors().provenance)
+        geometry = choose_preset(preset, ("clip", preset)).geometry
+        return Backbone(name, n_frames, geometry, encode, shapes, descriptors().provenance)
 
     return (
         make("xclip", 32, "obygaze12", BackboneOutput("frames", (32, 512)), BackboneOutput("pooled", (512,))),

@@ -65,9 +65,7 @@ def network_backbone(
         name=name,
         n_frames=n_frames,
         prepare=preset.geometry,
-        encode=Runner(
-            name, network, preset.require_affine(), outputs, n_frames=n_frames, size=size, compute=compute
-        ),
+        encode=Runner(name, network, preset.affine, outputs, n_frames=n_frames, size=size, compute=compute),
         outputs=outputs,
         provenance={
             "head": head,

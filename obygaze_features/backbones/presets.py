@@ -116,51 +116,36 @@ MINUS_ONE_TO_ONE = Affine((1 / 127.5,) * 3, (-1.0,) * 3)
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A named geometry with its affine; an affine of None is the backbone's own."""
+    """A named geometry with its affine."""
 
     name: str
     geometry: Geometry
-    affine: Affine | None
+    affine: Affine
 
     def record(self) -> dict[str, Any]:
-        """Return the preprocessing of a frame, for the provenance.
-
-        Raises
-        ------
-        BackboneError
-            If the affine has not been set.
-        """
-        affine = self.require_affine()
+        """Return the preprocessing of a frame, for the provenance."""
         return {
             "name": self.name,
             **self.geometry.record(),
-            "constants": {"scale": list(affine.scale), "shift": list(affine.shift)},
+            "constants": {"scale": list(self.affine.scale), "shift": list(self.affine.shift)},
             "order": "resize, crop, uint8; scale * x + shift a channel, RGB",
         }
 
     def named(self, other: "Preset") -> "Preset | None":
         """Return a named preset if it does the same, to the digits of files and half a pixel; else None."""
-        own, known = self.require_affine(), choose_preset(other.name, (other.name,), size=self.geometry.size)
-        theirs = known.require_affine()
+        known = choose_preset(other.name, (other.name,), size=self.geometry.size)
+        own, theirs = self.affine, known.affine
         rounded = replace(self.geometry, crop_rounding=known.geometry.crop_rounding)
         pairs = zip((*own.scale, *own.shift), (*theirs.scale, *theirs.shift), strict=True)
         same = all(math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-6) for x, y in pairs)
         return known if same and rounded == known.geometry else None
 
-    def require_affine(self) -> Affine:
-        """Return the affine; raise if it has not been set."""
-        if self.affine is None:
-            raise BackboneError(
-                f"preset '{self.name}' takes the normalisation of a backbone, and none was given"
-            )
-        return self.affine
 
-
+SQUASHED = "obygaze12"
 SQUASH = Geometry("opencv-bilinear", 224)
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset("obygaze12", SQUASH, None),
         Preset("xclip", Geometry("pillow-bilinear", 224, 224), Affine.of(*IMAGENET)),
         Preset("vivit-hub", Geometry("pillow-bilinear", 224, 224), MINUS_THREE_TO_ONE),
         Preset("vivit-scenic", Geometry("pillow-bilinear", 224, 256), MINUS_ONE_TO_ONE),
@@ -188,9 +173,9 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
     """
     if name not in allowed:
         raise BackboneError(f"preset '{name}' is none of this backbone's, which are {', '.join(allowed)}")
-    preset = PRESETS[name]
+    preset = replace(PRESETS[allowed[0]], name=name, geometry=SQUASH) if name == SQUASHED else PRESETS[name]
     geometry = preset.geometry
     if size != geometry.size:
         shortest = geometry.shortest and geometry.shortest * size // geometry.size
         geometry = replace(geometry, size=size, shortest=shortest)
-    return replace(preset, geometry=geometry, affine=preset.affine or PRESETS[allowed[0]].affine)
+    return replace(preset, geometry=geometry)

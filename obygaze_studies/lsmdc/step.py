@@ -23,7 +23,7 @@ from obygaze_features.backbones import LsmdcFormat, choose_preset
 from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
 from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED
 
-PIXELS = choose_preset("clip", ("clip",)).require_affine()  # normalisation of pictures for CLIP
+PIXELS = choose_preset("clip", ("clip",)).affine  # normalisation of pictures for CLIP
 TEMPERATURE = 0.01  # of the attention over similarities
 BETA1, BETA2, EPS = 0.9, 0.98, 1e-6
 DECAY = 0.2

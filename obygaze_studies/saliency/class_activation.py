@@ -63,7 +63,7 @@ class MappedNetwork:
 
     def pixels(self, frame: NDArray[np.uint8]) -> torch.Tensor:
         """Prepare a picture, RGB uint8 [H, W, 3], for the network: [1, 3, h, w]."""
-        affine = self.preset.require_affine()
+        affine = self.preset.affine
         weight = next(self.network.parameters())
         scale, shift = (weight.new_tensor(values)[:, None, None] for values in (affine.scale, affine.shift))
         prepared = torch.from_numpy(self.preset.geometry(frame)).to(weight.device).permute(2, 0, 1)

@@ -51,7 +51,7 @@ def frames():
 
 
 def pixels(frames):
-    affine = choose_preset("clip", ("clip",)).require_affine()
+    affine = choose_preset("clip", ("clip",)).affine
     scale, shift = (torch.tensor(value)[:, None, None] for value in (affine.scale, affine.shift))
     return torch.tensor(frames).movedim(-1, -3) * scale + shift
 

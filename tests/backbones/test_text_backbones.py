@@ -74,7 +74,7 @@ def test_cosines_of_the_two_halves_of_x_clip_are_its_logits_without_video_specif
     model = transformers.XCLIPModel.from_pretrained(folders["xclip"]).eval()
     model.prompts_generator.alpha.data.zero_()
     videos = load_backbone("xclip", weights=str(folders["xclip"]), preset="xclip", compute=cpu())
-    affine = choose_preset("xclip", ("xclip",)).require_affine()
+    affine = choose_preset("xclip", ("xclip",)).affine
     pixels = torch.tensor(clips[:2]).permute(0, 1, 4, 2, 3) * torch.tensor(affine.scale)[:, None, None]
     pixels += torch.tensor(affine.shift)[:, None, None]
     with torch.inference_mode():
