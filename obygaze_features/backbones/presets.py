@@ -24,17 +24,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.resize import (
-    PILLOW_BITS,
-    antialiased_resize,
-    bicubic,
-    bilinear,
-    opencv_bilinear,
-)
+from obygaze_features.backbones.resize import PILLOW_BITS, antialiased_resize, opencv_bilinear
 from obygaze_features.errors import BackboneError
 
 Resample = Literal["opencv-bilinear", "pillow-bilinear", "pillow-bicubic", "torch-bilinear", "torch-bicubic"]
-KERNELS = {"bilinear": (bilinear, 1.0), "bicubic": (bicubic, 2.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +60,7 @@ class Geometry:
         height, width = self.resized(*frame.shape[:2])
         crop = (self.margin(height), self.margin(width), self.size, self.size)
         bits = PILLOW_BITS if library == "pillow" else None
-        return antialiased_resize(frame, (height, width), crop, *KERNELS[name], bits=bits)
+        return antialiased_resize(frame, (height, width), crop, name, bits)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
         """Return the size before the crop."""

@@ -8,6 +8,7 @@ processors may round differently). So are Pillow's filters, for the large frames
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from obygaze_features.pixels import opencv
 PILLOW_BITS = 22  # of the fraction that Pillow gives its 8-bit coefficients: 32 - 8 - 2
 OPENCV_BITS = 11  # of the fraction that OpenCV gives its 8-bit coefficients
 LARGE = 1 << 20  # pixels of a frame from which on Pillow is quicker
-Kernel = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 MOST_SUMMED = (1 << 31) // 255  # pixels whose sum fits in OpenCV's 32-bit sums
 
 
@@ -69,10 +69,14 @@ def opencv_bilinear(image: NDArray[np.uint8], height: int, width: int) -> NDArra
     """
     if image.shape[:2] == (height, width):
         return image.copy()
-    if _opencv_agrees(image.shape, height, width):
-        resized: NDArray[np.uint8] = opencv().resize(image, (width, height))
-        return resized.reshape(height, width, -1)
+    if opencv() is not None and _agrees(_by_opencv, _bilinear_by_numpy, image.shape, height, width):
+        return _by_opencv(image, height, width)
     return _bilinear_by_numpy(image, height, width)
+
+
+def _by_opencv(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    resized: NDArray[np.uint8] = opencv().resize(image, (width, height))
+    return resized.reshape(height, width, -1)
 
 
 def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
@@ -95,22 +99,22 @@ def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDA
 
 
 @lru_cache(maxsize=256)
-def _opencv_agrees(shape: tuple[int, int, int], height: int, width: int) -> bool:
-    """Return whether OpenCV is installed and resizes noise of a shape bit-identically to numpy."""
-    if (cv2 := opencv()) is None:
+def _agrees(
+    theirs: Callable[..., Any], ours: Callable[..., Any], shape: tuple[int, int, int], *how: Any
+) -> bool:
+    """Return whether a library resizes noise of a shape bit-identically to numpy."""
+    noise = np.frombuffer(np.random.default_rng(0).bytes(math.prod(shape)), np.uint8).reshape(shape)
+    try:
+        return np.array_equal(theirs(noise, *how), ours(noise, *how))
+    except ImportError:  # it is not installed
         return False
-    noise = np.frombuffer(np.random.default_rng(0).bytes(int(np.prod(shape))), np.uint8).reshape(shape)
-    resized = cv2.resize(noise, (width, height)).reshape(height, width, -1)
-    return np.array_equal(resized, _bilinear_by_numpy(noise, height, width))
 
 
 def antialiased_resize(
     image: NDArray[np.uint8],
     size: tuple[int, int],
     crop: tuple[int, int, int, int],
-    kernel: Kernel,
-    support: float,
-    *,
+    name: str,
     bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
     """Resize as Pillow or torch does, bit for bit; compute only pixels inside the crop.
@@ -128,8 +132,8 @@ def antialiased_resize(
         Height and width of the whole resized image.
     crop
         Top, left, height and width of the part that is wanted.
-    kernel, support
-        The filter and its half-width at scale one: `bilinear` and 1, or `bicubic` and 2.
+    name
+        The filter: `bilinear` or `bicubic`.
     bits
         Of the weights' fraction, 22 in Pillow; None: as many as keep the largest below 2^15, as torch does.
 
@@ -140,54 +144,31 @@ def antialiased_resize(
     if image.shape[:2] == size:  # all weights are 0 or 1
         return image[crop[0] : crop[0] + crop[2], crop[1] : crop[1] + crop[3]].copy()
     is_large = bits == PILLOW_BITS and image.shape[0] * image.shape[1] >= LARGE and image.shape[2] == 3
-    if is_large and _pillow_agrees(image.shape, size, crop, kernel, support):
-        return _by_pillow(image, size, crop, kernel)
-    return _antialiased_by_numpy(image, size, crop, kernel, support, bits=bits)
+    if is_large and _agrees(_by_pillow, _antialiased_by_numpy, image.shape, size, crop, name):
+        return _by_pillow(image, size, crop, name)
+    return _antialiased_by_numpy(image, size, crop, name, bits)
 
 
 def _by_pillow(
-    image: NDArray[np.uint8], size: tuple[int, int], crop: tuple[int, int, int, int], kernel: Kernel
+    image: NDArray[np.uint8], size: tuple[int, int], crop: tuple[int, int, int, int], name: str
 ) -> NDArray[np.uint8]:
     from PIL import Image  # noqa: PLC0415 - not needed to read a store
 
     top, left, height, width = crop
-    filters: dict[Kernel, Image.Resampling] = {
-        bilinear: Image.Resampling.BILINEAR,
-        bicubic: Image.Resampling.BICUBIC,
-    }
-    resized = Image.fromarray(image).resize(size[::-1], filters[kernel])
+    resized = Image.fromarray(image).resize(size[::-1], Image.Resampling[name.upper()])
     return np.asarray(resized)[top : top + height, left : left + width].copy()
-
-
-@lru_cache(maxsize=64)
-def _pillow_agrees(
-    shape: tuple[int, int, int],
-    size: tuple[int, int],
-    crop: tuple[int, int, int, int],
-    kernel: Kernel,
-    support: float,
-) -> bool:
-    """Return whether Pillow resizes noise of a shape bit-identically to numpy."""
-    noise = np.frombuffer(np.random.default_rng(0).bytes(math.prod(shape)), np.uint8).reshape(shape)
-    ours = _antialiased_by_numpy(noise, size, crop, kernel, support, bits=PILLOW_BITS)
-    try:
-        return np.array_equal(ours, _by_pillow(noise, size, crop, kernel))
-    except (ImportError, KeyError):  # not installed, or no filter of Pillow's
-        return False
 
 
 def _antialiased_by_numpy(
     image: NDArray[np.uint8],
     size: tuple[int, int],
     crop: tuple[int, int, int, int],
-    kernel: Kernel,
-    support: float,
-    *,
-    bits: int | None,
+    name: str,
+    bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
     top, left, height, width = crop
-    rows, row_weights, row_bits = _taps(image.shape[0], size[0], kernel, support, bits)
-    columns, column_weights, column_bits = _taps(image.shape[1], size[1], kernel, support, bits)
+    rows, row_weights, row_bits = _taps(image.shape[0], size[0], name, bits)
+    columns, column_weights, column_bits = _taps(image.shape[1], size[1], name, bits)
     rows, row_weights = rows[:, top : top + height], row_weights[:, top : top + height]
     columns, column_weights = columns[:, left : left + width], column_weights[:, left : left + width]
     first, last = int(rows.min()), int(rows.max())
@@ -198,17 +179,21 @@ def _antialiased_by_numpy(
     return down.reshape(height, width, -1)
 
 
-def bilinear(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the triangle filter, with half-width 1."""
+def _bilinear(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the triangle filter."""
     return np.maximum(1.0 - np.abs(x), 0.0)
 
 
-def bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cubic convolution filter with a = -0.5 and half-width 2 (Keys 1981, eq. 15)."""
+def _bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cubic convolution filter with a = -0.5 (Keys 1981, eq. 15)."""
     x, a = np.abs(x), -0.5
     near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1
     far = (((x - 5) * x + 8) * x - 4) * a
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
+
+
+KERNELS = {"bilinear": (_bilinear, 1.0), "bicubic": (_bicubic, 2.0)}
+"""The filters, with their half-widths at scale one."""
 
 
 def _cells(size: int, n: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
@@ -231,14 +216,12 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[n
 
 
 @lru_cache(maxsize=64)
-def _taps(
-    size: int, n: int, kernel: Kernel, support: float, bits: int | None
-) -> tuple[NDArray[np.intp], NDArray[np.int32], int]:
+def _taps(size: int, n: int, name: str, bits: int | None) -> tuple[NDArray[np.intp], NDArray[np.int32], int]:
     """Return indices and weights of the taps of `n` outputs, both `[taps, n]`, and the weights' bits.
 
     Unused taps weigh 0.
     """
-    scale = size / n
+    scale, (kernel, support) = size / n, KERNELS[name]
     stretch = max(scale, 1.0)
     reach = support * stretch
     centre = (np.arange(n) + 0.5) * scale

@@ -18,7 +18,7 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
-from obygaze_features.backbones.resize import antialiased_resize, bicubic
+from obygaze_features.backbones.resize import antialiased_resize
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError
 from obygaze_features.extraction.decode_clips import (
@@ -68,7 +68,7 @@ def to_jpeg(frame: Pixels) -> NDArray[Any]:
     height, width = frame.shape[:2]
     if (short := min(height, width)) > SHORT:
         size = height * SHORT // short, width * SHORT // short
-        frame = antialiased_resize(frame, size, (0, 0, *size), bicubic, 2.0)
+        frame = antialiased_resize(frame, size, (0, 0, *size), "bicubic")
     buffer = BytesIO()
     Image.fromarray(frame).save(buffer, "JPEG", quality=QUALITY, subsampling=0)
     return np.array(buffer.getvalue(), object)
