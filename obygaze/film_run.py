@@ -1,19 +1,20 @@
 """Run the steps from a film's file to its page: each step is a command, printed before it runs."""
 
 import contextlib
-import io
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from obygaze.pipeline import remove, run_command, typed
 from obygaze_features.door import parse_json, read_bytes
+
+if TYPE_CHECKING:
+    from obygaze_models.persistence.card import Card
 
 RECORD = "film-run.json"
 """What the windows and the features are made of: a run that was stopped resumes only with the same."""
@@ -136,6 +137,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     from obygaze_features.io import file_sha256
     from obygaze_features.store import open_store
     from obygaze_features.video import file_digest
+    from obygaze_models.persistence.sharing import describe_model
 
     if (title or year) and len(films) > 1:
         raise click.UsageError(f"--title and --year are for one film; there are {len(films)}")
@@ -145,8 +147,8 @@ def run(  # noqa: PLR0917 - click passes options by name
     if (sound and not variables) or (variables and shots == "none"):
         raise click.UsageError("--sound is for --variables, which counts cuts: with --shots other than none")
     _refuse_late(films, title, flags)
-    cards = [_card(ctx, model) for model in models]
-    features = _features(cards, models, weights)
+    cards = {model: describe_model(model)[0].card for model in models}
+    features = _features(cards, weights)
     # On the frames that are decoded for windows and shots; without OpenCV there is no camera.
     features += ["--backbone", "camera"] if variables and find_spec("cv2") else []
     windows, store = out / "windows.csv", out / "features"
@@ -159,12 +161,10 @@ def run(  # noqa: PLR0917 - click passes options by name
     beside = [] if shots == "none" else ["--shots", table]
     parallel = ["--workers", workers] if workers else []
     score = ["film", "score", *models, sealed, *beside]
-    score += [] if flags is None else ["--flags", flags]
-    score += [] if title is None else ["--title", title]
-    score += [] if year is None else ["--year", year]
     score += [word for film in films if subtitles for word in _subtitles_of(Path(film), encoding)]
-    score += ["--encoding", encoding] if encoding else []
-    score += ["--variables", staged] if variables else []
+    told: dict[str, object] = {"--flags": flags, "--title": title, "--year": year}
+    told |= {"--encoding": encoding or None, "--variables": staged if variables else None}
+    score += [word for option, value in told.items() if value is not None for word in (option, value)]
     steps: list[tuple[Sequence[object], Path]] = [
         (cut, windows),
         (["extract", windows, store, *features, *(beside if shots == "own" else []), *parallel], sealed),
@@ -182,7 +182,7 @@ def run(  # noqa: PLR0917 - click passes options by name
         return
     made_of = {
         "films": [[Path(film).name, file_digest(Path(film))] for film in films],
-        "windows": [cards[0].get("clip_s") if window == "train" else window, hop],
+        "windows": [cards[models[0]].clip_s if window == "train" else window, hop],
         "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
         "features": [str(word) for word in features],
     }
@@ -238,20 +238,7 @@ def _take(ctx: click.Context, steps: Sequence[tuple[Sequence[object], Path]], on
     return code
 
 
-def _card(ctx: click.Context, model: str) -> Mapping[str, Any]:
-    """Read a model's card through its command."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        code = run_command(ctx, ["model", "card", model, "--json"])
-    if code:
-        ctx.exit(code)
-    card: Mapping[str, Any] = json.loads(printed.getvalue())
-    return card
-
-
-def _features(
-    cards: Sequence[Mapping[str, Any]], models: Sequence[str], weights: Sequence[str] = ()
-) -> list[object]:
+def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[object]:
     """Say in options of `extract` which features the models read.
 
     Raises
@@ -259,14 +246,9 @@ def _features(
     UsageError
         The models read features that one extraction can't make, or that were made with another tool.
     """
-    provenances: dict[str, Mapping[str, Any]] = {}
-    samplings: list[Mapping[str, Any]] = []
-    inputs = [
-        (each, model)
-        for card, model in zip(cards, models, strict=True)
-        for each in card.get("modalities") or [card]
-    ]
-    for each, model in inputs:
+    provenances: dict[str, dict[str, Any]] = {}
+    samplings: list[dict[str, Any]] = []
+    for each, model in ((each, model) for model, card in cards.items() for each in card.inputs):
         provenance, backbone = each["provenance"], each["backbone"]
         if provenance.get("imported"):
             raise click.UsageError(
