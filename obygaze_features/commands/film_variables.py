@@ -119,12 +119,12 @@ def _windows(
 
     ends = {path: (video := of.probe(path)).start_s + video.duration_s for path in films}
     known = [manifests.Film(path, end_s) for path, end_s in ends.items()]
-    clips, by_file, camera = _clips(known, source)
+    clips, files, camera = _clips(known, source)
     by_movie = grouped(clips, "movie")
     windows: dict[Path, list[Window]] = {}
     for film in known:
-        movie = manifests.find_film(film.movie, by_movie)
-        own = by_file.get(film.path.resolve()) or by_movie.get(movie or "", [])
+        movie, file = manifests.find_film(film.movie, by_movie), film.path.resolve()
+        own = [clip for clip in clips if files.get(clip.clip_id) == file] or by_movie.get(movie or "")
         if not own:
             hint = manifests.name_hint(film.movie, by_movie)
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
@@ -143,20 +143,18 @@ def _windows(
 
 def _clips(
     films: "Sequence[manifests.Film]", source: Path | None
-) -> "tuple[Sequence[Any], dict[Path, list[Any]], dict[str, Camera] | None]":
-    """Read windows: all clips, those with a file by file, and what is known of their camera."""
-    if source is None:
-        return manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest.clips, {}, None
-    if source.is_dir():
+) -> "tuple[Sequence[Any], Mapping[str, Path], Mapping[str, Camera] | None]":
+    """Read windows: all clips, the files of those that have one, and what is known of their camera."""
+    if source is not None and source.is_dir():
         store = of.open_store(source)
         if "camera" not in store:
             return store.clips, {}, None
         group = store["camera"]
         values = zip(group.clip_ids, group.raw("frames"), group.time_s, group.usable, strict=True)
         return store.clips, {}, {clip: (motions, time_s) for clip, motions, time_s, there in values if there}
-    manifest = manifests.merge_annotators(of.read_manifest(source))
-    by_file: dict[Path, list[Any]] = {}
-    for clip in manifest.clips:
-        if (file := manifest.video_path(clip)) is not None:
-            by_file.setdefault(file.resolve(), []).append(clip)
-    return manifest.clips, by_file, None
+    if source is None:
+        manifest = manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest
+    else:
+        manifest = manifests.merge_annotators(of.read_manifest(source))
+    paths = {clip.clip_id: manifest.video_path(clip) for clip in manifest.clips}
+    return manifest.clips, {clip_id: path.resolve() for clip_id, path in paths.items() if path}, None

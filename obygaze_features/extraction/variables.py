@@ -91,22 +91,20 @@ def film_variables(
     if camera is None and opencv() is None:
         note(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
         camera = [None] * len(spans)
-    found: list[Camera | None] = [None] * len(spans)
+    moves: list[Values] = [camera_values(*each) if each else {} for each in camera or [None] * len(spans)]
     seen: list[Values] = [{} for _ in spans]
-    filmed, cut = camera is None, shots is None
+    filmed = camera is None
 
     def take(number: int, frames: "tuple[Frames[Any], ...]") -> None:
         if filmed:
             motions = encode(np.stack(frames[0].images)[None])["frames"][0]
-            found[number] = motions, frames[0].time_s
+            moves[number] = camera_values(motions, frames[0].time_s)
         if faces is not None:
             seen[number] = faces(frames[-1].images)
 
     wishes: list[Any] = [(pairs(2 * N_PAIRS, GAP_S), prepare)] if filmed else []
     wishes += [] if faces is None else [(uniform(N_FRAMES), faces.prepare)]
-    parts = _decoded(path, spans, wishes, take, cut=cut, show=show) if wishes or cut else []
-    camera, shots = found if camera is None else camera, parts if shots is None else shots
-    moves = [{} if each is None else camera_values(*each) for each in camera]
+    shots = _decoded(path, spans, wishes, take, known=shots, show=show)
     if any(moves) and not all(moves):
         note(f"{path.name}: no motion of the camera can be told in {moves.count({})} of {len(spans)} windows")
     shown = _inside(path, spans, note)
@@ -120,9 +118,10 @@ def film_variables(
     spoken = _spoken(track, first_s, max(end_s for _, end_s in spans)) if speech else None
     for row, (start_s, end_s) in zip(rows, spans, strict=True):
         squares = _heard(track, start_s, end_s, BLOCKS_A_SECOND, weighted_squares)
-        if squares is not None:
-            row["loudness"] = gated_loudness(squares[:, 0])
-        if squares is not None and spoken is not None:
+        if squares is None:
+            continue
+        row["loudness"] = gated_loudness(squares[:, 0])
+        if spoken is not None:
             chunks = slice(*(round((second - first_s) * RATE / CHUNK) for second in (start_s, end_s)))
             row["speech"] = float((spoken[chunks] > SPEECH).mean())
     return rows
@@ -134,10 +133,10 @@ def _decoded(
     wishes: Sequence[Any],
     take: "Callable[[int, tuple[Frames[Any], ...]], None]",
     *,
-    cut: bool,
+    known: Sequence[FilmPart] | None,
     show: Callable[[int, int], object],
 ) -> Sequence[FilmPart]:
-    """Decode a film once for what is wished of its windows and, if asked for, its shots."""
+    """Decode a film once for what is wished of its windows and, unless they are known, its shots."""
     left, measured = set(range(len(spans)) if wishes else ()), []
 
     def done(number: int, result: "tuple[Frames[Any], ...] | VideoError") -> None:
@@ -146,7 +145,8 @@ def _decoded(
             take(number, result)
         show(len(spans) - len(left), len(spans))
 
-    for given in read_stretch(path, (-inf, inf), spans if wishes else (), (), wishes) if cut else ():
+    windows = spans if wishes else ()
+    for given in read_stretch(path, (-inf, inf), windows, (), wishes) if known is None else ():
         if isinstance(given, Rest):
             measured.append(given.measured)
         else:
@@ -154,7 +154,9 @@ def _decoded(
     again = sorted(left)  # where the film cannot be decoded exactly from its first frame on, or has its shots
     for number, result in read_windows(path, [spans[number] for number in again], wishes) if again else ():
         done(again[number], result)
-    shots = (joined_shots(measured) or find_shots(path)) if cut else []
+    if known is not None:
+        return known
+    shots = joined_shots(measured) or find_shots(path)
     return [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
 
 
@@ -181,16 +183,12 @@ def _of_shots(span: Span, shots: Sequence[FilmPart]) -> Values:
     return {"cuts": cuts / (end_s - start_s) * 60, "black": black / (end_s - start_s)}
 
 
-def _heard(
-    track: SoundTrack, start_s: float, end_s: float, per_s: int, measure: Any = None
-) -> NDArray[Any] | None:
+def _heard(track: SoundTrack, start_s: float, end_s: float, per_s: int, measure: Any = None) -> Any:
     """Read the samples of a span, or what is measured of them; None if it has none."""
     try:
-        parts, _ = track.parts(start_s, end_s, (), rate=RATE, measure=measure, steps_a_second=per_s)
+        return track.parts(start_s, end_s, (), rate=RATE, measure=measure, steps_a_second=per_s)[0][0]
     except VideoError:
         return None
-    found: NDArray[Any] = parts[0]
-    return found
 
 
 def _spoken(track: SoundTrack, start_s: float, end_s: float) -> NDArray[np.float64]:
