@@ -191,29 +191,44 @@ def weightless(dtype: str) -> dict[str, Any]:
     return {"head": None, "layer": None, "hub": None, "weights_sha256": None, "compute": compute}
 
 
-def descriptor_provenance(
+def descriptor(
     name: str,
+    n_frames: int,
     features: Sequence[str],
+    prepare: Callable[[NDArray[Any]], NDArray[Any]],
+    encode: Callable[[NDArray[Any]], dict[str, NDArray[Any]]],
     *,
     resize: str,
     crop: str | None,
     order: str,
     citation: str,
-    **more: str,
-) -> dict[str, Any]:
-    """Return the provenance of classical descriptors, which have no weights and need no device.
+    arrays: Sequence[str] = ("frames", "pooled"),
+    dtype: Literal["float32", "float16"] = "float32",
+    hears: Hearing | None = None,
+    **more: Any,
+) -> Backbone:
+    """Make the backbone of classical descriptors, which have no weights and need no device.
 
     Parameters
     ----------
     features
         Names of the columns.
-    resize, crop, order, more
+    resize, crop, order
         What is done to frames or samples before.
+    arrays, dtype
+        What `encode` gives.
+    hears, more
+        Further fields of the backbone.
     """
-    return {
+    shapes = {"frames": (n_frames, len(features)), "pooled": (len(features),)}
+    outputs = tuple(BackboneOutput(array, shapes[array], dtype) for array in arrays)
+    track = {"track": hears.track} if hears else {}
+    provenance = {
         **weightless("float32"),
         "architecture": {"features": list(features)},
-        "preset": {"name": name, "resize": resize, "crop": crop, "constants": None, "order": order, **more},
+        "preset": {"name": name, "resize": resize, "crop": crop, "constants": None, "order": order, **track},
         "licence": "Apache-2.0",
         "citation": citation,
     }
+    more |= {"encode_in_worker": True, "hears": hears}
+    return Backbone(name, n_frames, prepare, encode, outputs, provenance, **more)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import Backbone, BackboneOutput, descriptor_provenance
+from obygaze_features.backbones.backbone import Backbone, descriptor
 from obygaze_features.errors import BackboneError, install_command
 from obygaze_features.pixels import opencv
 
@@ -53,22 +53,18 @@ def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
     if opencv() is None:
         raise BackboneError(f"backbone 'camera' needs OpenCV: {install_command('obygaze[extract]')}")
     n_frames = 2 * min(max(n_frames // 2, 1), N_PAIRS)
-    return Backbone(
-        name="camera",
-        n_frames=n_frames,
-        prepare=prepare,
-        encode=encode,
-        outputs=(BackboneOutput("frames", (n_frames, len(FEATURES))),),
-        provenance=descriptor_provenance(
-            "camera",
-            FEATURES,
-            resize=f"at most {WIDTH} wide, by OpenCV's area mean",
-            crop="black bars",
-            order="grey, resize",
-            citation="Shi & Tomasi 1994; Bouguet 2001; Fischler & Bolles 1981",
-        ),
+    return descriptor(
+        "camera",
+        n_frames,
+        FEATURES,
+        prepare,
+        encode,
+        resize=f"at most {WIDTH} wide, by OpenCV's area mean",
+        crop="black bars",
+        order="grey, resize",
+        citation="Shi & Tomasi 1994; Bouguet 2001; Fischler & Bolles 1981",
+        arrays=("frames",),
         libraries=("opencv-python-headless",),
-        encode_in_worker=True,
         pair_gap_s=GAP_S,
     )
 

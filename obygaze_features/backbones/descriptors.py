@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import Backbone, BackboneOutput, descriptor_provenance
+from obygaze_features.backbones.backbone import Backbone, descriptor
 from obygaze_features.backbones.resize import box_resize
 
 SIZE = 96
@@ -64,25 +64,17 @@ _TO_XYZ = (_XYZ / _XYZ.sum(axis=1, keepdims=True)).astype(np.float32)
 
 def descriptors(n_frames: int = 32) -> Backbone:
     """Build the backbone for clips of `n_frames` sampled frames."""
-    return Backbone(
-        name="descriptors",
-        n_frames=n_frames,
-        prepare=prepare,
-        encode=encode,
-        outputs=(
-            BackboneOutput("frames", (n_frames, len(FEATURES))),
-            BackboneOutput("pooled", (len(FEATURES),)),
-        ),
-        provenance=descriptor_provenance(
-            "descriptors",
-            FEATURES,
-            resize=f"squash to {SIZE}x{SIZE}, box mean",
-            crop=None,
-            order="resize",
-            citation="Swain & Ballard 1991; Hasler & Süsstrunk 2003; CIE 1976; Peli 1990; "
-            "Dalal & Triggs 2005; Ojala et al. 2002; Zhang et al. 1993",
-        ),
-        encode_in_worker=True,
+    return descriptor(
+        "descriptors",
+        n_frames,
+        FEATURES,
+        prepare,
+        encode,
+        resize=f"squash to {SIZE}x{SIZE}, box mean",
+        crop=None,
+        order="resize",
+        citation="Swain & Ballard 1991; Hasler & Süsstrunk 2003; CIE 1976; Peli 1990; "
+        "Dalal & Triggs 2005; Ojala et al. 2002; Zhang et al. 1993",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import Backbone, BackboneOutput, descriptor_provenance
+from obygaze_features.backbones.backbone import Backbone, descriptor
 from obygaze_features.backbones.resize import box_resize
 
 HEIGHT, WIDTH = 96, 160
@@ -41,21 +41,18 @@ FEATURES = (*(f"{view}_{k}" for view in VIEWS for k in range(SIGNS)), "texture")
 
 def signature(n_frames: int = 16) -> Backbone:
     """Build the backbone for clips of `n_frames` sampled frames."""
-    return Backbone(
-        name="signature",
-        n_frames=n_frames,
-        prepare=prepare,
-        encode=encode,
-        outputs=(BackboneOutput("frames", (n_frames, len(FEATURES)), "float16"),),
-        provenance=descriptor_provenance(
-            "signature",
-            FEATURES,
-            resize=f"squash to {HEIGHT}x{WIDTH}, box mean",
-            crop="flat borders, of three of five views",
-            order="resize, crop",
-            citation="obygaze",
-        ),
-        encode_in_worker=True,
+    return descriptor(
+        "signature",
+        n_frames,
+        FEATURES,
+        prepare,
+        encode,
+        resize=f"squash to {HEIGHT}x{WIDTH}, box mean",
+        crop="flat borders, of three of five views",
+        order="resize, crop",
+        citation="obygaze",
+        arrays=("frames",),
+        dtype="float16",
     )
 
 

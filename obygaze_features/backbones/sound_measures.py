@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, signal, sparse
 
-from obygaze_features.backbones.backbone import Backbone, BackboneOutput, Hearing, descriptor_provenance
+from obygaze_features.backbones.backbone import Backbone, Hearing, descriptor
 
 RATE = 16_000
 STEPS_A_SECOND = 50
@@ -50,24 +50,17 @@ def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
     track
         Language (`fra`) or number of the sound track; empty is the one that players choose.
     """
-    width = len(FEATURES)
-    return Backbone(
-        name="sound",
-        n_frames=n_frames,
-        prepare=prepare,
-        encode=encode,
-        outputs=(BackboneOutput("frames", (n_frames, width)), BackboneOutput("pooled", (width,))),
-        provenance=descriptor_provenance(
-            "sound",
-            FEATURES,
-            resize=f"{RATE} samples a second, mono, by libswresample",
-            crop="parts between the midpoints of the sampled frames",
-            order="mono, resample",
-            track=track,
-            citation="ITU-R BS.1770-4; O'Shaughnessy 1987; Dixon 2006; Johnston 1988; Boersma 1993",
-        ),
+    return descriptor(
+        "sound",
+        n_frames,
+        FEATURES,
+        prepare,
+        encode,
+        resize=f"{RATE} samples a second, mono, by libswresample",
+        crop="parts between the midpoints of the sampled frames",
+        order="mono, resample",
+        citation="ITU-R BS.1770-4; O'Shaughnessy 1987; Dixon 2006; Johnston 1988; Boersma 1993",
         libraries=("scipy",),
-        encode_in_worker=True,
         hears=Hearing(RATE, track, measure, STEPS_A_SECOND),
     )
 
