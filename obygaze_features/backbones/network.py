@@ -82,18 +82,6 @@ def network_backbone(
     )
 
 
-class TextTower(nn.Module):
-    """A text network that gives one vector a text."""
-
-    def __init__(self, model: Any, read: ReadText) -> None:
-        super().__init__()
-        self.model, self.read = model, read
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Encode tokens, `[B, L]`."""
-        return self.read(self.model, tokens)
-
-
 def text_backbone(
     name: str,
     model: nn.Module,
@@ -133,7 +121,7 @@ def text_backbone(
         name=name,
         width=width,
         tokenize=tokenizer,
-        encode=TextRunner(name, TextTower(model, read), compute),
+        encode=TextRunner(name, model, read, compute),
         provenance={
             "head": head,
             "layer": layer,

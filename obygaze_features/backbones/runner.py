@@ -22,6 +22,7 @@ from obygaze_features.backbones.compute import (
     inference,
     is_out_of_memory,
 )
+from obygaze_features.backbones.encoder_kinds import ReadText
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.errors import BackboneError, first_line
 
@@ -335,13 +336,13 @@ class TextRunner:
 
     Parameters
     ----------
-    network
-        Takes int64 `[B, L]` and gives `[B, D]`.
+    read
+        Calls the network with int64 `[B, L]`; gives `[B, D]`.
     """
 
-    def __init__(self, name: str, network: nn.Module, compute: Compute) -> None:
+    def __init__(self, name: str, network: nn.Module, read: ReadText, compute: Compute) -> None:
         self.name = name
-        self.compute = compute
+        self.read, self.compute = read, compute
         self.device = compute.torch_device()
         dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else None
         self.network: Any = network.to(device=self.device, dtype=dtype).eval()
@@ -360,7 +361,7 @@ class TextRunner:
 
     def _encode(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
         with inference(self.compute, self.device):
-            vectors = self.network(torch.tensor(tokens, device=self.device))
+            vectors = self.read(self.network, torch.tensor(tokens, device=self.device))
         encoded: NDArray[np.float32] = vectors.float().cpu().numpy()
         return encoded
 

@@ -20,7 +20,6 @@ from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint, write_modules
 torch = later("torch")
 transformers = later("transformers")
 Compute = later("obygaze_features.backbones.compute", "Compute")
-TextTower = later("obygaze_features.backbones.network", "TextTower")
 TextRunner = later("obygaze_features.backbones.runner", "TextRunner")
 load_lsmdc = later("obygaze_features.backbones.xclip_lsmdc", "load")
 sentence_vectors = later("obygaze_features.backbones.xclip_lsmdc", "sentence_vectors")
@@ -95,7 +94,7 @@ def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(shared_dat
     network, _ = load_lsmdc(find_weights(weights))
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
-    found = TextRunner("xclip-lsmdc-text", TextTower(network, sentence_vectors), cpu())(inputs["input_ids"])
+    found = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())(inputs["input_ids"])
     np.testing.assert_allclose(found, unit(expected["sentence_output"][:, 0]) @ matrix, atol=SAME)
     scores = scale * found @ expected["video_embedding"].T
     np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=SAME * scale)
