@@ -5,6 +5,7 @@ import re
 import zipfile
 import zlib
 from datetime import date, datetime, time, timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,9 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
                 for what, sign in ODD.items():
                     odd.setdefault(what, []).extend(place.decode() for place in re.findall(sign, sheet))
                 height = max((int(row) for _, row in cells), default=0)
-                width = max((_number(column) for column, _ in cells), default=0)
+                width = max(
+                    (reduce(lambda n, sign: 26 * n + sign - 64, column, 0) for column, _ in cells), default=0
+                )
                 if height * width > MOST_CELLS:
                     raise refusal(
                         f"{path}: a sheet of {height:,} rows and {width:,} columns; save its table as CSV"
@@ -111,13 +114,6 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
             raise
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
     return [f"cells {what}: {first_few(at, 3)}" for what, at in odd.items() if at]
-
-
-def _number(column: bytes) -> int:
-    number = 0
-    for sign in column:
-        number = 26 * number + sign - 64
-    return number
 
 
 def _text(cell: Any) -> str:

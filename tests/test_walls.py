@@ -27,6 +27,7 @@ SUPPORT = {
             "options",
             "plugins",
             "screen",
+            "templates",
             "text",
             "workers",
         )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,16 +53,7 @@ class Gamma:
     value: float | None
 
 
-class HasValue(Protocol):
-    """A gamma of any kind."""
-
-    @property
-    def value(self) -> float | None:
-        """Gamma; None where it is undefined."""
-        ...
-
-
-Value_co = TypeVar("Value_co", bound=HasValue, covariant=True)
+Value_co = TypeVar("Value_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +223,9 @@ def _are_free(annotated: Sequence[set[Span]]) -> bool:
     return overlap or any(max(shared[span] for span in own) == 1 for own in annotated)
 
 
-def mean_defined(gammas: Iterable[HasValue]) -> float | None:
+def mean_defined(gammas: Iterable[float | None]) -> float | None:
     """Average the gammas that are defined; None if none is."""
-    values = [value for item in gammas if (value := item.value) is not None]
+    values = [value for value in gammas if value is not None]
     return sum(values) / len(values) if values else None
 
 

@@ -15,19 +15,7 @@ from msgspec import Struct
 from obygaze_features.door import parse_toml
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.codebook_parts import (
-    Concept,
-    Level,
-    Scale,
-    Task,
-    check_named,
-    check_once,
-    check_positions,
-    check_scale,
-    check_text,
-    check_word,
-    spellings_of,
-)
+from obygaze_features.manifest.codebook_parts import Concept, Level, Scale, Task, check_codebook, spellings_of
 from obygaze_features.manifest.spans.names import plain, suggestion
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, placed, text_of
 from obygaze_features.schema import misfit
@@ -35,12 +23,6 @@ from obygaze_features.text import composed
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
 """Codebooks that come with the package; the first is that of a manifest that names none."""
-
-POLICIES: tuple[str, ...] = ("raw", "paper", "released")
-"""Label policies that a codebook may list; `raw` can be used with every codebook."""
-
-ORDINAL_TASK = "levels"
-"""Stands for all levels in order wherever a task is named, so no task may be called that."""
 
 TaskOrScale = TypeVar("TaskOrScale", Task, Scale)
 
@@ -98,15 +80,11 @@ class Codebook:
 
     def __post_init__(self) -> None:
         with placed(f"codebook {self.name!r}"):
-            _check(self)
+            check_codebook(self)
 
     @cached_property
-    def _level_spellings(self) -> Mapping[str, str]:
-        return spellings_of(self.levels)
-
-    @cached_property
-    def _concept_spellings(self) -> Mapping[str, str]:
-        return spellings_of(self.concepts)
+    def _spelled(self) -> Mapping[str, Mapping[str, str]]:
+        return {"level": spellings_of(self.levels), "concept": spellings_of(self.concepts)}
 
     @property
     def level_names(self) -> tuple[str, ...]:
@@ -149,11 +127,11 @@ class Codebook:
         ManifestError
             If no level has this name; the message suggests the nearest one.
         """
-        return self._named("level", name, self.level_names, self._level_spellings)
+        return self._named("level", name, self.level_names)
 
     def level_spelled(self, text: str) -> str:
         """Find a level's name from its name, title or synonym; case and blanks are ignored."""
-        return self._level_spellings.get(plain(text)) or self.level_named(text)
+        return self._spelled["level"].get(plain(text)) or self.level_named(text)
 
     def concept_named(self, name: str) -> str:
         """Return a concept's name if it is exactly one of this codebook's.
@@ -163,11 +141,11 @@ class Codebook:
         ManifestError
             If no concept has this name; the message suggests the nearest one.
         """
-        return self._named("concept", name, self.concept_names, self._concept_spellings)
+        return self._named("concept", name, self.concept_names)
 
     def concept_spelled(self, text: str) -> str:
         """Find a concept's name from its name or synonym; case and blanks are ignored."""
-        return self._concept_spellings.get(plain(text)) or self.concept_named(text)
+        return self._spelled["concept"].get(plain(text)) or self.concept_named(text)
 
     def task(self, name: str) -> Task:
         """Find a task by its name.
@@ -220,9 +198,9 @@ class Codebook:
         canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
-    def _named(self, kind: str, name: str, names: Sequence[str], known: Mapping[str, str]) -> str:
+    def _named(self, kind: str, name: str, names: Sequence[str]) -> str:
         if (name := composed(name)) not in names:
-            raise self._unknown(kind, name, known, {"concept": "concepts"}.get(kind, kind))
+            raise self._unknown(kind, name, self._spelled[kind], {"concept": "concepts"}.get(kind, kind))
         return name
 
     def _find(self, kind: str, items: Sequence[TaskOrScale], name: str) -> TaskOrScale:
@@ -368,67 +346,3 @@ def find_codebook(name_or_path: str) -> Codebook:
 
 def _packaged(name: str) -> str:
     return resources.files(__package__).joinpath("codebooks", name).read_text(encoding="utf-8")
-
-
-def _check(codebook: Codebook) -> None:
-    """Refuse an invalid codebook.
-
-    Raises
-    ------
-    ManifestError
-        Naming the key.
-    """
-    check_word(codebook.name, "name")
-    check_word(codebook.version, "version")
-    if not codebook.levels:
-        raise ManifestError("levels: there are none; a codebook needs at least one")
-    check_named(codebook.levels, "levels")
-    check_named(codebook.concepts, "concepts")
-    check_positions(codebook.levels)
-    for task in codebook.tasks:
-        _check_task(task, codebook)
-    check_once([task.name for task in codebook.tasks], "tasks")
-    for policy in codebook.policies:
-        if policy not in POLICIES:
-            near = suggestion(policy, POLICIES)
-            raise ManifestError(f"policies: unknown label policy {policy!r}{near}")
-    check_once(codebook.policies, "policies")
-    for scale in codebook.scales:
-        check_scale(scale)
-    check_once([scale.name for scale in codebook.scales], "scales")
-    texts = [codebook.source, codebook.construct, *codebook.sub_constructs]
-    texts += [text for level in codebook.levels for text in (level.title, level.means)]
-    texts += [level.title for scale in codebook.scales for level in scale.levels]
-    for concept in codebook.concepts:
-        texts += [concept.group, concept.definition, concept.means]
-        if concept.modality and concept.visual != (concept.modality == "visual"):
-            needed = f"visual = {str(concept.modality == 'visual').lower()}"
-            raise ManifestError(f"concepts: {concept.name}: modality {concept.modality!r} needs {needed}")
-        for instance in concept.instances:
-            check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
-            texts += instance.examples
-    for text in texts:
-        check_text(text, "text")
-
-
-def _check_task(task: Task, codebook: Codebook) -> None:
-    key = f"tasks.{task.name}"
-    check_word(task.name, key)
-    if task.name == ORDINAL_TASK or ":" in task.name:
-        raise ManifestError(
-            f"{key}: no name for a task: {ORDINAL_TASK!r} and names with a colon have a meaning of their own"
-        )
-    for side, names in (("negative", task.negatives), ("positive", task.positives)):
-        if not names:
-            raise ManifestError(f"{key}: {side}: names no level")
-        check_once(names, f"{key}: {side}")
-        for name in names:
-            if name not in codebook.level_names:
-                near = suggestion(name, spellings_of(codebook.levels))
-                raise ManifestError(f"{key}: {side}: unknown level {name!r}{near}")
-            if name not in codebook.labels:
-                raise ManifestError(
-                    f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
-                )
-    if both := [name for name in task.negatives if name in task.positives]:
-        raise ManifestError(f"{key}: the level {both[0]!r} is both negative and positive")

@@ -4,16 +4,25 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.spans.names import plain, suggestion
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
 from obygaze_features.text import number_of, unsuitable
+
+if TYPE_CHECKING:
+    from obygaze_features.manifest.codebook import Codebook
+
+POLICIES: tuple[str, ...] = ("raw", "paper", "released")
+"""Label policies that a codebook may list; `raw` can be used with every codebook."""
+
+ORDINAL_TASK = "levels"
+"""Stands for all levels in order wherever a task is named, so no task may be called that."""
 
 
 class Level(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -240,3 +249,67 @@ def check_text(text: str, key: str, *, empty: bool = True) -> None:
         raise ManifestError(f"{key}: {text!r} {what}")
     if text != text.strip():
         raise ManifestError(f"{key}: {text!r} begins or ends with a space")
+
+
+def check_codebook(codebook: "Codebook") -> None:
+    """Refuse an invalid codebook.
+
+    Raises
+    ------
+    ManifestError
+        Naming the key.
+    """
+    check_word(codebook.name, "name")
+    check_word(codebook.version, "version")
+    if not codebook.levels:
+        raise ManifestError("levels: there are none; a codebook needs at least one")
+    check_named(codebook.levels, "levels")
+    check_named(codebook.concepts, "concepts")
+    check_positions(codebook.levels)
+    for task in codebook.tasks:
+        _check_task(task, codebook)
+    check_once([task.name for task in codebook.tasks], "tasks")
+    for policy in codebook.policies:
+        if policy not in POLICIES:
+            near = suggestion(policy, POLICIES)
+            raise ManifestError(f"policies: unknown label policy {policy!r}{near}")
+    check_once(codebook.policies, "policies")
+    for scale in codebook.scales:
+        check_scale(scale)
+    check_once([scale.name for scale in codebook.scales], "scales")
+    texts = [codebook.source, codebook.construct, *codebook.sub_constructs]
+    texts += [text for level in codebook.levels for text in (level.title, level.means)]
+    texts += [level.title for scale in codebook.scales for level in scale.levels]
+    for concept in codebook.concepts:
+        texts += [concept.group, concept.definition, concept.means]
+        if concept.modality and concept.visual != (concept.modality == "visual"):
+            needed = f"visual = {str(concept.modality == 'visual').lower()}"
+            raise ManifestError(f"concepts: {concept.name}: modality {concept.modality!r} needs {needed}")
+        for instance in concept.instances:
+            check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
+            texts += instance.examples
+    for text in texts:
+        check_text(text, "text")
+
+
+def _check_task(task: Task, codebook: "Codebook") -> None:
+    key = f"tasks.{task.name}"
+    check_word(task.name, key)
+    if task.name == ORDINAL_TASK or ":" in task.name:
+        raise ManifestError(
+            f"{key}: no name for a task: {ORDINAL_TASK!r} and names with a colon have a meaning of their own"
+        )
+    for side, names in (("negative", task.negatives), ("positive", task.positives)):
+        if not names:
+            raise ManifestError(f"{key}: {side}: names no level")
+        check_once(names, f"{key}: {side}")
+        for name in names:
+            if name not in codebook.level_names:
+                near = suggestion(name, spellings_of(codebook.levels))
+                raise ManifestError(f"{key}: {side}: unknown level {name!r}{near}")
+            if name not in codebook.labels:
+                raise ManifestError(
+                    f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
+                )
+    if both := [name for name in task.negatives if name in task.positives]:
+        raise ManifestError(f"{key}: the level {both[0]!r} is both negative and positive")

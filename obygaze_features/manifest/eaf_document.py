@@ -18,13 +18,11 @@ from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.eaf import CONCEPT_TIER, DECIDED_CONCEPTS, DECIDED_LEVEL, LEVEL_TIER
 from obygaze_features.manifest.spans.tiers import apart
-from obygaze_features.manifest.templates import filled
+from obygaze_features.templates import filled
 
 Kind = Literal["model", "level", "probability", "concepts"]
 """Types of tiers; annotations of concepts have no times of their own."""
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 does not allow."""
-_ESCAPES = {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +87,15 @@ def eaf_document(
         )
         for number, (tier, span) in every
     )
-    facts = {"properties": properties, "vocabularies": vocabularies, "licence": licence, "media": media}
-    return filled(
-        "document.eaf.jinja",
-        lambda value: escape(_ILLEGAL.sub("", str(value)), _ESCAPES),
-        tiers=[(tier, list(islice(rows, len(tier.spans)))) for tier in dealt],
-        times=[time for time, *_ in edges],
-        **facts,
-    )
+    about = {"properties": properties, "vocabularies": vocabularies, "licence": licence, "media": media}
+    annotations = [(tier, list(islice(rows, len(tier.spans)))) for tier in dealt]
+    values = {"tiers": annotations, "times": [time for time, *_ in edges], **about}
+    return filled(__package__, "document.eaf.jinja", values, _escaped)
+
+
+def _escaped(value: object) -> str:
+    """Escape what XML escapes in texts and attributes, and leave out what XML 1.0 does not allow."""
+    return escape(_ILLEGAL.sub("", str(value)), {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 
 
 def write_documents(documents: Mapping[str, str], folder: Path, *, force: bool) -> list[Path]:

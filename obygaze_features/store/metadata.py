@@ -39,6 +39,7 @@ from obygaze_features.store.records import (
     clips_csv_bytes,
 )
 from obygaze_features.store.store_files import write_bag
+from obygaze_features.templates import filled
 
 # Licences that the Hugging Face Hub has a name for (its documentation, "Licenses"), by their SPDX names.
 _SAME_NAME = (
@@ -201,22 +202,22 @@ def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequ
 
 def readme(facts: Facts) -> str:
     """Write the card: front matter as the Hub's dataset cards have it, then the same as text."""
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - reading stores needs no templates
-
     licence = facts.about["licence"]
     kind = "text-features" if facts.rows == TEXTS else "video-features"
-    markdown = Environment(  # noqa: S701 - no HTML
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
-    )
-    markdown.filters |= {"json": json.dumps, "known": lambda value: "unknown" if value is None else value}
-    return markdown.from_string(_packaged("card.md.jinja")).render(
-        facts=facts,
-        about=facts.about,
-        known=HUB_LICENCES.get(licence.lower(), "other"),
-        size=_SIZES[min(len(_SIZES) - 1, max(0, len(str(facts.total)) - 3))],
-        tags=["obygaze", kind, "zarr", *(name for name, *_ in facts.groups)],
-        counts=", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0])),
-        table=TABLE,
+    values = {
+        "facts": facts,
+        "about": facts.about,
+        "known": HUB_LICENCES.get(licence.lower(), "other"),
+        "size": _SIZES[min(len(_SIZES) - 1, max(0, len(str(facts.total)) - 3))],
+        "tags": ["obygaze", kind, "zarr", *(name for name, *_ in facts.groups)],
+        "counts": ", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0])),
+        "table": TABLE,
+    }
+    return filled(
+        __package__,
+        "card.md.jinja",
+        values,
+        filters={"json": json.dumps, "known": lambda value: "unknown" if value is None else value},
     )
 
 

@@ -76,7 +76,7 @@ def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
     codebook = labels.codebook
     aside = [level for level in codebook.level_names if level not in codebook.labels]
     parts = ["all_levels", *(["labels_only"] if aside else [])]
-    means = {part: mean_defined(getattr(pair, part) for pair in pairs) for part in parts}
+    means = {part: mean_defined(getattr(pair, part).value for pair in pairs) for part in parts}
     document = {
         "manifest": str(manifest),
         "codebook": codebook.name,

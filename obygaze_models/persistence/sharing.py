@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -23,6 +22,7 @@ from obygaze_features.io import (
 from obygaze_features.locks import alone_in
 from obygaze_features.schema import misfit
 from obygaze_features.store.objects import download_file, files_in, put_listed
+from obygaze_features.templates import filled
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.model_file import ModelFile, audit, construct, find_bytes
 from obygaze_models.persistence.zoo_list import (
@@ -210,22 +210,17 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     where : str
         Of a model that is in no list, its file.
     """
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - reading models needs no templates
-
-    markdown = Environment(  # noqa: S701 - Markdown, which is no HTML
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    markdown.filters["number"] = lambda value: "" if value is None else f"{value:.3f}"
-    template = files("obygaze_models.persistence").joinpath("model.md.jinja").read_text("utf-8")
-    return markdown.from_string(template).render(
-        entry=entry,
-        card=file.card,
-        reach=file.about.get("reach_distances"),
-        notes=notes.strip(),
-        where=where,
-        titles=TITLES,
-        sides=" against ".join(" or ".join(side) for side in file.card.target["classes"][::-1]),
-    )
+    values = {
+        "entry": entry,
+        "card": file.card,
+        "reach": file.about.get("reach_distances"),
+        "notes": notes.strip(),
+        "where": where,
+        "titles": TITLES,
+        "sides": " against ".join(" or ".join(side) for side in file.card.target["classes"][::-1]),
+    }
+    filters = {"number": lambda value: "" if value is None else f"{value:.3f}"}
+    return filled("obygaze_models.persistence", "model.md.jinja", values, filters=filters)
 
 
 def verify_models(zoo: Path | str | None = None) -> list[tuple[Entry, str]]:

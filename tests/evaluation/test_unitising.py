@@ -88,5 +88,5 @@ def test_on_mobygaze_annotators_agree_above_chance(segments):
     pairs = unitised_agreement(first(3), samples=20)
     assert len(pairs) == 3
     assert all(pair.all_levels.value > 0 for pair in pairs)
-    assert mean_defined(pair.all_levels for pair in pairs) == pytest.approx(0.23, abs=0.02)
+    assert mean_defined(pair.all_levels.value for pair in pairs) == pytest.approx(0.23, abs=0.02)
     assert unitised_agreement(first(1), samples=20) == pairs[:1]

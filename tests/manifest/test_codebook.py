@@ -22,8 +22,8 @@ from obygaze_features.manifest import (
     find_codebook,
     load_codebook,
 )
-from obygaze_features.manifest.codebook import POLICIES, parts_of
-from obygaze_features.manifest.codebook_parts import Instance, plain
+from obygaze_features.manifest.codebook import parts_of
+from obygaze_features.manifest.codebook_parts import POLICIES, Instance, plain
 from obygaze_models.protocol.targets import codebook_record
 from tests.violence import VIOLENCE
 

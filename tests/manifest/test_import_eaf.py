@@ -8,16 +8,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
 from obygaze_film.exchange import export
 from tests.film.page.invented import invented_film
-
-SLOT = '<TIME_SLOT TIME_SLOT_ID="h{0}" TIME_VALUE="{1}"/>'
-ALIGNED = (
-    '<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="x{0}" TIME_SLOT_REF1="h{1}" TIME_SLOT_REF2="h{2}">'
-    "<ANNOTATION_VALUE>{3}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>"
-)
-REFERRING = (
-    '<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="y{0}" ANNOTATION_REF="x{0}">'
-    "<ANNOTATION_VALUE>{1}</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION>"
-)
+from tests.manifest.spans.files import aligned, eaf, referring, tier
 
 
 @pytest.fixture(scope="module")
@@ -27,19 +18,17 @@ def untouched():
 
 def written_on(text, level='TIER_ID="human: level"', levels=("S", "HN", ""), concepts=("Body; Look", "")):
     """Write levels at 1.5 to 2.75 s, 11.5 to 12.75 s, ... and concepts below them, as ELAN does."""
-    slots = "".join(
-        SLOT.format(2 * n, 10_000 * n + 1500) + SLOT.format(2 * n + 1, 10_000 * n + 2750)
-        for n in range(len(levels))
-    )
-    above = "".join(ALIGNED.format(n, 2 * n, 2 * n + 1, value) for n, value in enumerate(levels))
-    below = "".join(REFERRING.format(n, value) for n, value in enumerate(concepts))
-    text = text.replace("</TIME_ORDER>", f"{slots}</TIME_ORDER>")
-    text = text.replace(
-        '<TIER TIER_ID="human: level" LINGUISTIC_TYPE_REF="level" />',
+    times = [10_000 * n + time for n in range(len(levels)) for time in (1500, 2750)]
+    slots = "".join(f'<TIME_SLOT TIME_SLOT_ID="h{n}" TIME_VALUE="{time}"/>' for n, time in enumerate(times))
+    above = "".join(aligned(f"x{n}", f"h{2 * n}", f"h{2 * n + 1}", value) for n, value in enumerate(levels))
+    below = "".join(referring(f"y{n}", f"x{n}", value) for n, value in enumerate(concepts))
+    empty = '<TIER TIER_ID="human: {}" LINGUISTIC_TYPE_REF="{}"{} />'
+    old = empty.format("concepts", "concepts", ' PARENT_REF="human: level"')
+    assert old in text
+    text = text.replace("</TIME_ORDER>", f"{slots}</TIME_ORDER>").replace(
+        empty.format("level", "level", ""),
         f'<TIER {level} ANNOTATOR="AB" LINGUISTIC_TYPE_REF="level">{above}</TIER>',
     )
-    old = '<TIER TIER_ID="human: concepts" LINGUISTIC_TYPE_REF="concepts" PARENT_REF="human: level" />'
-    assert old in text
     return text.replace(old, f'{old[:-2]} ANNOTATOR="AB">{below}</TIER>')
 
 
@@ -52,7 +41,7 @@ def test_an_untouched_export_gives_no_clips(tmp_path, untouched):
 
 @pytest.mark.parametrize("tag", ["ANNOTATION", "ALIGNABLE_ANNOTATION"])
 def test_what_is_no_annotation_of_elan_is_counted(tmp_path, untouched, tag):
-    whole = ALIGNED.format(0, 0, 1, "S")
+    whole = aligned("x0", "h0", "h1", "S")
     other = re.sub(rf"(</?){tag}\b", r"\1REMARK", whole)
     text = written_on(untouched, concepts=())
     assert whole in text
@@ -77,25 +66,18 @@ def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):
 
 
 def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(tmp_path):
-    slots = SLOT.format(1, 0) + SLOT.format(2, 500)
-    tiers = "".join(
-        f'<TIER TIER_ID="human: {what}@Léa D.">{ALIGNED.format(n, 1, 2, value)}</TIER>'
-        for n, (what, value) in enumerate((("level", "sure"), ("concepts", "body")))
+    tiers = (
+        tier(f"human: {what}@Léa D.", aligned(what, "t1", "t2", value))
+        for what, value in (("level", "sure"), ("concepts", "body"))
     )
-    head = '<HEADER TIME_UNITS="milliseconds"/>'
-    text = f"<ANNOTATION_DOCUMENT>{head}<TIME_ORDER>{slots}</TIME_ORDER>{tiers}</ANNOTATION_DOCUMENT>"
+    text = eaf({"t1": 0, "t2": 500}, "".join(tiers))
     path = tmp_path / "own.eaf"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ManifestError, match=r"own.eaf"):
         import_spans([path], tmp_path)
     (clip,) = import_spans([path], tmp_path, movie="tt1").manifest.clips
-    assert (clip.clip_id, clip.annotator, clip.level, clip.concepts) == (
-        "tt1-Lea-D-0001",
-        "Léa D.",
-        "S",
-        ("Body",),
-    )
-    assert clip.extras["seen_score"] == "0"
+    assert (clip.clip_id, clip.annotator) == ("tt1-Lea-D-0001", "Léa D.")
+    assert (clip.level, clip.concepts, clip.extras["seen_score"]) == ("S", ("Body",), "0")
 
 
 @pytest.mark.parametrize(

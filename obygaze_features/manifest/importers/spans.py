@@ -14,25 +14,10 @@ from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import Clip, Collected, clip_of, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
+from obygaze_features.manifest.importers import marks
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.folder import movie_of, name_of
 from obygaze_features.manifest.importers.imported import Imported, slug, unique_id, with_columns
-from obygaze_features.manifest.importers.marks import (
-    SAID,
-    Marked,
-    annotator_of,
-    doubtful_questions,
-    facts_of,
-    film_by_name,
-    is_label,
-    is_of_one,
-    is_place,
-    is_short,
-    labels_of_clip,
-    parts_of,
-    role_of,
-    span_key,
-)
 from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
@@ -205,7 +190,7 @@ class _Made:
             clip = None if full is None else clip_of(full, problems, book, spelled=True)
             if full is None or clip is None:
                 continue
-            if is_short(clip.start_s, clip.end_s):
+            if marks.is_short(clip.start_s, clip.end_s):
                 what = f"less than a frame after start_s {clip.start_s:g}: are times shares of a day?"
                 problems.add(row.line, what, "end_s")
             respelled.update(respelled_labels(full, clip, book))
@@ -234,7 +219,7 @@ class _Made:
         cells = dict(row.cells)
         if judged:
             return self._judgement(row.line, cells, problems)
-        if is_place(cells.get("movie", "")):  # of a file, as in other tools
+        if marks.is_place(cells.get("movie", "")):  # of a file, as in other tools
             named = problems.attempt(row.line, "movie", self._movie, given, RawSpan("", cells=cells))
             cells["movie"] = named or ""
         return problems.attempt(row.line, "video", self._completed, given, row.line, cells)
@@ -309,7 +294,7 @@ class _Made:
         """Add the spans of another tool's file."""
         account = given.account
         found = account.spans(SOURCES[account.kind].read(given))
-        raws = [raw for raw in found if is_label(account, raw)]
+        raws = [raw for raw in found if marks.is_label(account, raw)]
         book = self._book(given, (raw.cells.get("codebook", "") for raw in raws))
         roles = {tier_key(name): role for name, role in given.tiers.items()}
         words = set(spellings_of(book.levels)), set(spellings_of(book.concepts))
@@ -317,18 +302,18 @@ class _Made:
         twins = set() if roles else words[0] & words[1]
         both = sorted({raw.text for raw in raws if plain(raw.text) in twins and not raw.role})
         account.note(*(f"{text!r} is a level and a concept, read as the level: give --tier" for text in both))
-        levels, marks, unknown, told = [], [], Counter[str](), Counter[tuple[str, bool]]()
+        levels, named, unknown, told = [], [], Counter[str](), Counter[tuple[str, bool]]()
         for raw in raws:
-            role, parts = role_of(raw, roles, *words, is_said=account.kind in SAID)
+            role, parts = marks.role_of(raw, roles, *words, is_said=account.kind in marks.SAID)
             told[raw.tier, role == "text"] += 1
             if role == "left":
                 account.leave(raw.where, f"on tier {raw.tier!r}, which --tier does not name")
             elif role == "text" and account.kind == "answers":
                 account.leave(raw.where, f"{raw.text!r:.40} is no level of codebook {book.name!r}")
             elif role == "concepts":
-                marks.append(raw)
+                named.append(raw)
             else:
-                levels.append(Marked(raw, self._movie(given, raw), role == "levels", parts))
+                levels.append(marks.Marked(raw, self._movie(given, raw), role == "levels", parts))
                 unknown[raw.text] += role == "text" and bool(raw.text)
         account.notes += [
             f"tier {name!r}: most texts are not of codebook {book.name!r}, the others are read as labels: if "
@@ -336,12 +321,12 @@ class _Made:
             for name, is_text in sorted(told)
             if name and is_text and 0 < told[name, False] < told[name, True]
         ]
-        account.notes += doubtful_questions(given.questions, book)
-        self._join(given, levels, marks)
+        account.notes += marks.doubtful_questions(given.questions, book)
+        self._join(given, levels, named)
         films = {media_name(place) for place in {raw.cells.get("media") for raw in raws} if place}
         if given.movie and len(films) > 1:
             raise given.error(f"is of {len(films)} films: --movie names one")
-        if account.kind not in SAID and (rest := +unknown):
+        if account.kind not in marks.SAID and (rest := +unknown):
             names = first_few([f"{text!r} ({n})" for text, n in rest.most_common()], 3)
             what = f"{counted(rest.total(), 'label')} not of codebook {book.name!r}"
             account.notes.append(f"{what}: kept as text ({names})")
@@ -354,9 +339,9 @@ class _Made:
             self._clips.append((clip, account, level.raw.where))
         self._accounts.append(account)
 
-    def _repeated(self, given: Given, level: Marked, clip: Clip) -> str:
+    def _repeated(self, given: Given, level: marks.Marked, clip: Clip) -> str:
         """Say where the same was read before; refuse a level that contradicts another of its times."""
-        key = facts_of(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON))
+        key = marks.facts_of(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON))
         said = clip.level, frozenset(clip.concepts), clip.extras["text"]
         own = clip, given, level.raw.where
         before, of, where = self._said.setdefault((*key, level.is_level or said), own)
@@ -365,16 +350,16 @@ class _Made:
         place = f"{where} of {of.path.name}"
         if (before.level, frozenset(before.concepts)) != said[:2]:
             raise given.error(
-                f"{level.raw.where}: {labels_of_clip(clip)} where {place}, of its times and annotator, says "
-                f"{labels_of_clip(before)}: keep one; tiers of different people are imported apart, with "
-                "--tier and --annotator"
+                f"{level.raw.where}: {marks.labels_of_clip(clip)} where {place}, of its times and annotator, "
+                f"says {marks.labels_of_clip(before)}: keep one; tiers of different people are imported "
+                "apart, with --tier and --annotator"
             )
         other = [name for name, cell in clip.extras.items() if cell != before.extras.get(name, "")]
         return f"the same as {place}" + f" but for {', '.join(other)}" * bool(other)
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
         said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
-        if is_place(said):
+        if marks.is_place(said):
             said, media = "", said
         name = said or given.movie or (media_name(media) if media else "")
         if not name and given.account.kind == "eaf":
@@ -384,23 +369,23 @@ class _Made:
             raise given.error(
                 f"{twin!r} and {media!r} would both be movie {name!r}: rename one, or import them apart"
             )
-        return composed(" ".join((name or film_by_name(given)).split()))
+        return composed(" ".join((name or marks.film_by_name(given)).split()))
 
-    def _join(self, given: Given, levels: list[Marked], marks: Sequence[RawSpan]) -> None:
+    def _join(self, given: Given, levels: list[marks.Marked], named: Sequence[RawSpan]) -> None:
         """Give concepts to the level above them, or with their times and annotator; without levels, clips."""
         account = given.account
         by_id = {level.raw.own: level for level in levels if level.raw.own}
-        by_span: dict[tuple[object, ...], list[Marked]] = {}
-        for level in levels if marks else ():
-            by_span.setdefault(span_key(level.raw, level.movie, self._annotator), []).append(level)
+        by_span: dict[tuple[object, ...], list[marks.Marked]] = {}
+        for level in levels if named else ():
+            by_span.setdefault(marks.span_key(level.raw, level.movie, self._annotator), []).append(level)
         alone = not any(level.is_level for level in levels)
-        for mark in marks:
+        for mark in named:
             movie = self._movie(given, mark)
-            key = span_key(mark, movie, self._annotator)
+            key = marks.span_key(mark, movie, self._annotator)
             above = [by_id[name] for name in mark.above if name in by_id]
-            same = above or [each for each in by_span.get(key, []) if is_of_one(each.raw, mark)]
+            same = above or [each for each in by_span.get(key, []) if marks.is_of_one(each.raw, mark)]
             if not same and alone:
-                same = [Marked(mark, movie, is_level=False, parts=[""])]
+                same = [marks.Marked(mark, movie, is_level=False, parts=[""])]
                 levels += same
                 by_span.setdefault(key, []).extend(same)
                 account.used -= 1  # counted as the clip that it is
@@ -409,12 +394,12 @@ class _Made:
                 continue
             account.used += 1
             for level in same:
-                level.concepts += parts_of(mark.text)
+                level.concepts += marks.parts_of(mark.text)
 
-    def _clip(self, given: Given, level: Marked, book: Codebook, number: int, *, seen: bool) -> Clip:
+    def _clip(self, given: Given, level: marks.Marked, book: Codebook, number: int, *, seen: bool) -> Clip:
         """Make a clip of a span and what is marked on it."""
         raw, cells = level.raw, level.raw.cells
-        who = annotator_of(raw, self._annotator)
+        who = marks.annotator_of(raw, self._annotator)
         extras = {"text": "" if level.is_level else level.text}
         extras |= {name: cells[name] for name in KEPT_OF_TOOLS if cells.get(name)}
         if raw.tier and (extras["text"] or given.tiers):
@@ -482,9 +467,9 @@ class _Made:
     def _join_files(self) -> None:
         """Give concepts of a file without levels to another's level of their times and annotator."""
         timed = [(place, *made) for place, made in enumerate(self._clips) if made[0].start_s is not None]
-        levels = {facts_of(clip): place for place, clip, *_ in timed if clip.level}
+        levels = {marks.facts_of(clip): place for place, clip, *_ in timed if clip.level}
         for place, mark, account, _ in timed:
-            at = levels.get(facts_of(mark), place)
+            at = levels.get(marks.facts_of(mark), place)
             if at != place and account.kind not in OURS and not (mark.level or mark.extras["text"]):
                 clip, of, where = self._clips[at]
                 self._clips[at] = replace(clip, concepts=(*clip.concepts, *mark.concepts)), of, where

@@ -11,7 +11,7 @@ from itertools import takewhile
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.tables import first_of, note_unread, table, timed
+from obygaze_features.manifest.spans.tables import first_of, table, timed
 from obygaze_features.manifest.text_tables import Row
 from obygaze_features.workbook import Records
 
@@ -30,10 +30,9 @@ def read_boris(given: Given) -> Iterator[RawSpan]:
     records = given.records(("Behavior",))
     bouts = given.has_columns(BORIS_BOUT)
     head = list(takewhile(lambda record: "Behavior" not in record[1], records[0]))
-    events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, KNOWN, records)
+    events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, KNOWN, READ, records)
     rows = [row for row in events.rows if not row.is_empty]
     _refuse_shifted(given, rows, head)
-    note_unread(given, events, READ)
     if bouts:
         for row, at, why in timed(given, rows, "Start (s)", "Stop (s)"):
             yield _behaviour(row, at, POINT if row.cells.get(TYPE, "").strip().upper() == "POINT" else why)

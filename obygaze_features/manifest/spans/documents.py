@@ -281,17 +281,13 @@ def _runs(frames: Sequence[float], outside: Iterable[float], step: float, widest
 
     Frames that are further apart than `widest` are of two runs; a track goes on until it is outside.
     """
-    stops = sorted(outside)
-    starts = [
-        at
-        for at, frame in enumerate(frames)
-        if at == 0
-        or (widest is not None and frame - frames[at - 1] > widest)
-        or bisect_right(stops, frames[at - 1]) != bisect_right(stops, frame)
-    ]
-    runs = []
-    for first, end in zip(starts, [*starts[1:], len(frames)], strict=False):
-        following = bisect_right(stops, frames[end - 1])
-        stop = stops[following] if following < len(stops) else frames[end - 1] + step
-        runs.append((frames[first], stop))
-    return runs
+    stops = [*sorted(outside), math.inf]
+    runs: list[tuple[float, float, float]] = []  # first and last frames, and the next one outside
+    for frame in frames:
+        stop = stops[bisect_right(stops, frame)]
+        first, last, before = runs[-1] if runs else (frame, frame, math.nan)
+        if before == stop and (widest is None or frame - last <= widest):
+            runs[-1] = first, frame, stop
+        else:
+            runs.append((frame, frame, stop))
+    return [(first, last + step if math.isinf(stop) else stop) for first, last, stop in runs]

@@ -13,8 +13,9 @@ from itertools import takewhile
 
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import CLOCK, time_or_nan
+from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.tables import first_of, note_unread, table, timed
+from obygaze_features.manifest.spans.tables import first_of, table, timed
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.workbook import Records
 
@@ -73,12 +74,10 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     start, end, length = have[form]
     odd, even = _by_width(rows, len(header))
     yield from odd
-    made = table(given, (start, end or length), _KNOWN, (even, "\t"))
-    if {"Tier", "Annotation"} <= set(made.columns):
-        values = ["Annotation"]
-        note_unread(given, made, _READ)
-    else:  # a column for each tier
-        values = [name for name in made.columns if name == "Annotation" or not re.fullmatch(_READ, name)]
+    one = {"tier", "annotation"} <= set(map(plain, header))  # else there is a column for each tier
+    made = table(given, (start, end or length), _KNOWN, _READ if one else ".*", (even, "\t"))
+    rest = [name for name in made.columns if name == "Annotation" or not re.fullmatch(_READ, name)]
+    values = ["Annotation"] if one else rest
     unit = 1000.0 if form == "msec" else 1.0
     for row, (where, begins, last), why in timed(given, made.rows, start, end or length, unit):
         ends = last if end else round(begins + last, 9)

@@ -41,21 +41,23 @@ _VIAN_READ = "|".join(("annotation_.*|segmentation_name|start_.*|end_.*|selector
 
 
 def table(
-    given: Given, needed: Sequence[str], known: Sequence[str], records: tuple[Records, str] | None = None
+    given: Given,
+    needed: Sequence[str],
+    known: Sequence[str],
+    read: str,
+    records: tuple[Records, str] | None = None,
 ) -> Table:
-    """Read a table with these columns, and those that are known; what stands above its header is noted."""
+    """Read a table with these columns, and those that are known.
+
+    What stands above its header is noted, and which columns hold something and are none that are `read`.
+    """
     made = table_of(given.path, *(records or given.records(needed)), needed, known=known, named=False)
     given.account.note(*made.notes)
     given.usual *= made.delimiter != ";"  # which no tool writes, but a spreadsheet
-    return made
-
-
-def note_unread(given: Given, made: Table, read: str) -> None:
-    """Say which columns that hold something are not read."""
     rest = [name for name in made.columns if name and not re.fullmatch(read, name, re.IGNORECASE)]
-    given.account.unread(
-        "column", (name for name in rest if any(row.cells[name].strip() for row in made.rows))
-    )
+    filled = (name for name in rest if any(row.cells[name].strip() for row in made.rows))
+    given.account.unread("column", filled)
+    return made
 
 
 def timed(
@@ -118,11 +120,12 @@ def _almost_named(columns: Sequence[str]) -> list[str]:
 # ---------------------------------------------------------------------------
 def read_vian(given: Given) -> Iterator[RawSpan]:
     """Yield the segments of VIAN: of its segmentation exporter, or of its project as CSV."""
-    made = table(given, VIAN_PROJECT if given.has_columns(VIAN_PROJECT) else VIAN_SEGMENTS, _VIAN_KNOWN)
+    made = table(
+        given, VIAN_PROJECT if given.has_columns(VIAN_PROJECT) else VIAN_SEGMENTS, _VIAN_KNOWN, _VIAN_READ
+    )
     columns = next((each for each in _VIAN_TIMES if {*each[:2]} <= set(made.columns)), None)
     if columns is None:
         raise given.error("no start and end of segments: export both from VIAN, as milliseconds")
-    note_unread(given, made, _VIAN_READ)
     bodies = [name for name in made.columns if name.lower().startswith("annotation_")]
     keywords = [name for name in made.columns if ":" in name]
     for row, at, no_time in timed(given, made.rows, *columns):

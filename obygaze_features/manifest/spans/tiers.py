@@ -5,13 +5,12 @@ Sources: Praat manual, "TextGrid file formats"; NIST Rich Transcription evaluati
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan, number
 from obygaze_features.manifest.spans.subtitles import Subtitle, one_line
-from obygaze_features.manifest.templates import filled
+from obygaze_features.templates import filled
 
 _TOKEN = re.compile(r'"(?:[^"]|"")*"|![^\r\n]*|\S+')
 S = TypeVar("S", bound=tuple[float, float, str])
@@ -69,19 +68,8 @@ def _tokens(given: Given) -> Iterator[tuple[str, int]]:
 
 
 def _real(given: Given, tokens: Iterator[tuple[str, int]]) -> tuple[float, int]:
-    found, line = next(tokens, ("", 0))
-    value = number(found)
-    if math.isnan(value):
-        raise _unexpected(given, found, line, "a time")
-    return value, line
-
-
-def _unexpected(given: Given, found: str, line: int, wanted: str) -> ManifestError:
-    if not found:
-        return given.error(
-            f"it ends where {wanted} was expected: cut short, or a number of intervals is wrong"
-        )
-    return given.error(f"line {line}: {found:.40} where {wanted} was expected")
+    found, line = _next(given, tokens, "a time", lambda token: not math.isnan(number(token)))
+    return number(found), line
 
 
 def _count(given: Given, tokens: Iterator[tuple[str, int]]) -> int:
@@ -92,10 +80,18 @@ def _count(given: Given, tokens: Iterator[tuple[str, int]]) -> int:
 
 
 def _string(given: Given, tokens: Iterator[tuple[str, int]]) -> str:
-    found, line = next(tokens, ("", 0))
-    if not found.startswith('"') or len(found) < 2:
-        raise _unexpected(given, found, line, "a text in quotes")
+    found, _ = _next(given, tokens, "a text in quotes", lambda token: token[:1] == '"' and len(token) > 1)
     return found[1:-1].replace('""', '"')
+
+
+def _next(
+    given: Given, tokens: Iterator[tuple[str, int]], wanted: str, is_such: Callable[[str], bool]
+) -> tuple[str, int]:
+    found, line = next(tokens, ("", 0))
+    if not is_such(found):
+        ends = f"it ends where {wanted} was expected: cut short, or a number of intervals is wrong"
+        raise given.error(f"line {line}: {found:.40} where {wanted} was expected" if found else ends)
+    return found, line
 
 
 def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str:
@@ -111,7 +107,7 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
     parts = [part for name, spans in tiers.items() for part in apart(name, spans)]
     whole = max([end_s, *(span.end_s for _, part in parts for span in part)])
     gapless = [(name, _filled(part, whole)) for name, part in parts]
-    return filled("TextGrid.jinja", _written, tiers=gapless, end=whole)
+    return filled(__package__, "TextGrid.jinja", {"tiers": gapless, "end": whole}, _written)
 
 
 def apart(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:

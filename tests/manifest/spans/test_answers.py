@@ -11,7 +11,6 @@ from obygaze_features.manifest import (
     Manifest,
     builtin_codebook,
     codebook_questions,
-    import_spans,
     read_manifest,
     write_manifest,
 )
@@ -19,10 +18,13 @@ from tests.command import obygaze
 
 BOOK = builtin_codebook("obygaze12")
 ALL_NO = dict.fromkeys(codebook_questions(BOOK), "no") | {"level:EN": "yes"}
+GOOD = {"answers": ALL_NO}
+HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 
 
-def lines(path, *answers, **more):
-    said = [
+def lines(*said, **more):
+    """Write a line for each: of clips c0, c1, ... of 4 s."""
+    asked = [
         {
             "clip_id": f"c{k}",
             "movie": "m",
@@ -32,22 +34,16 @@ def lines(path, *answers, **more):
             **more,
             **each,
         }
-        for k, each in enumerate(answers)
+        for k, each in enumerate(said)
     ]
-    path.write_text("".join(json.dumps(each) + "\n" for each in said), "utf-8")
-    return path
+    return "".join(json.dumps(each) + "\n" for each in asked)
 
 
 def test_a_question_for_each_level_and_concept_by_what_it_means():
     asked = codebook_questions(BOOK)
-    assert list(asked) == [
-        *(f"level:{name}" for name in BOOK.level_names),
-        *(f"concept:{name}" for name in BOOK.concept_names),
-    ]
-    for name, means in BOOK.means.items():
-        assert any(
-            means in asked[f"{kind}:{name}"] for kind in ("level", "concept") if f"{kind}:{name}" in asked
-        )
+    kinds = {"level": BOOK.level_names, "concept": BOOK.concept_names}
+    assert list(asked) == [f"{kind}:{name}" for kind, names in kinds.items() for name in names]
+    assert all(BOOK.means[question.partition(":")[2]] in words for question, words in asked.items())
 
 
 def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
@@ -79,131 +75,105 @@ def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "answer", ["I cannot help with that", "", None, 1.2, True, "yes, and no", [], "maybe"]
 )
-def test_a_refusal_leaves_the_clip_out_and_is_counted(tmp_path, answer):
-    good, bad = {"answers": ALL_NO}, {"answers": ALL_NO | {"concept:Look": answer}}
-    found = import_spans([lines(tmp_path / "a.jsonl", good, bad, good, bad)], tmp_path)
-    assert [clip.clip_id for clip in found.manifest] == ["c0", "c2"]
-    assert found.manifest.clips[0].annotator == "tiny"
-    assert "2 left out: concept:Look refused or unclear (the first: line 2)" in found.notices[0]
+def test_a_refusal_leaves_the_clip_out_and_is_counted(read, answer):
+    bad = {"answers": ALL_NO | {"concept:Look": answer}}
+    clips, said = read({"a.jsonl": lines(GOOD, bad, GOOD, bad)})
+    assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c0", "tiny"), ("c2", "tiny")]
+    assert "2 left out: concept:Look refused or unclear (the first: line 2)" in said
 
 
-def test_rows_of_clips_that_nobody_labelled_give_way_to_answers(tmp_path):
-    table = tmp_path / "clips.csv"
-    table.write_text(
-        "clip_id,movie,video,start_s,end_s,level,concepts,annotator\nc0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n",
-        "utf-8",
-    )
-    found = import_spans([table, lines(tmp_path / "a.jsonl", {"answers": ALL_NO})], tmp_path, annotator="vlm")
-    assert [(c.clip_id, c.annotator, c.video) for c in found.manifest] == [
-        ("c9", "", "m.mp4"), ("c0", "vlm", "m.mp4")
-    ]  # fmt: skip
-    assert any("1 row of nobody" in notice for notice in found.notices)
+LEFT_OUT = {
+    "refusals alone": ([{"answers": dict.fromkeys(ALL_NO)}], [], "0 of 1 spans read"),
+    "a level in words": ([{"answers": {"level": "rather sure"}}], [], "'rather sure' is no level"),
+    "a clip twice": (
+        [{**GOOD, "clip_id": "c0"}] * 2, ["c0"], "line 2: of a clip that was answered above",
+    ),
+    "one level alone, denied": (
+        [{"answers": {"level:S": answer}} for answer in ("yes", "no", 0.2, 0.7)], ["c0", "c3"],
+        "2 left out: no level: the only one that was asked of is not there (the first: line 2)",
+    ),
+    **{f"a question in two spellings, {twin}": (
+        [{"answers": ALL_NO | {twin: "yes"}}, GOOD], ["c1"], f"line 1: {twin} is answered twice",
+    ) for twin in ("level:en", "concept:body", "level:ＥＮ")},
+    "questions that the codebook lacks": (
+        [{"answers": {"level": "EN", "concept:Body": "no", "concept:Boddy": "no"}}], ["c0"],
+        ("1 question not of codebook 'obygaze12' (concept:Boddy); "
+         f"nothing asked of {len(BOOK.concepts) - 1} concepts"),
+    ),
+}  # fmt: skip
 
 
-def test_a_file_of_refusals_is_counted(tmp_path):
-    found = import_spans([lines(tmp_path / "a.jsonl", {"answers": dict.fromkeys(ALL_NO)})], tmp_path)
-    assert "0 of 1 spans read" in found.notices[0]
+@pytest.mark.parametrize("form", LEFT_OUT)
+def test_what_is_no_answer_is_left_out_and_said(read, form):
+    given, ids, what = LEFT_OUT[form]
+    clips, said = read({"a.jsonl": lines(*given)})
+    assert [clip.clip_id for clip in clips] == ids
+    assert what in said
 
 
-def test_whole_files_have_no_times(tmp_path):
-    path = lines(
-        tmp_path / "a.jsonl", {"answers": ALL_NO | {"concept:Body": "yes"}}, start_s=None, end_s=None
-    )
-    (clip,) = import_spans([path], tmp_path).manifest
+def test_of_answers_to_all_questions_nothing_is_said(read):
+    said = read({"a.jsonl": lines(GOOD)})[1]
+    assert "asked" not in said
+    assert "question" not in said
+
+
+def test_rows_of_clips_that_nobody_labelled_give_way_to_answers(read):
+    table = f"{HEAD}c0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n"
+    clips, said = read({"clips.csv": table, "a.jsonl": lines(GOOD)}, annotator="vlm")
+    assert [(c.clip_id, c.annotator, c.video) for c in clips] == [("c9", "", "m.mp4"), ("c0", "vlm", "m.mp4")]
+    assert "1 row of nobody" in said
+
+
+def test_whole_files_have_no_times(read):
+    said = {"answers": ALL_NO | {"concept:Body": "yes"}, "start_s": None, "end_s": None}
+    (clip,), _ = read({"a.jsonl": lines(said)})
     assert (clip.clip_id, clip.start_s, clip.end_s, clip.concepts) == ("c0", None, None, ("Body",))
 
 
-def test_a_level_may_be_named_or_have_probabilities(tmp_path):
-    for level in ("Sure", "Sure.", {"EN": 0.1, "S": 0.3}, {"EN": "0.1", "S": "0.3"}):
-        found = import_spans([lines(tmp_path / "a.jsonl", {"answers": {"level": level}})], tmp_path)
-        assert [clip.level for clip in found.manifest] == ["S"]
+@pytest.mark.parametrize("level", ["Sure", "Sure.", {"EN": 0.1, "S": 0.3}, {"EN": "0.1", "S": "0.3"}])
+def test_a_level_may_be_named_or_have_probabilities(read, level):
+    assert [clip.level for clip in read({"a.jsonl": lines({"answers": {"level": level}})})[0]] == ["S"]
 
 
-def test_what_the_codebook_has_not_is_refused_or_left_out(tmp_path):
-    path = lines(tmp_path / "a.jsonl", {"answers": {"level": "EN", "concept:Guns": "yes"}})
-    with pytest.raises(ManifestError, match=r"line 1: .*Guns"):
-        import_spans([path], tmp_path)
-    found = import_spans([lines(tmp_path / "a.jsonl", {"answers": {"level": "rather sure"}})], tmp_path)
-    assert not found.manifest.clips
-    assert "'rather sure' is no level" in found.notices[0]
-    with pytest.raises(ManifestError, match="nothing has answers"):
-        import_spans([lines(tmp_path / "a.jsonl", {"answers": {}})], tmp_path)
+@pytest.mark.parametrize(
+    ("table", "said", "what"),
+    [
+        ("", {"answers": {"level": "EN", "concept:Guns": "yes"}}, r"line 1: .*Guns"),
+        ("", {"answers": {}}, "nothing has answers"),
+        ("", {**GOOD, "model": None}, "line 1: nobody's: name its model, or give --annotator"),
+        ("c0,m,,1,4,S,,AB\n", GOOD, "of AB and tiny, whose films, videos or times differ"),
+    ],
+)
+def test_what_contradicts_the_codebook_or_a_table_or_is_nobody_s_is_refused(read, table, said, what):
+    with pytest.raises(ManifestError, match=what):
+        read({**({"t.csv": HEAD + table} if table else {}), "a.jsonl": lines(said)})
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_answers_may_be_a_list(tmp_path, indent):
-    said = lines(tmp_path / "a.jsonl", {"answers": ALL_NO}, {"answers": dict.fromkeys(ALL_NO)}).read_text()
-    listed = tmp_path / "a.json"
-    listed.write_text(json.dumps([*map(json.loads, said.splitlines())], indent=indent))
-    found = import_spans([listed], tmp_path)
-    assert [clip.clip_id for clip in found.manifest] == ["c0"]
-    assert "object 2" in found.notices[0]
+def test_answers_may_be_a_list(read, indent):
+    said = lines(GOOD, {"answers": dict.fromkeys(ALL_NO)}).splitlines()
+    clips, told = read({"a.json": json.dumps([*map(json.loads, said)], indent=indent)})
+    assert [clip.clip_id for clip in clips] == ["c0"]
+    assert "object 2" in told
 
 
-def test_a_clip_that_is_answered_twice_counts_once(tmp_path):
-    said = {"answers": ALL_NO, "clip_id": "c"}
-    found = import_spans([lines(tmp_path / "a.jsonl", said, said)], tmp_path)
-    assert len(found.manifest) == 1
-    assert "line 2: of a clip that was answered above" in found.notices[0]
-
-
-def test_each_machine_of_a_file_is_an_annotator_of_its_own(tmp_path):
-    said = [{"answers": ALL_NO, "clip_id": "c", "start_s": 0, "end_s": 4, "model": name} for name in "AB"]
+def test_each_machine_of_a_file_is_an_annotator_of_its_own(read):
+    said = [{**GOOD, "clip_id": "c", "start_s": 0, "end_s": 4, "model": name} for name in "AB"]
     said.append({**said[0], "answers": ALL_NO | {"concept:Look": "yes"}})
-    found = import_spans([lines(tmp_path / "a.jsonl", *said)], tmp_path)
-    assert [(clip.clip_id, clip.annotator) for clip in found.manifest] == [("c", "A"), ("c", "B")]
-    assert "line 3: of a clip that was answered above, otherwise" in found.notices[0]
+    clips, told = read({"a.jsonl": lines(*said)})
+    assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c", "A"), ("c", "B")]
+    assert "line 3: of a clip that was answered above, otherwise" in told
 
 
-def test_names_may_be_numbers_and_a_machine_without_a_name_is_nobody(tmp_path):
-    numbered = {"answers": ALL_NO, "clip_id": 7, "movie": 54215, "model": 4, "date": 20260101}
-    (clip,) = import_spans([lines(tmp_path / "a.jsonl", numbered)], tmp_path).manifest
+def test_names_may_be_numbers_and_a_machine_is_named_by_the_person(read):
+    numbered = {**GOOD, "clip_id": 7, "movie": 54215, "model": 4, "date": 20260101}
+    (clip,), _ = read({"a.jsonl": lines(numbered)})
     assert (clip.clip_id, clip.movie, clip.annotator) == ("7", "54215", "4")
     assert clip.extras["answered_on"] == "20260101"
-    path = lines(tmp_path / "a.jsonl", {"answers": ALL_NO, "model": None})
-    with pytest.raises(ManifestError, match="line 1: nobody's: name its model, or give --annotator"):
-        import_spans([path], tmp_path)
-    assert import_spans([path], tmp_path, annotator="vlm").manifest.clips[0].annotator == "vlm"
+    assert read({"a.jsonl": lines({**GOOD, "model": None})}, annotator="vlm")[0][0].annotator == "vlm"
 
 
-@pytest.mark.parametrize("twin", ["level:en", "concept:body", "level:ＥＮ"])
-def test_a_question_in_two_spellings_is_answered_twice(tmp_path, twin):
-    path = lines(tmp_path / "a.jsonl", {"answers": ALL_NO | {twin: "yes"}}, {"answers": ALL_NO})
-    (notice, *_) = import_spans([path], tmp_path).notices
-    assert f"line 1: {twin} is answered twice" in notice
-
-
-def test_questions_that_the_codebook_lacks_or_nobody_asked_are_said(tmp_path):
-    answers = {"level": "EN", "concept:Body": "no", "concept:Boddy": "no"}
-    (notice, *_) = import_spans([lines(tmp_path / "a.jsonl", {"answers": answers})], tmp_path).notices
-    assert "1 question not of codebook 'obygaze12' (concept:Boddy)" in notice
-    assert f"nothing asked of {len(BOOK.concepts) - 1} concepts" in notice
-    (notice, *_) = import_spans([lines(tmp_path / "a.jsonl", {"answers": ALL_NO})], tmp_path).notices
-    assert "asked" not in notice
-    assert "question" not in notice
-
-
-def test_a_level_that_alone_was_asked_of_and_denied_is_no_level(tmp_path):
-    said = [{"answers": {"level:S": answer}} for answer in ("yes", "no", 0.2, 0.7)]
-    found = import_spans([lines(tmp_path / "a.jsonl", *said)], tmp_path)
-    assert [clip.clip_id for clip in found.manifest] == ["c0", "c3"]
-    assert (
-        "2 left out: no level: the only one that was asked of is not there (the first: line 2)"
-        in found.notices[0]
-    )
-
-
-def test_a_line_ends_where_its_object_does_and_names_have_one_form_of_unicode(tmp_path):
-    said = {"answers": ALL_NO, "clip_id": normalize("NFD", "é"), "note": "one\u2028two\u0085three"}
-    path = lines(tmp_path / "a.jsonl", said)
-    path.write_text(json.dumps(json.loads(path.read_text("utf-8")), ensure_ascii=False) + "\n", "utf-8")
-    (clip,) = import_spans([path], tmp_path).manifest
+def test_a_line_ends_where_its_object_does_and_names_have_one_form_of_unicode(read):
+    said = lines({**GOOD, "clip_id": normalize("NFD", "é"), "note": "one\u2028two\u0085three"})
+    (clip,), _ = read({"a.jsonl": json.dumps(json.loads(said), ensure_ascii=False) + "\n"})
     assert clip.clip_id == "é"
-
-
-def test_answers_of_another_span_than_the_tables_say_what_differs(tmp_path):
-    head = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
-    (tmp_path / "t.csv").write_text(head + "c0,m,,1,4,S,,AB\n", "utf-8")
-    path = lines(tmp_path / "a.jsonl", {"answers": ALL_NO})
-    with pytest.raises(ManifestError, match="of AB and tiny, whose films, videos or times differ"):
-        import_spans([tmp_path / "t.csv", path], tmp_path)

@@ -16,6 +16,7 @@ BORIS = ["Observation id", "Media file name", "Subject", "Behavior", "Behavior t
 EVENTS = ["Observation id", "Media file name", "Subject", "Behavior", "Behavior type", "Time", "Comment"]
 CUE = "00:00:01,000 --> 00:00:05,000"
 SPAN = {"start": 1, "end": 5}
+TABLE = "clip_id,movie,start_s,end_s,level,annotator\nc0,a,1,5,S,AB\n"
 
 
 def boris(*rows, names=BORIS):
@@ -62,54 +63,6 @@ def test_what_is_said_by_or_of_one_is_not_given_to_another(read, form):
         (c.annotator, c.extras.get("subject"), c.extras.get("observation")) for c in clips if c.level
     )
     assert one != other
-
-
-def test_nobody_in_focus_is_no_subject_that_keeps_apart(read):
-    rows = ["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]
-    (clip,), _ = read({"a.tsv": boris(*rows)})
-    assert (clip.level, clip.concepts) == ("S", ("Body",))
-
-
-def test_the_comment_of_a_stop_is_kept(read):
-    rows = ["", "S", "START", "1", "begins"], ["", "S", "STOP", "5", "ends"]
-    (clip,), _ = read({"a.tsv": boris(*rows, names=EVENTS)})
-    assert clip.extras["comment"] == "begins; ends"
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("f.vtt", "WEBVTT\n\n00:01.000 --> 00:05.000\n<v.loud Ann>Hi</v>\n"),
-        ("f.ass", "[Events]\nFormat: Start, End, Name, Text\nDialogue: 0:00:01.00,0:00:05.00,Ann,Hi\n"),
-    ],
-)
-def test_who_speaks_is_kept(read, name, text):
-    (clip,), _ = read({name: text})
-    assert (clip.extras["text"], clip.extras["subject"]) == ("Hi", "Ann")
-
-
-def test_fields_of_rttm_that_are_not_read_are_named(read):
-    _, said = read({"a.rttm": "SPEAKER a 1 1 4 <NA> <NA> S 0.93 <NA>\n"})
-    assert "confidence" in said
-    assert "orthography" not in said
-
-
-def test_columns_of_elan_that_are_not_read_are_named(read):
-    _, said = read({"a.txt": tabbed([*ELAN, "Certainty"], ["level", "", "1", "5", "S", "low"])})
-    assert "Certainty" in said
-
-
-def test_tiers_of_texts_are_kept(read):
-    tiers = "".join(f'"IntervalTier" "{name}" 0 9 1 1 5 "hi"\n' for name in ("Ann", "Bob"))
-    clips, _ = read({"a.TextGrid": f'"ooTextFile"\n"TextGrid"\n0 9 <exists> 2\n{tiers}'})
-    assert [clip.extras["tier"] for clip in clips] == ["Ann", "Bob"]
-
-
-def test_a_tier_that_is_signed_by_another_than_its_name_says_is_noted(read):
-    levels = tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')
-    (clip,), said = read({"f.eaf": eaf(SLOTS, levels)}, movie="a")
-    assert clip.annotator == "CD"
-    assert "AB" in said
 
 
 # --- one span, two labels
@@ -163,18 +116,6 @@ def test_words_of_films_are_no_labels(read):
     ]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n",
-        json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": ["Body", "S"]}]}}}),
-    ],
-)
-def test_a_level_and_concepts_in_one_text_are_both_read(read, content):
-    (clip,), _ = read({"a.x": content})
-    assert (clip.level, clip.concepts) == ("S", ("Body",))
-
-
 @pytest.mark.parametrize("other", ["mobygaze", "fights"])
 def test_files_of_two_codebooks_are_refused(read, other):
     films = {}
@@ -185,42 +126,134 @@ def test_files_of_two_codebooks_are_refused(read, other):
         read(films)
 
 
-# --- models
+# --- what each record says
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize("body", [track(0, "S", 'source="auto"'), '<tag label="S" frame="3" source="auto"/>'])
-def test_what_cvat_annotated_by_itself_is_no_label(read, body):
-    clips, said = read({"a.xml": cvat(body)})
-    assert not clips
-    assert "model" in said
+def says(content, *words, never=(), name="a.x", n=1, options=None, **facts):
+    """What is said of a file, of n clips each with these facts; a list has one for each."""
+    files = content if isinstance(content, dict) else {name: content}
+    return files, options or {}, n, facts, words, never
 
 
-@pytest.mark.parametrize(
-    "content", [studio(labels("S"), parent_prediction=3), studio(labels("S", origin="prediction"))]
-)
-def test_a_label_that_a_model_began_is_marked_as_made_in_its_sight(read, content):
-    (clip,), _ = read({"a.json": content})
-    assert clip.extras["seen_score"] == "1"
+def srt(text):
+    return f"1\n{CUE}\n{text}\n"
 
 
-def test_what_nobody_marked_is_counted_and_notes_of_regions_are_kept(read):
-    _, said = read({"a.json": studio()})
-    assert "nothing is marked" in said
-    (clip,), _ = read({"b.json": studio(labels("S", meta={"text": ["doubtful"]}))})
-    assert clip.extras["comment"] == "doubtful"
+def grid(*tiers):
+    tiers = "".join(
+        f'"IntervalTier" "{name}" 0 9 {len(words)}\n'
+        + "".join(f'{n} {n + 1} "{word}"\n' for n, word in enumerate(words))
+        for name, *words in tiers
+    )
+    return f'"ooTextFile"\n"TextGrid"\n0 9 <exists> {tiers.count("Tier")}\n{tiers}'
 
 
-# --- times
-# ---------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "content",
-    [
-        "movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n",
-        "movie,segmentation_name,start_frame,end_frame,annotation_0\na,M,00:00:01:00,00:00:05:00,S\n",
-    ],
-)
-def test_a_clock_is_one_whatever_its_column_is_called(read, content):
-    (clip,), _ = read({"a.csv": content})
-    assert (clip.start_s, clip.end_s) == (1.0, 5.0)
+def rectangle(last):
+    return studio(
+        {
+            "type": "videorectangle",
+            "value": {
+                "framesCount": 100,
+                "duration": 4,
+                "labels": ["S"],
+                "sequence": [{"frame": 1}, {"frame": last}],
+            },
+        }
+    )
+
+
+def table(*rows, head="movie,start_s,end_s"):
+    return "".join(f"{row}\n" for row in (head, *rows))
+
+
+def asked(*ids, **more):
+    said = {"movie": "a", "start_s": 1, "end_s": 5, "model": "m", "answers": {"level": "S"}} | more
+    return "".join(json.dumps({"clip_id": name, **said}) + "\n" for name in ids)
+
+
+LATE = ("b,10:30:00,10:31:00", "b,{},11:00:00", "a,1,2", "a,3601,3602")
+OF_ONE_ID = ("tt0000042_AB", "tt0000042_scene_2", "tt00000421", "tt0000043")
+GRAPH = {
+    "movie": 42,
+    "start_s": 1,
+    "end_s": 5,
+    "interactions": [{"from": "Ann", "what": "asks", "to": ["Bob", "Cid"], "when": 3}],
+}
+SAID = {
+    "nobody in focus is no subject that keeps apart": says(boris(["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]), level="S", concepts=("Body",)),
+    "the comment of a STOP": says(boris(["", "S", "START", "1", "begins"], ["", "S", "STOP", "5", "ends"], names=EVENTS), comment="begins; ends"),
+    "who speaks, WebVTT": says("WEBVTT\n\n00:01.000 --> 00:05.000\n<v.loud Ann>Hi</v>\n", text="Hi", subject="Ann"),
+    "who speaks, ASS": says("[Events]\nFormat: Start, End, Name, Text\nDialogue: 0:00:01.00,0:00:05.00,Ann,Hi\n", text="Hi", subject="Ann"),
+    "fields of RTTM": says("SPEAKER a 1 1 4 <NA> <NA> S 0.93 <NA>\n", "confidence", never=("orthography",)),
+    "columns of ELAN": says(tabbed([*ELAN, "Certainty"], ["level", "", "1", "5", "S", "low"]), "Certainty"),
+    "a tier that is signed by another than its name says": says(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')), "AB", options={"movie": "a"}, annotator="CD"),
+    "a level and concepts in one text, VIAN": says("FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n", level="S", concepts=("Body",)),
+    "a level and concepts in one text, ActivityNet": says(json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": ["Body", "S"]}]}}}), level="S", concepts=("Body",)),
+    "a track that CVAT annotated by itself": says(cvat(track(0, "S", 'source="auto"')), "model", n=0),
+    "a tag that CVAT annotated by itself": says(cvat('<tag label="S" frame="3" source="auto"/>'), "model", n=0),
+    "a label that a model's prediction began": says(studio(labels("S"), parent_prediction=3), seen_score="1"),
+    "a label that was a prediction": says(studio(labels("S", origin="prediction")), seen_score="1"),
+    "what nobody marked": says(studio(), "nothing is marked", n=0),
+    "notes of regions": says(studio(labels("S", meta={"text": ["doubtful"]})), comment="doubtful"),
+    "a clock in a column of milliseconds": says("movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n", start_s=1, end_s=5),
+    "a clock in a column of frames": says("movie,segmentation_name,start_frame,end_frame,annotation_0\na,M,00:00:01:00,00:00:05:00,S\n", start_s=1, end_s=5),
+    **{f"a rectangle that is drawn until frame {last} of 100": says(rectangle(last), start_s=0, end_s=4) for last in (60, 100, 101)},
+    "rows without times, columns of labels": says(table("a,1,5,S,1", "Total,,,,", head="movie,start_s,end_s,level,Body"), "line 3", "Body", n=2),
+    **{f"{empty} for no value": says(table(f"{empty},1,5,AB", f"m,6,7,{empty}", head="movie,start_s,end_s,annotator"), f"movie {empty!r}", f"annotator {empty!r}", n=2) for empty in ("NA", "nan", "NULL")},
+    "a header of WebVTT that moves times": says("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:10.000,MPEGTS:0\n\n00:01.000 --> 00:05.000\nx\n", "X-TIMESTAMP-MAP"),
+    "a header of ASS that moves times": says("[Script Info]\nTimer: 50.0\n[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n", "Timer"),
+    **{f"a film whose first span is at {start}": says(table(*LATE).format(start), "first hour (b: ", n=4, never=("a: 00",)) for start in ("10:00:01.000", "3600")},
+    "pictures of their own": says(cvat('<image id="0" name="x/1.jpg"><tag label="S"/></image>'), "1.jpg", n=0),
+    **{f"<{name} and c>": says(srt(f"if <{name} and c> then"), text=f"if <{name} and c> then") for name in ("b", "i", "u", "s", "p", "em", "strong", "font")},
+    "tags": says(srt("<font color='red' size=3>A</font> <b >B</b > <c.yellow>C</c> <br/>D<I>"), text="A B C D"),
+    "a break": says(srt("one<br>two"), text="one two"),
+    "a tag with a colon": says(srt('<span style="x: y">A</span>'), text="A"),
+    "braces that are escaped": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\} c\n", text="a {b} c"),
+    "a word of the codebook on a tier of others": says(grid(("words", "sure", "I", "am", "fine", "today")), "tier 'words'", n=5),
+    "a word of the codebook on a tier of few others": says(grid(("words", "sure", "hi")), n=2, never=("tier 'words'",)),
+    **{f"the film of {name}": says(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.en.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no"))},
+    **{f"{column}s of one id": says(table(*(f"{name},1,5" for name in OF_ONE_ID), head=f"{column},start_s,end_s"), "2 movies begin with tt0000042 ", n=4, never=("tt0000043 (",)) for column in ("movie", "video")},
+    "a film that an export does not name": says(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
+    "a film that subtitles are of": says(srt("Hi"), never=("by the file's name",)),
+    "times without a name and a length": says(tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),
+    "a page of IMDb": says(table("https://www.imdb.com/title/tt0000042/?ref_=x,1,5"), movie="tt0000042"),
+    "a number for a film, a list of people": says(json.dumps({"moviegraphs": [GRAPH]}), "when", movie="42", text="Ann: asks: Bob, Cid"),
+    "an answer about a clip of no table": says({"t.csv": TABLE, "a.jsonl": asked("c0", "c9")}, "c9", n=3, options={"annotator": "vlm"}),
+    "answers without a table": says(asked("c0", "c9"), never=("c9",), n=2, options={"annotator": "vlm"}),
+    "an error of a server": says('{"error": "overloaded"}\n' + asked("c0"), "line 1"),
+    "an arrow in a cell": says(table("a,1,5,go --> there", head="movie,start_s,end_s,text"), text="go --> there"),
+    "an arrow in a cell of ELAN": says(tabbed(["level", "", "1.0", "5.0", "4.0", "go --> there"]), text="go --> there"),
+    "an arrow in a cell of BORIS": says(tabbed([*BORIS, "Comment"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "go --> there"]), comment="go --> there"),
+    "an answer whose times are a clock": says(asked("c0", start_s="00:00:01", end_s="00:00:05"), n=0),
+    "a level that is named and denied": says(asked("c0", answers={"level": "S", "level:S": "no"}), n=0),
+    "a question twice in an object": says(asked("c0") + asked("c1").replace('{"level": "S"}', '{"level": "S", "level": "EN"}'), clip_id="c0"),
+    "a tier of texts": says(grid(("Ann", "hi")), text="hi", tier="Ann"),
+    "tiers of texts": says(grid(("Ann", "hi"), ("Bob", "hi")), n=2, text="hi", tier=["Ann", "Bob"]),
+    "subtitles in frames": says("1\n00:00:01:12 --> 00:00:05:00\nHi\n", start_s=1.48, end_s=5.0),
+    "subtitles in frames without their rate": says("1\n00:00:01:12 --> 00:00:05:00\nHi\n", "--rate", n=0, options={"rate": None}),
+    "blanks that end no cue": says("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\n\n00:01.000 --> 00:05.000\n \nhello\n", "X-TIMESTAMP-MAP", text="hello"),
+    "lines of another encoding": says(b"".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n{word}\n\n".encode(encoding) for n, (word, encoding) in enumerate([*[("Déjà", "utf-8")] * 3, ("café", "cp1252")], start=1)), "line 15", n=4, text=[*["Déjà"] * 3, "café"]),
+    "a text beside concepts at its times": says(studio(labels("Body"), {"type": "textarea", "value": {**SPAN, "text": ["a note"]}}, {"type": "rating", "value": {**SPAN, "rating": 4}}), n=2, concepts=("Body",), text=["a note", "4"]),
+    "every line of events of ASS": says("[Script Info]\n[Events]\n; a remark\n" + "".join(f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x\n" for kind in ("Dialogue", "Picture", "Sound", "Dia}ogue", "")), "1 of 5 spans", "a picture", "a sound", "a dia}ogue", "a line of no kind"),
+    **{f"a block of SRT without times {block!r}": says(f"2\n00:00:02,000 --> 00:00:02,500\nhi\n\n{block}\n\n4\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 5: text without times", n=2, text="hi") for block in ("3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou")},
+    "a text of SRT with an empty line": says("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n", "empty line", n=2, text=["Count: 2", "you"]),
+    "a line above the annotations of ELAN": says("damaged\n" + tabbed(["level", "", "00:00:01.000", "00:00:05.000", "00:00:04.000", "S"]), "1 line above"),
+    "what a model wrote": says("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", level="S"),
+    "modifiers and comments of BORIS": says(tabbed(["Observation id", "observer", "Media file", "Behavior", "Modifiers", "Behavior type", "Start (s)", "Stop (s)", "Comment start"], ["o", "AB", "f.mp4", "Look", "man|close", "STATE", "1", "2", "unsure"], ["o", "AB", "f.mp4", "Look", "", "STATE", "3", "4", ""]), "observer", n=2, modifiers=["man|close", ""], comment=["unsure", ""]),
+    "keys of ActivityNet": says(json.dumps({"database": {"v": {"annotations": [{"segment": [1, 2], "sentence": "x"}, {"segment": [1, 2], "label": "S", "score": 1}]}}}), "(sentence, score)"),
+    "a sound file and its stem": says("".join(f"SPEAKER {film} 1 1 1 <NA> <NA> Ann <NA> <NA>\n" for film in ("sounds/film0.wav", "film0")), n=2, movie="film0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", SAID)
+def test_what_a_record_says_is_kept_or_said(read, form):
+    files, options, n, facts, words, never = SAID[form]
+    clips, said = read(files, **options)
+    assert len(clips) == n
+    for name, fact in facts.items():
+        found = [getattr(clip, name, clip.extras.get(name)) for clip in clips]
+        assert found == (fact if isinstance(fact, list) else [fact] * n)
+    assert not [word for word in words if word not in said]
+    assert not [word for word in never if word in said]
 
 
 def test_frames_of_another_rate_than_the_files_are_refused(read):
@@ -231,126 +264,8 @@ def test_frames_of_another_rate_than_the_files_are_refused(read):
     assert read({"a.json": content}, rate=None)[0]
 
 
-@pytest.mark.parametrize("last", [60, 100, 101])
-def test_a_rectangle_that_is_drawn_until_the_last_frame_is_shown_once(read, last):
-    value = {"framesCount": 100, "duration": 4, "labels": ["S"], "sequence": [{"frame": 1}, {"frame": last}]}
-    (clip,), _ = read({"a.json": studio({"type": "videorectangle", "value": value})})
-    assert (clip.start_s, clip.end_s) == (0, 4)
-
-
-def test_rows_without_times_and_columns_of_labels_are_noted(read):
-    table = "movie,start_s,end_s,level,Body\na,1,5,S,1\nTotal,,,,\n"
-    _, said = read({"a.csv": table})
-    assert "line 3" in said
-    assert "Body" in said
-
-
-@pytest.mark.parametrize("empty", ["NA", "nan", "NULL"])
-def test_what_programs_write_for_no_value_is_said_where_it_becomes_a_name(read, empty):
-    said = read({"a.csv": f"movie,start_s,end_s,annotator\n{empty},1,5,AB\nm,6,7,{empty}\n"})[1]
-    assert f"movie {empty!r}" in said
-    assert f"annotator {empty!r}" in said
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "what"),
-    [
-        ("a.vtt", "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:10.000,MPEGTS:0\n\n00:01.000 --> 00:05.000\nx\n", "X-TIMESTAMP-MAP"),
-        ("a.ass", "[Script Info]\nTimer: 50.0\n[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n", "Timer"),
-    ],
-)  # fmt: skip
-def test_a_header_that_moves_times_is_noted(read, name, text, what):
-    assert what in read({name: text})[1]
-
-
-@pytest.mark.parametrize("start", ["10:00:01.000", "3600"])
-def test_films_without_a_span_in_their_first_hour_are_named(read, start):
-    table = f"movie,start_s,end_s\nb,10:30:00,10:31:00\nb,{start},11:00:00\na,1,2\na,3601,3602\n"
-    note = next(note for note in read({"a.csv": table})[1].split("; ") if "first hour" in note)
-    assert "b: " in note
-    assert "a: " not in note
-
-
-def test_pictures_of_their_own_are_no_frames(read):
-    clips, said = read({"a.xml": cvat('<image id="0" name="x/1.jpg"><tag label="S"/></image>')})
-    assert not clips
-    assert "1.jpg" in said
-
-
-# --- words
-# ---------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        *((f"if <{name} and c> then", f"if <{name} and c> then") for name in ("b", "i", "u", "s", "p", "em", "strong", "font")),
-        ("<font color='red' size=3>A</font> <b >B</b > <c.yellow>C</c> <br/>D<I>", "A B C D"),
-        ("one<br>two", "one two"),
-        ('<span style="x: y">A</span>', "A"),
-    ],
-)  # fmt: skip
-def test_what_is_in_angles_is_a_tag_by_its_attributes_alone(read, text, expected):
-    (clip,), _ = read({"a.srt": f"1\n{CUE}\n{text}\n"})
-    assert clip.extras["text"] == expected
-
-
-def test_braces_that_are_escaped_are_text(read):
-    ass = "[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\} c\n"
-    assert read({"a.ass": ass})[0][0].extras["text"] == "a {b} c"
-
-
-@pytest.mark.parametrize(("beside", "is_said"), [("I am fine today", True), ("hi", False)])
-def test_words_of_a_tier_of_other_texts_are_read_as_labels_and_said(read, beside, is_said):
-    words = ["sure", *beside.split()]
-    turns = "".join(f'{n} {n + 1} "{word}"\n' for n, word in enumerate(words))
-    grid = f'"ooTextFile"\n"TextGrid"\n0 9 <exists> 1\n"IntervalTier" "words" 0 9 {len(words)}\n{turns}'
-    assert ("tier 'words'" in read({"a.TextGrid": grid})[1]) == is_said
-
-
 # --- names of films
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("name", "movie"),
-    [
-        ("Dr. No.srt", "Dr. No"),
-        ("Mr. Smith.1939.srt", "Mr. Smith.1939"),
-        ("tt0000042.en.srt", "tt0000042"),
-        ("Alien.pt-BR.forced.srt", "Alien"),
-        ("rocky.iv.srt", "rocky.iv"),
-        ("dr.no.srt", "dr.no"),
-    ],
-)
-def test_a_film_is_named_by_the_whole_name_of_its_file_without_its_language(read, name, movie):
-    (clip,), said = read({name: f"1\n{CUE}\nHi\n"})
-    assert clip.movie == movie
-    assert ("Alien" not in name) or ".pt-BR" in said
-
-
-@pytest.mark.parametrize("column", ["movie", "video"])
-def test_movies_of_one_id_are_said(read, column):
-    names = ("tt0000042_AB", "tt0000042_scene_2", "tt00000421", "tt0000043")
-    said = read({"a.csv": f"{column},start_s,end_s\n" + "".join(f"{name},1,5\n" for name in names)})[1]
-    assert "2 movies begin with tt0000042 " in said
-    assert "tt0000043 (" not in said
-
-
-def test_a_film_that_an_export_does_not_name_is_said_to_be_named_by_its_file(read):
-    task = {"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}
-    (clip,), said = read({"project-1.json": json.dumps([task])})
-    assert clip.movie == "project-1"
-    assert "film 'project-1'" in said
-    assert "by the file's name" not in read({"a.srt": f"1\n{CUE}\nHi\n"})[1]
-
-
-def test_times_without_a_name_and_a_length_are_said_to_be_begins_and_ends(read):
-    rows = (["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"])
-    assert "begins and ends" in read({"a.txt": tabbed(*rows)})[1]
-
-
-def test_a_page_of_imdb_names_its_film(read):
-    (clip,), _ = read({"a.csv": "movie,start_s,end_s\nhttps://www.imdb.com/title/tt0000042/?ref_=x,1,5\n"})
-    assert clip.movie == "tt0000042"
-
-
 def test_articles_behind_a_comma_are_in_front(read):
     assert plain("Matrix, The (1999)") == plain("The Matrix (1999)")
     assert plain("Avventura, L’ (1960)") == plain("L'Avventura (1960)")
@@ -396,49 +311,19 @@ def test_videos_of_one_name_are_refused_and_films_without_one_are_said(read, tmp
     assert "missing on disk: b" in said
 
 
-def test_numbers_name_films_and_lists_name_people(read):
-    graph = {"movie": 42, "start_s": 1, "end_s": 5, "interactions": [{"from": "Ann", "what": "asks", "to": ["Bob", "Cid"], "when": 3}]}  # fmt: skip
-    (clip,), said = read({"a.json": json.dumps({"moviegraphs": [graph]})})
-    assert (clip.movie, clip.extras["text"]) == ("42", "Ann: asks: Bob, Cid")
-    assert "when" in said
-
-
-# --- answers of machines
-# ---------------------------------------------------------------------------
-ASKED = {"clip_id": "c0", "movie": "a", "start_s": 1, "end_s": 5, "model": "m"}
-TABLE = "clip_id,movie,start_s,end_s,level,annotator\nc0,a,1,5,S,AB\n"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        json.dumps({**ASKED, "start_s": "00:00:01", "end_s": "00:00:05", "answers": {"level": "S"}}),
-        json.dumps({**ASKED, "answers": {"level": "S", "level:S": "no"}}),
-    ],
-)
-def test_an_answer_that_is_unclear_is_left_out(read, line):
-    assert not read({"a.jsonl": line + "\n"})[0]
-
-
-def test_a_question_twice_in_an_object_is_no_answer(read):
-    good = json.dumps({**ASKED, "answers": {"level": "S"}})
-    bad = good.replace('"c0"', '"c1"').replace('{"level": "S"}', '{"level": "S", "level": "EN"}')
-    assert [clip.clip_id for clip in read({"a.jsonl": f"{good}\n{bad}\n"})[0]] == ["c0"]
-
-
-def test_answers_about_clips_of_no_table_are_said(read):
-    lines = "".join(
-        json.dumps({**ASKED, "clip_id": c, "answers": {"level": "S"}}) + "\n" for c in ("c0", "c9")
-    )
-    assert "c9" in read({"t.csv": TABLE, "a.jsonl": lines}, annotator="vlm")[1]
-    assert "c9" not in read({"a.jsonl": lines}, annotator="vlm")[1]
-
-
-def test_an_error_of_a_server_costs_its_own_line_alone(read):
-    good = json.dumps({**ASKED, "answers": {"level": "S"}})
-    clips, said = read({"a.jsonl": f'{{"error": "overloaded"}}\n{good}\n'})
-    assert len(clips) == 1
-    assert "line 1" in said
+def test_each_text_of_a_graph_is_a_clip_of_its_tier_which_may_be_levels(read):
+    graph = {
+        "movie": "tt1", "start_s": 3, "end_s": 40.5, "situation": "Sure", "scene": "bar", "characters": ["Ann", "Bob"],
+        "interactions": [{"from": "Ann", "what": "asks", "to": "Bob"}, "smiles"],
+    }  # fmt: skip
+    graphs = {"a.json": json.dumps({"moviegraphs": [graph]})}
+    clips, _ = read(graphs)
+    said = [("situation", "Sure"), ("scene", "bar"), ("character", "Ann"), ("character", "Bob")]
+    said += [("interaction", "Ann: asks: Bob"), ("interaction", "smiles")]
+    assert [(clip.extras["tier"], clip.extras["text"]) for clip in clips] == said
+    assert {(clip.movie, clip.start_s, clip.end_s) for clip in clips} == {("tt1", 3.0, 40.5)}
+    (clip,), _ = read(graphs, tiers={"situation": "levels"})
+    assert (clip.level, clip.extras["tier"]) == ("S", "situation")
 
 
 @pytest.mark.parametrize(
@@ -458,19 +343,6 @@ def test_tools_tables_that_a_spreadsheet_saved_may_have_thousands(read, content)
 def test_a_file_that_is_no_text_is_refused_as_what_it_is(read, kind):
     with pytest.raises(ManifestError, match=r"a\.x: .*PNG picture"):
         read({"a.x": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-->\n"}, kind=kind)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "movie,start_s,end_s,text\na,1,5,go --> there\n",
-        tabbed(["level", "", "1.0", "5.0", "4.0", "go --> there"]),
-        tabbed([*BORIS, "Comment"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "go --> there"]),
-    ],
-)
-def test_an_arrow_in_a_cell_makes_no_subtitles(read, content):
-    (clip,), _ = read({"a.x": content})
-    assert "go --> there" in clip.extras.values()
 
 
 def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):

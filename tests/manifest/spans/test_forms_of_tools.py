@@ -182,32 +182,6 @@ def test_what_cannot_be_read_is_counted(read, form):
     assert imported.accounts[0].left_out
 
 
-def test_subtitles_in_frames_need_the_rate_and_blanks_end_no_cue(read, tmp_path):
-    frames = "1\n00:00:01:12 --> 00:00:05:00\nHi\n"
-    (clip,) = read(frames).manifest
-    assert (clip.start_s, clip.end_s) == (1.48, 5.0)
-    (tmp_path / "b.srt").write_text(frames, encoding="utf-8")
-    assert "--rate" in import_spans([tmp_path / "b.srt"], tmp_path).accounts[0].left_out[0][1]
-    rolling = (
-        "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\n\n00:01.000 --> 00:05.000\n \nhello\n"
-    )
-    imported = read(rolling)
-    assert imported.manifest.clips[0].extras["text"] == "hello"
-    assert any("X-TIMESTAMP-MAP" in note for note in imported.accounts[0].notes)
-
-
-def test_lines_of_another_encoding_cost_themselves_alone(tmp_path):
-    path = tmp_path / "a.srt"
-    cue = "{}\n00:00:0{},000 --> 00:00:0{},500\n{}\n\n"
-    lines = [cue.format(n, n, n, "Déjà").encode() for n in (1, 2, 3)] + [
-        cue.format(4, 4, 4, "café").encode("cp1252")
-    ]
-    path.write_bytes(b"".join(lines))
-    imported = import_spans([path], tmp_path)
-    assert [clip.extras["text"] for clip in imported.manifest] == ["Déjà"] * 3 + ["café"]
-    assert any("line 15" in note for note in imported.accounts[0].notes)
-
-
 @pytest.mark.parametrize("content", ["'", ",", ",'", ",,\n,,\n", "\t\t\n", ";"])
 def test_a_header_of_nothing_is_refused(tmp_path, content):
     (tmp_path / "a.x").write_text(content, encoding="utf-8")
@@ -238,44 +212,6 @@ def test_each_format_that_the_page_shows_is_read_as_it_says(tmp_path):
         imported = import_spans([path], tmp_path, rate=Fraction(25))
         assert imported.accounts[0].kind == kind
         assert [(c.movie, c.start_s, c.end_s) for c in imported.manifest] == [("tt0000042", 1.0, 5.0)]
-
-
-def test_a_text_beside_concepts_at_its_times_is_kept(read):
-    span = {"start": 1, "end": 5}
-    results = [
-        {"type": "labels", "value": {**span, "labels": ["Body"]}},
-        {"type": "textarea", "value": {**span, "text": ["a note"]}},
-        {"type": "rating", "value": {**span, "rating": 4}},
-    ]
-    clips = read(studio(results)).manifest.clips
-    assert [(clip.extras["text"], clip.concepts) for clip in clips] == [
-        ("a note", ("Body",)),
-        ("4", ("Body",)),
-    ]
-
-
-def test_every_line_of_events_of_ass_counts(read):
-    kinds = ("Dialogue", "Picture", "Sound", "Dia}ogue", "")
-    lines = [f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x" for kind in kinds]
-    (account,) = read("\n".join(["[Script Info]", "[Events]", "; a remark", *lines])).accounts
-    assert (account.seen, account.used) == (5, 1)
-    assert [why for _, why in account.left_out] == ["a picture", "a sound", "a dia}ogue", "a line of no kind"]
-
-
-@pytest.mark.parametrize("block", ["3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou"])
-def test_a_block_of_srt_without_times_is_no_words_of_the_one_before(read, block):
-    cue = "{0}\n00:00:0{0},000 --> 00:00:0{0},500\nhi\n\n"
-    imported = read(f"{cue.format(2)}{block}\n\n{cue.format(4)}")
-    assert [clip.extras["text"] for clip in imported.manifest] == ["hi", "hi"]
-    assert imported.accounts[0].left_out == [("line 5", "text without times")]
-    kept = read("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n")
-    assert [clip.extras["text"] for clip in kept.manifest] == ["Count: 2", "you"]
-    assert any("empty line" in note for note in kept.accounts[0].notes)
-
-
-def test_a_line_above_the_annotations_of_elan_is_said(read):
-    (account,) = read("damaged\n" + tabbed(["level", "", *CLOCKS, "00:00:04.000", "S"])).accounts
-    assert any("1 line above" in note for note in account.notes)
 
 
 @pytest.mark.parametrize("name", ["a" * 300 + ".mp4", "a/" * 3000 + "b.mp4", "a\0/b\0.mp4"])

@@ -268,12 +268,6 @@ def test_a_word_that_is_a_level_and_a_concept_is_said(read, tmp_path):
     assert not read(rttm((1, 5, "calm")), codebook=book, tiers={"speaker": "concepts"})[1].notes
 
 
-def test_what_a_model_wrote_is_no_label(read):
-    clips, account = read(rttm((1, 5, "S"), (1, 5, "obygaze:_segments")))
-    assert clips == [("tt1", 1.0, 5.0, "S", ())]
-    assert len(account.left_out) == 1
-
-
 def test_times_in_frames_need_their_rate(read):
     example = EXAMPLES["cvat"]
     with pytest.raises(ManifestError, match="--rate"):
@@ -307,32 +301,6 @@ def test_a_file_of_another_kind_than_was_said_gives_nothing_or_one_error(read, k
 def test_what_is_no_such_file_is_one_error(read, content):
     with pytest.raises(ManifestError, match=r"f.txt"):
         read(content)
-
-
-BOUTS = (
-    "Observation id,observer,Media file,Behavior,Modifiers,Behavior type,Start (s),Stop (s),Comment start\n"
-)
-
-
-def test_what_a_tool_says_beside_a_label_is_kept_or_said(tmp_path):
-    bouts = tmp_path / "b.csv"
-    bouts.write_text(f"{BOUTS}o1,AB,f.mp4,Look,man|close,STATE,1,2,unsure\no1,AB,f.mp4,Look,,STATE,3,4,\n")
-    imported = import_spans([bouts], tmp_path)
-    assert [clip.extras["modifiers"] for clip in imported.manifest] == ["man|close", ""]
-    assert imported.manifest.clips[0].extras["comment"] == "unsure"
-    assert "observer" in imported.notices[0]
-    nets = tmp_path / "a.json"
-    notes = [{"segment": [1, 2], "sentence": "x"}, {"segment": [1, 2], "label": "S", "score": 1}]
-    nets.write_text(json.dumps({"database": {"v": {"annotations": notes}}}))
-    imported = import_spans([nets], tmp_path)
-    assert len(imported.manifest) == 1
-    assert "(sentence, score)" in imported.notices[0]
-
-
-def test_a_sound_file_s_name_and_its_stem_are_one_film(read):
-    turns = "SPEAKER {} 1 1 1 <NA> <NA> Ann <NA> <NA>\n"
-    clips, _ = read(turns.format("sounds/film0.wav") + turns.format("film0"), "f.rttm")
-    assert {clip[0] for clip in clips} == {"film0"}
 
 
 def test_pictures_whose_ids_and_names_differ_are_refused(read):
