@@ -62,13 +62,11 @@ class ConceptBank(Standardised):
 
     Parameters
     ----------
-    kind : {"svm", "logistic", "ridge", "mean_difference"}
+    kind : {"svm", "ridge"}
         How each CAV is fitted; see `LinearCAV`. SVMs share one Gram matrix.
     C : float, optional
         Inverse strength of the penalty. None, for ``ridge``: chosen for each concept by leaving one movie out
         at a time, in closed form (`tuned_ridge`).
-    balanced : bool
-        Whether SVMs and logistic regressions weigh clips with and without a concept alike.
     concepts : sequence of str, optional
         Names of the columns of Y; when not given, those of the data frame, else ``concept0`` and so on.
     clip : float, optional
@@ -107,7 +105,6 @@ class ConceptBank(Standardised):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kind": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0, None, closed="neither"), None],
-        "balanced": ["boolean"],
         "concepts": ["array-like", None],
         "clip": [Interval(Real, 0, MOST, closed="right"), None],
     }
@@ -115,7 +112,6 @@ class ConceptBank(Standardised):
     kind: Kind = "svm"
     _: KW_ONLY
     C: float | None = 1.0
-    balanced: bool = True
     concepts: Sequence[str] | None = None
     clip: float | None = None
 
@@ -165,14 +161,9 @@ class ConceptBank(Standardised):
             self.hyperplanes_ = self._tuned(features, present, groups)
         else:
             self._fit_scaler(features)
-            self.hyperplanes_ = fit_hyperplanes(
-                self._scaled(features),
-                present,
-                names=self.concepts_.tolist(),
-                kind=self.kind,
-                C=float(self.C),
-                balanced=self.balanced,
-            )
+            names, C = self.concepts_.tolist(), float(self.C)
+            scaled = self._scaled(features)
+            self.hyperplanes_ = fit_hyperplanes(scaled, present, names=names, kind=self.kind, C=C)
         with one_blas_thread():
             self.rescale(self.hyperplanes_.distances(self._scaled(features)))
         return self
@@ -329,15 +320,12 @@ class LinearCAV(BinaryClassifier):
 
     Parameters
     ----------
-    kind : {"svm", "logistic", "ridge", "mean_difference"}
-        How the hyperplane is fitted. ``svm`` is the paper's: ``SVC(kernel="linear")``, without probabilities.
-        ``ridge`` and ``mean_difference`` put it midway between the two classes' mean projections.
+    kind : {"svm", "ridge"}
+        How the hyperplane is fitted. ``svm`` is the paper's: ``SVC(kernel="linear")``, both classes weighed
+        alike, without probabilities. ``ridge`` puts it midway between the two classes' mean projections.
     C : float, optional
-        Inverse strength of the penalty on w; `mean_difference` has none. None, for ``ridge``: chosen by
-        leaving one movie out at a time, in closed form, and the threshold with it; needs the movies.
-    balanced : bool
-        Whether ``svm`` and ``logistic`` weigh the two classes alike; the two others do, by where they put the
-        hyperplane.
+        Inverse strength of the penalty on w. None, for ``ridge``: chosen by leaving one movie out at a time,
+        in closed form, and the threshold with it; needs the movies.
     clip : float, optional
         Standardise features first, cut off at so many deviations; the direction is then of these.
 
@@ -375,13 +363,12 @@ class LinearCAV(BinaryClassifier):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: ConceptBank._parameter_constraints[name] for name in ("kind", "C", "balanced", "clip")
+        name: ConceptBank._parameter_constraints[name] for name in ("kind", "C", "clip")
     }
 
     kind: Kind = "svm"
     _: KW_ONLY
     C: float | None = 1.0
-    balanced: bool = True
     clip: float | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
@@ -407,9 +394,8 @@ class LinearCAV(BinaryClassifier):
         self.threshold_ = ABOVE_ZERO
         self.__dict__.pop("held_out_", None)
         self.candidates_: tuple[Candidate, ...] = ()
-        bank = ConceptBank(
-            self.kind, C=self.C, balanced=self.balanced, concepts=[str(self.classes_[1])], clip=self.clip
-        ).fit(features, labels, groups)
+        bank = ConceptBank(self.kind, C=self.C, concepts=[str(self.classes_[1])], clip=self.clip)
+        bank.fit(features, labels, groups)
         self.scaler_, planes = bank.scaler_, bank.hyperplanes_
         if self.C is None:
             tuned = bank.tuned_

@@ -147,7 +147,7 @@ class Model:
         ConceptError
             The model does not decide by concepts.
         """
-        base, parts, _ = self._bottleneck().contributions(X)
+        base, parts = self._bottleneck().contributions(X)
         return base, parts
 
     def out_of_distribution_share(self, X: ArrayLike) -> NDArray[np.float64]:
