@@ -52,7 +52,7 @@ def test_scores_are_base_and_contributions_and_a_set_concept_moves_them(world):
     assert told.base + sum(part.contribution for part in told.contributions) == pytest.approx(logit)
     assert [part.value for part in told.contributions] == model.concept_values(clip)[0].tolist()
     assert model.intervene(clip, {"concept0": 0.99})[0] > model.intervene(clip, {"concept0": 0.01})[0]
-    base, parts, _ = model.contributions(clip)
+    base, parts = model.contributions(clip)
     assert base + parts.sum() == pytest.approx(logit)
 
 
