@@ -29,7 +29,6 @@ from obygaze_studies.errors import AuditError
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Measure = Callable[[Floats, Mask], float]
 
 FITTED = 2 / 3
 """Share of the films that an eraser is fitted on."""
@@ -117,26 +116,23 @@ def audit_erase(
             )
     after = _erased(X, y[inside], inside)
     spaces = {"before": X, "after": after}
-    measures: list[tuple[str, str, Measure]] = []
+    rows: list[dict[str, Any]] = []
     for column, values in coded.items():
-        what, calls = "attribute" if column == attribute else "task", partial(_balanced, values)
-        measures.append((f"probe of {column}", what, partial(calls, partial(_probe, values, inside))))
-        by_others = partial(_by_others, values, film, ~inside)
-        measures.append((f"probe of {column} by other films", what, partial(calls, by_others)))
+        about = {"of": "attribute" if column == attribute else "task"}
+        probes = partial(_probe, values, inside), partial(_by_others, values, film, ~inside)
+        for name, call in zip(
+            (f"probe of {column}", f"probe of {column} by other films"), probes, strict=True
+        ):
+            called = {when: call(own) for when, own in spaces.items()}
+            rows.append({"measure": name, **about, **_measured(called, sides, partial(_balanced, values))})
     if texts is not None:
         check_same_space(images, texts)
         told = texts.text_ids()
         for test in tests or ():
             targets = [np.isin(ids, select(each, items, test.name)) for each in (test.x, test.y)]
             a, b = (prompted(texts, told, each, "code", f"test {test.name}") for each in (test.a, test.b))
-            measures.append((f"d of {test.name}", "test", partial(_effect, targets, a, b)))
-    rows: list[dict[str, Any]] = []
-    for measure, what, value in measures:
-        row: dict[str, Any] = {"measure": measure, "of": what}
-        for (when, own), (where, kept) in product(spaces.items(), sides.items()):
-            found = value(own, kept)
-            row[f"{when}_{where}"] = None if np.isnan(found) else found
-        rows.append(row)
+            found = _measured(spaces, sides, partial(_effect, targets, a, b))
+            rows.append({"measure": f"d of {test.name}", "of": "test", **found})
     if erased is not None:
         header = ("clip_id", *(f"f{k}" for k in range(X.shape[1])))
         vectors = after.astype(np.float32).tolist()
@@ -153,6 +149,15 @@ def audit_erase(
     return Finding(
         rows=rows, said={"attribute": attribute, **rows[1], **counts}, record=record, remarks=remarks
     )
+
+
+def _measured(
+    of: Mapping[str, NDArray[Any]], sides: Mapping[str, Mask], value: Callable[[Any, Mask], float]
+) -> dict[str, float | None]:
+    """Measure what is before and what is after, on each side; None where nothing is told."""
+    every = product(of.items(), sides.items())
+    found = {f"{when}_{where}": value(own, kept) for (when, own), (where, kept) in every}
+    return {name: None if np.isnan(each) else each for name, each in found.items()}
 
 
 def _two(column: str, values: Sequence[str]) -> Codes:
@@ -180,9 +185,9 @@ def _by_others(y: Codes, film: NDArray[np.str_], others: Mask, X: Floats) -> Cod
     return called
 
 
-def _balanced(y: Codes, call: Callable[[Floats], Codes], X: Floats, rows: Mask) -> float:
+def _balanced(y: Codes, called: Codes, rows: Mask) -> float:
     """Balanced accuracy of calls of some items."""
-    called = call(X)[rows]
+    called = called[rows]
     if len(np.unique(y[rows])) < 2 or (called < 0).any():
         return np.nan
     return float(balanced_accuracy_score(y[rows], called))

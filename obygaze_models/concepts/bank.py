@@ -130,17 +130,15 @@ class ConceptBank(Standardised):
         ----------
         X : array-like, shape [N, D]
         y : array-like, shape [N, K] or [N]
-            Presence of each concept: two values, the larger for clips with it; NaN for a clip that this
-            concept's CAV is not fitted on.
+            Presence of each concept: two values, the larger for clips with it.
         groups : array-like, shape [N], optional
             The movie of each clip, to choose penalties by; not used otherwise.
 
         Raises
         ------
         ConceptError
-            A concept, named, is in all its clips or in none; names and columns don't match; or C is None
-            and there are no movies, another kind, or a clip that does not say of each concept whether it is
-            there.
+            A concept, named, is in all clips or in none; names and columns don't match; or C is None and
+            there are no movies, or another kind.
         """
         self._validate_params()
         named = getattr(y, "columns", None)
@@ -150,7 +148,7 @@ class ConceptBank(Standardised):
             y,
             validate_separately=(
                 {"dtype": (np.float64, np.float32), "ensure_min_samples": 2, "estimator": self},
-                {"ensure_2d": False, "ensure_all_finite": "allow-nan", "dtype": np.float64},
+                {"ensure_2d": False, "dtype": np.float64},
             ),
         )
         check_consistent_length(features, labels)
@@ -178,12 +176,6 @@ class ConceptBank(Standardised):
         features = self._scaled(rows_for(self, X, np.float64, np.float32))
         with one_blas_thread():
             return self.hyperplanes_.distances(features)
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Name the columns that `transform` gives: the concepts."""
-        del input_features
-        check_is_fitted(self)
-        return self.concepts_.astype(object)
 
     def _fit_scaler(self, X: Floats) -> None:
         self.scaler_ = None if self.clip is None else ClippedScaler(self.clip).fit(X)
@@ -215,10 +207,6 @@ class ConceptBank(Standardised):
         """Fit the scaler, and ridge CAVs at penalties chosen by movie (`tuned_ridge`)."""
         if self.kind != "ridge" or groups is None:
             raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
-        if np.isnan(present).any():
-            raise ConceptError(
-                "C can be chosen (None) where every clip says of each concept whether it is there"
-            )
         names = self.concepts_.tolist()
         self.tuned_ = tuned_ridge(X, present == 1, np.asarray(groups), self.clip, names=names)
         self.scaler_, self.cross_distances_ = self.tuned_.scaler, self.tuned_.distances
@@ -226,21 +214,21 @@ class ConceptBank(Standardised):
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Read two values as 0 and 1, NaN staying NaN.
+    """Read two values as 0 and 1.
 
     Raises
     ------
     ConceptError
         There are more than two values; or one alone that says neither present (1) nor absent (0).
     """
-    values = np.unique(column[~np.isnan(column)])
+    values = np.unique(column)
     if values.size > 2:
         raise ConceptError(
             f"concept {name} has {values.size} different values: expected two, absent and present"
         )
     if values.size < 2:
         return column
-    return np.where(np.isnan(column), np.nan, column == values[1]).astype(np.float64)
+    return np.asarray(column == values[1], np.float64)
 
 
 def crossfit(

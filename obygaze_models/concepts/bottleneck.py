@@ -254,7 +254,7 @@ class ConceptBottleneck(LogitClassifier):
             bank.set_params(concepts=[str(name) for name in present.columns])
         columns: Any = present
         if present is not None:
-            columns = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
+            columns = check_array(present, ensure_2d=False, dtype=np.float64)
             check_consistent_length(X, columns)
             columns = columns.reshape(len(columns), -1)
         self.bank_ = clone(bank).fit(X, columns, groups=movies)

@@ -77,7 +77,7 @@ def fit_hyperplanes(
     ----------
     X : ndarray, shape [N, D]
     present : ndarray of float64, shape [N, K]
-        1 with the concept, 0 without, NaN for a clip that this concept is not fitted on.
+        1 with the concept, 0 without.
     names : sequence of str
         The concepts, for messages.
     kind : {"svm", "ridge"}
@@ -91,27 +91,18 @@ def fit_hyperplanes(
     """
     for name, column in zip(names, present.T, strict=True):
         refuse_constant(name, column)
-    if kind == "svm":
-        used = [(np.flatnonzero(~np.isnan(column)), column) for column in present.T]
-        problems = [(rows, column[rows] == 1, C) for rows, column in used]
-        return svm_hyperplanes(X, problems)
-    planes = []
-    for column in present.T:
-        known = ~np.isnan(column)
-        planes.append(ridge_hyperplanes(X[known], column[known, None] == 1, C))
-    return Hyperplanes(
-        np.concatenate([plane.weights for plane in planes]),
-        np.concatenate([plane.intercepts for plane in planes]),
-    )
+    if kind == "ridge":
+        return ridge_hyperplanes(X, present == 1, C)
+    every = np.arange(len(X))
+    return svm_hyperplanes(X, [(every, column == 1, C) for column in present.T])
 
 
 def refuse_constant(name: str, column: NDArray[Any]) -> None:
     """Refuse a concept that is in all the clips it is fitted on, or in none."""
-    used = column[~np.isnan(column)]
-    if not used.size or used.min() == used.max():
-        where = "all" if used.size and used[0] == 1 else "none"
+    if not column.size or column.min() == column.max():
+        where = "all" if column.size and column[0] == 1 else "none"
         raise ConceptError(
-            f"concept {name} is in {where} of the {used.size} clips to learn it from: "
+            f"concept {name} is in {where} of the {column.size} clips to learn it from: "
             "a CAV needs clips of both classes"
         )
 

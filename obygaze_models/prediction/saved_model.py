@@ -147,8 +147,7 @@ class Model:
         ConceptError
             The model does not decide by concepts.
         """
-        base, parts = self._bottleneck().contributions(X)
-        return base, parts
+        return self._bottleneck().contributions(X)
 
     def out_of_distribution_share(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the share of training clips nearer than each clip [N]; NaN if the file lacks distances."""
