@@ -9,7 +9,7 @@ import click
 import obygaze_film
 from obygaze_features.commands import codebook_option
 from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
-from obygaze_features.options import PATH, Output, json_option, output
+from obygaze_features.options import PATH, Output, json_option, output, show
 from obygaze_film.commands.film_score import folders, model_option
 from obygaze_models.commands import finish, read_inputs, under_policy
 
@@ -103,7 +103,6 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None, a
     from obygaze_film.judged_rate import correct_rate, write_rates
     from obygaze_film.page.phrases import Words, agreement
     from obygaze_film.timeline import found_films
-    from obygaze_models.prediction import json_text
 
     truth, english = read_manifest(judgements, spreadsheet_safe=True), Words("en")
     cheap = None if labels is None else read_manifest(labels)
@@ -123,7 +122,7 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None, a
         for notice in [notices for _, notices in estimated][-1] if estimated else ():
             click.echo(f"{timeline.movie}: {notice}", err=True)
     if as_json:
-        click.echo(json_text({"rates": every}))
+        show({"rates": every}, str, as_json=True)
 
 
 def _rate_line(rate: "CorrectedRate") -> str:

@@ -88,7 +88,7 @@ def score(
     from obygaze_film.rows import read_said, read_shots, read_variables, windows_of
     from obygaze_film.score import FilmFacts
     from obygaze_film.scored_files import RECORD, folders_of, write_films
-    from obygaze_models.prediction import json_text, refuse_wrong_order
+    from obygaze_models.prediction import refuse_wrong_order
 
     *models, store_path = arguments
     if not models:
@@ -121,12 +121,11 @@ def score(
     )
     write_films(scored, out)
     folders = [folder_of[timeline.movie] for timeline in scored]
-    if output.as_json:
-        records = [to_builtins(timeline.record) for timeline in scored]
-        click.echo(json_text({"films": records, "folders": [*map(str, folders)]}))
-    else:
-        for timeline, folder in zip(scored, folders, strict=True):
-            click.echo("\n".join(_lines(timeline, folder)))
+    both = zip(scored, folders, strict=True)
+    output.show(
+        {"films": [to_builtins(timeline.record) for timeline in scored], "folders": [*map(str, folders)]},
+        lambda: "\n".join(line for timeline, folder in both for line in _lines(timeline, folder)),
+    )
     models_of = [model for timeline in scored for model in timeline.record.models]
     ctx.exit(3 if any(model.rate.unreliable >= 1 for model in models_of) else 0)
 

@@ -71,23 +71,22 @@ def predict(
       obygaze predict hn-linear@1.0.0 stores/more-films --zoo /share/models
     """
     from obygaze_models.commands.inputs import reducing
-    from obygaze_models.prediction.predict import document, json_text, refuse_wrong_order
+    from obygaze_models.prediction.predict import document, refuse_wrong_order
 
     refuse_wrong_order(model, stores)
     output.refuse_existing(frames)
     loaded = om.load_model(model, zoo=zoo)
     opened = [of.open_store(store) for store in stores]
-    with reducing(loaded.card.reduced_by) as show:
-        scored = om.predict(
-            loaded, opened, None if manifest is None else manifests.read_manifest(manifest), progress=show
-        )
+    with reducing(loaded.card.reduced_by) as progress:
+        clips = None if manifest is None else manifests.read_manifest(manifest)
+        scored = om.predict(loaded, opened, clips, progress=progress)
     of_frames = None if frames is None else om.predict_frames(loaded, opened)
     if output.out is not None:
         scored.write(output.out)
     if frames is not None and of_frames is not None:
         write_whole(frames, str(of_frames.to_csv(index=False, lineterminator="\n")))
     if output.as_json:
-        click.echo(json_text(document(scored, loaded, opened)))
+        show(document(scored, loaded, opened), str, as_json=True)
     elif output.out is None:
         click.echo(_predictions_table(scored))
     for notice in _notices(scored, loaded):

@@ -2,7 +2,6 @@ from .out_of_distribution import OUT_OF_DISTRIBUTION as OUT_OF_DISTRIBUTION
 from .predict import PARTIAL as PARTIAL
 from .predict import Predicted as Predicted
 from .predict import frames_of as frames_of
-from .predict import json_text as json_text
 from .predict import predict as predict
 from .predict import reads_frames as reads_frames
 from .predict import refuse_wrong_order as refuse_wrong_order

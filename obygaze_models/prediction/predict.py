@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path, write_whole
-from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store
@@ -238,11 +237,6 @@ def summary(card: Card) -> dict[str, object]:
         "licence": card.licence,
         "format": card.number,
     }
-
-
-def json_text(document: object) -> str:
-    """Write a JSON document in the format of the commands."""
-    return json_bytes(document).decode("utf-8").rstrip("\n")
 
 
 # --- frames
