@@ -96,13 +96,9 @@ def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
         for pair in pairs
     ]
     in_mean = ((_number(means[part]) if name == "gamma" else "") for part in parts for name in columns)
-    headers, title, names = ["movie", "annotators", *columns, *without], "", {row[1] for row in rows}
     rows.append(["mean", "", *in_mean])
-    if len(names) == 1:  # one column fewer
-        title = f"annotators of every movie: {names.pop()}\n"
-        for row in (headers, *rows):
-            del row[1]
-    show(document, lambda: title + table(rows, headers), as_json=as_json)
+    headers = ["movie", "annotators", *columns, *without]
+    show(document, lambda: table(rows, headers), as_json=as_json)
     if as_json:
         return
     undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)

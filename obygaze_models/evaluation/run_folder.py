@@ -59,8 +59,7 @@ def read_run(folder: Path | str) -> SavedRun:
     folder = local_path(folder)
     for name in ("predictions.csv", "run.json"):
         if not (folder / name).is_file():
-            older = " (it has metrics.json: evaluate again)" if (folder / "metrics.json").is_file() else ""
-            raise RunError(f"{folder} is not the folder of a run: it has no {name}{older}")
+            raise RunError(f"{folder} is not the folder of a run: it has no {name}")
     path = folder / "run.json"
     try:
         document = parse_json(read_text(path))

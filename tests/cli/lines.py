@@ -49,7 +49,7 @@ manifest project in/segments.csv --onto in/scenes.csv --merge both --out out/bot
 manifest project in/segments.csv --onto in/scenes.csv --per-annotator --out out/onto.csv
     0 | replaced the labels that 1 clips of | nobody annotated z | left out the annotations of m1
 manifest agreement in/segments.csv
-    0 | annotators of every movie: ann / bea | projected onto windows of 46 s
+    0 | ann / bea | projected onto windows of 46 s
 manifest agreement in/same.csv --json
     0 | "all_levels": null
 manifest disagreements in/segments.csv --out out/conflicts
