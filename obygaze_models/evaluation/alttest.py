@@ -79,8 +79,11 @@ class Standing:
         return p
 
     def winning_rate(self, form: Form, margin: float) -> float:
-        """Return the share of annotators that the machine is as good as, false discoveries held at .05."""
-        return share_rejected(self.p(form, margin), LEVEL)
+        """Return the share of annotators that the machine is as good as, false discoveries held at .05.
+
+        By Benjamini and Yekutieli (2001), however the annotators depend.
+        """
+        return float((false_discovery_control(self.p(form, margin), method="by") <= LEVEL).mean())
 
     @property
     def passes(self) -> bool:
@@ -244,8 +247,3 @@ def _mean_and_error(below: Floats, units: Codes) -> tuple[float, float, int]:
     if m < 2:
         return mean, np.inf, 1
     return mean, float(np.sqrt(np.sum((sums / (1 - sizes / n)) ** 2) * (m - 1) / m)) / n, m - 1
-
-
-def share_rejected(p: Floats, level: float) -> float:
-    """Return the share of hypotheses [J] that Benjamini & Yekutieli (2001) reject, however they depend."""
-    return float((false_discovery_control(p, method="by") <= level).mean())

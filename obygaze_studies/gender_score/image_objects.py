@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
@@ -44,22 +43,6 @@ def needed_texts(objects: Sequence[str]) -> list[str]:
     return [PROMPT.format(name) for name in objects]
 
 
-def probabilities(
-    images: NDArray[np.float64], labels: NDArray[np.float64], scale: float = SCALE
-) -> NDArray[np.float64]:
-    """Compute each label's probability in each image, [N, K].
-
-    Parameters
-    ----------
-    images, labels
-        Embeddings of one space, [N, D] and [K, D].
-    scale
-        By which cosines are multiplied.
-    """
-    shares: NDArray[np.float64] = softmax(scale * unit(images) @ unit(labels).T, axis=1)
-    return shares
-
-
 @audited("objects")
 def audit_objects(
     images: Embeddings, texts: Embeddings, objects: Sequence[str], *, scale: float = SCALE, least: float = 0.0
@@ -74,6 +57,8 @@ def audit_objects(
         Of one space.
     objects
         All labels, which compete.
+    scale
+        By which cosines are multiplied.
     least
         Smallest probability to list.
 
@@ -95,7 +80,7 @@ def audit_objects(
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with features")
-    shares = probabilities(images.take(ids, "the images"), labels, scale)
+    shares = softmax(scale * unit(images.take(ids, "the images")) @ unit(labels).T, axis=1)
     rows = [
         {"image_id": name, "object": objects[index], "p_c": float(share[index])}
         for name, share in zip(ids, shares, strict=True)

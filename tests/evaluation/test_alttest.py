@@ -9,14 +9,7 @@ from scipy.stats import ttest_1samp
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.manifest.agreement import on_common_clips
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.alttest import (
-    FORMS,
-    MARGINS,
-    UNKNOWN,
-    alt_test,
-    compare_machines,
-    share_rejected,
-)
+from obygaze_models.evaluation.alttest import FORMS, MARGINS, UNKNOWN, alt_test, compare_machines
 from tests.command import obygaze
 
 # Counts of what four annotators (-: did not judge) and a model answered to 2,552 questions about news:
@@ -135,12 +128,6 @@ def test_more_classes_are_balanced_alike():
     assert set(found.standings[0].found) == set(FORMS)
     assert abs(found.standings[0].below("balanced")) < 0.05
     assert found.standings[1].below("balanced") > 0.2
-
-
-def test_benjamini_and_yekutieli():
-    assert share_rejected(np.array([0.001, 0.02, 0.9]), 0.05) == 1 / 3
-    assert share_rejected(np.array([0.9, 0.018, 0.018]), 0.05) == 2 / 3
-    assert share_rejected(np.array([0.5]), 0.05) == 0
 
 
 @pytest.mark.parametrize("command", ["alttest", "agreement", "disagreements"])

@@ -65,11 +65,3 @@ def test_the_chance_level_of_f1_is_one_constant_for_all_movies():
     assert METRICS["f1_weighted"].chance(movies) == max(always, never)
     assert METRICS["f1_pos"].chance([np.array([1, 0, 0, 0])]) == pytest.approx(2 * 0.25 / 1.25)
     assert METRICS["auc"].chance(movies) == METRICS["balanced_accuracy"].chance(movies) == 0.5
-
-
-def test_the_best_constant_is_the_better_of_never_and_always():
-    calls = {0: 0.2, 1: 0.7}
-    chance = metrics.best_constant(lambda _, called: calls[int(called[0])])
-    assert chance([np.array([0, 1])]) == 0.7
-    calls[0] = 0.9
-    assert chance([np.array([0, 1])]) == 0.9

@@ -6,7 +6,7 @@ import pytest
 from obygaze_models.report import records
 from obygaze_studies.audit_common.embeddings import read_embeddings
 from obygaze_studies.errors import AuditError
-from obygaze_studies.gender_score.image_objects import audit_objects, needed_texts, probabilities
+from obygaze_studies.gender_score.image_objects import audit_objects, needed_texts
 
 OBJECTS = ("motorcycle", "kitchen", "umbrella", "tennis ball")
 IMAGES = ("i0", "i1", "i2")
@@ -31,14 +31,6 @@ def test_planted_objects_are_found_most_probable_first(stores):
     mass = np.exp(10 * np.array([near, far, 0, 0]))
     rows = records(audit_objects(*stores, OBJECTS, scale=10).data)
     assert [row["p_c"] for row in rows[:2]] == pytest.approx(mass[:2] / mass.sum())
-
-
-def test_probabilities_sum_to_1_and_lengths_do_not_count():
-    rng = np.random.default_rng(0)
-    images, labels = rng.normal(size=(5, 8)), rng.normal(size=(7, 8))
-    found = probabilities(images, labels)
-    assert found.sum(axis=1) == pytest.approx(np.ones(5))
-    assert np.allclose(found, probabilities(3 * images, labels / 9))
 
 
 def test_two_objects_are_enough_to_tell_apart(stores):
