@@ -85,10 +85,8 @@ def predict(
         scored.write(output.out)
     if frames is not None and of_frames is not None:
         write_whole(frames, str(of_frames.to_csv(index=False, lineterminator="\n")))
-    if output.as_json:
-        show(document(scored, loaded, opened), str, as_json=True)
-    elif output.out is None:
-        click.echo(_predictions_table(scored))
+    if output.as_json or output.out is None:
+        output.show(document(scored, loaded, opened), lambda: _predictions_table(scored))
     for notice in _notices(scored, loaded):
         click.echo(notice, err=True)
     if output.out is not None:
