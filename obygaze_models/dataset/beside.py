@@ -73,7 +73,7 @@ def _of_store(path: Path) -> Iterator[Answered]:
     names = group.provenance["architecture"]["features"]
     for clip_id, usable, row in zip(group.clip_ids, group.usable, group.pooled().tolist(), strict=True):
         answers = dict(zip(names, row, strict=True))
-        yield Answered(clip_id, {"clip_id": clip_id}, answers=answers, why="" if usable else "no answer")
+        yield Answered(clip_id, cells={"clip_id": clip_id}, answers=answers, why="no answer" * (not usable))
 
 
 def with_variables(data: Dataset, path: Path) -> tuple[Dataset, list[str]]:

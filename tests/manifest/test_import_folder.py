@@ -3,23 +3,20 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import (
-    Film,
-    import_film,
-    import_folder,
-    import_images,
-    import_spans,
-)
+from obygaze_features.manifest import Film, import_film, import_folder, import_images, import_spans
+
+
+def touched(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
 
 
 @pytest.fixture
 def films(tmp_path):
-    folder = tmp_path / "films"
-    videos = ["one.mp4", "two/a.MKV", "two/deep/b.avi"]
-    for name in (*videos, ".hidden.mp4", "two/.cache/c.mp4", "two/notes.txt", "README"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-    return folder
+    others = (".hidden.mp4", "two/.cache/c.mp4", "two/notes.txt", "README")
+    return touched(tmp_path / "films", "one.mp4", "two/a.MKV", "two/deep/b.avi", *others)
 
 
 def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
@@ -32,6 +29,22 @@ def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
     assert imported.notices == (
         "left out 2 files that are no video by name: 1 without suffix, 1 .txt",
         "left out 2 hidden files or folders",
+    )
+
+
+def test_every_image_below_a_folder_becomes_a_clip_without_a_span(tmp_path):
+    names = ("one.png", "two/a.JPG", "two/deep/b.webp", "c.tiff", "film.mp4", "notes.txt", ".d.png")
+    imported = import_images(touched(tmp_path / "stills", *names), tmp_path)
+    assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
+        ("c", "stills", "stills/c.tiff"),
+        ("one", "stills", "stills/one.png"),
+        ("two-a", "two", "stills/two/a.JPG"),
+        ("two-deep-b", "two", "stills/two/deep/b.webp"),
+    ]
+    assert all(clip.duration_s is None for clip in imported.manifest)
+    assert imported.notices == (
+        "left out 2 files that are no image by name: 1 .mp4, 1 .txt",
+        "left out 1 hidden file or folder",
     )
 
 
@@ -67,9 +80,7 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
 
 @pytest.mark.parametrize("written", ["NASA_13013.MP4", "nasa_13013", "films/nasa-13013.mp4"])
 def test_an_almost_right_name_of_a_video_gets_the_right_one(tmp_path, written):
-    films = tmp_path / "films"
-    films.mkdir()
-    (films / "nasa_13013.mp4").touch()
+    films = touched(tmp_path / "films", "nasa_13013.mp4")
     (tmp_path / "spans.csv").write_text(f"video,start_s,end_s\n{written},0,2\n", encoding="utf-8")
     imported = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
     (clip,) = imported.manifest
@@ -119,9 +130,7 @@ NFC, NFD = "Am\u00e9lie", "Ame\u0301lie"
 @pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)])
 def test_accents_have_one_form_in_ids_and_a_video_is_found_in_either(tmp_path, on_disk, in_table):
     """Old Macs, and archives made on them, spell an accent as a letter of its own; keyboards do not."""
-    folder, spans = tmp_path / "films", tmp_path / "spans.csv"
-    (folder / on_disk).mkdir(parents=True)
-    (folder / on_disk / "one.mp4").touch()
+    folder, spans = touched(tmp_path / "films", f"{on_disk}/one.mp4"), tmp_path / "spans.csv"
     spans.write_text(
         f"video,start_s,end_s,clip_id,movie\n{in_table}/one.mp4,0,1,,\n{in_table}/one.mp4,1,2,{NFD},{NFD}\n",
         encoding="utf-8",
@@ -138,40 +147,11 @@ def test_accents_have_one_form_in_ids_and_a_video_is_found_in_either(tmp_path, o
 def test_names_that_differ_in_the_form_of_accents_alone_are_refused(tmp_path):
     spans = tmp_path / "spans.csv"
     spans.write_text(f"video,start_s,end_s\n{NFC}.mp4,0,1\n{NFD}.mp4,0,1\n", encoding="utf-8")
-    for name in (NFC, NFD):
-        (tmp_path / f"{name}.mp4").touch()
     with pytest.raises(ManifestError):
-        import_folder(tmp_path, tmp_path)
+        import_folder(touched(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4"), tmp_path)
     with pytest.raises(ManifestError):
         import_spans([spans], tmp_path, videos=tmp_path)
     films = [Film(tmp_path / f"{name}.mp4", 10.0) for name in (NFC, NFD)]
     assert [film.movie for film in films] == [NFC, NFC]
     with pytest.raises(ManifestError):
         import_film(films, tmp_path, 5.0)
-
-
-# A folder of images
-
-
-@pytest.fixture
-def stills(tmp_path):
-    folder = tmp_path / "stills"
-    for name in ("one.png", "two/a.JPG", "two/deep/b.webp", "c.tiff", "film.mp4", "notes.txt", ".d.png"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-    return folder
-
-
-def test_every_image_below_a_folder_becomes_a_clip_without_a_span(stills, tmp_path):
-    imported = import_images(stills, tmp_path)
-    assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
-        ("c", "stills", "stills/c.tiff"),
-        ("one", "stills", "stills/one.png"),
-        ("two-a", "two", "stills/two/a.JPG"),
-        ("two-deep-b", "two", "stills/two/deep/b.webp"),
-    ]
-    assert all(clip.duration_s is None for clip in imported.manifest)
-    assert imported.notices == (
-        "left out 2 files that are no image by name: 1 .mp4, 1 .txt",
-        "left out 1 hidden file or folder",
-    )

@@ -45,16 +45,9 @@ KEPT_OF_JUDGEMENTS = (SEEN_SCORE, "judgement", "draw", "place")
 """Extra columns of judgements that the manifest keeps."""
 
 KEPT_OF_TOOLS = (
-    SEEN_SCORE,
-    DECIDED_ON,
-    "subject",
-    "observation",
-    "modifiers",
-    "comment",
-    "model",
-    "prompt",
-    "answered_on",
-)
+    SEEN_SCORE, DECIDED_ON, "subject", "observation", "modifiers", "comment",
+    "model", "prompt", "answered_on",
+)  # fmt: skip
 """Extra columns of other tools' files; the last three say which machine answered what, and when."""
 
 ROLES = ("levels", "concepts")

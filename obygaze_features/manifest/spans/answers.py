@@ -20,38 +20,21 @@ from obygaze_features.text import composed
 
 YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 NONE = "no JSON object with answers"
-ANSWERS = r'^\s*\{.*"answers"\s*:\s*\{|\A\s*\[(?![^\0]*"annotations"\s*:\s*\[)[^\0]*"answers"\s*:\s*\{'
-"""How a file of answers begins."""
 CALLED = 0.5
 """Probability from which on a concept is there."""
 
 
 @dataclass(frozen=True)
-class Answered:
-    """What a machine answered about one clip.
+class Answered(RawSpan):
+    """What a machine answered about one clip; its cells are clip_id, movie, model, prompt, answered_on.
 
     Parameters
     ----------
-    where
-        Its line.
-    cells
-        clip_id, movie, model, prompt, answered_on, as far as the line says them.
-    times
-        Start and end in seconds; NaN where they cannot be read.
-    whole
-        Whether it is of a whole file, which has no times.
     answers
         Question, as `level:NAME` or `concept:NAME`, -> probability; names as they are spelled there.
-    why
-        Why it does not count: a refusal, a question without an answer, no JSON object.
     """
 
-    where: str
-    cells: Mapping[str, str] = field(default_factory=dict)
-    times: tuple[float, float] = (math.nan, math.nan)
     answers: Mapping[str, float] = field(default_factory=dict)
-    why: str = ""
-    whole: bool = False
 
     def of(self, kind: str) -> dict[str, float]:
         """Return the probability of each `level` or `concept`."""
@@ -119,19 +102,15 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
         given.account.note(f"{name}: {told}" * bool(said))
     given.questions = sorted({question for each in kept for question in each.answers})
     for each in clips:
-        (start, end), whole, name = each.times, each.whole, " of ".join(each.key)
-        levels = each.of("level")
+        levels, name = each.of("level"), " of ".join(each.key)
         denied = len(levels) == 1 and max(levels.values()) < CALLED
         if each.why or denied:
-            why = each.why or "no level: the only one that was asked of is not there"
-            yield RawSpan(each.where, start, end, why=why, whole=whole)
+            yield replace(each, why=each.why or "no level: the only one that was asked of is not there")
             continue
-        yield RawSpan(each.where, start, end, each.level, "level", each.cells, own=name, whole=whole)
+        yield replace(each, text=each.level, tier="level", own=name)
         if there := ";".join(concept for concept, p in each.of("concept").items() if p >= CALLED):
-            marked = RawSpan(
-                each.where, start, end, there, "concepts", each.cells, above=(name,), whole=whole
-            )
-            yield replace(marked, role="concepts")  # also of unknown ones, which are refused
+            # Of this role, so that unknown ones are refused.
+            yield replace(each, text=there, tier="concepts", above=(name,), role="concepts")
 
 
 def read_answered(path: Path) -> list[Answered]:
@@ -146,7 +125,6 @@ def _line(where: str, said: Any) -> Answered:
     names = dict.fromkeys(("clip_id", "movie", "model", "prompt"), "") | {"date": "answered_on"}
     told = {name: text for name, text in said.items() if name in names and type(text) in {str, int}}
     cells = {names[name] or name: composed(one_line(str(text))) for name, text in told.items()}
-    times = number(said.get("start_s")), number(said.get("end_s"))
     answers: dict[str, float] = {}
     why = "" if cells.get("clip_id") and cells.get("movie") else "no clip_id or no movie"
     for question, answer in said["answers"].items():
@@ -166,7 +144,8 @@ def _line(where: str, said: Any) -> Answered:
             why = why or f"{question} is answered twice" * (len({*map(plain, each)}) < len(each))
             answers.update(given)
     whole = all(said.get(name) in (None, "") for name in ("start_s", "end_s"))
-    return Answered(where, cells, times, answers, why, whole)
+    start, end = number(said.get("start_s")), number(said.get("end_s"))
+    return Answered(where, start, end, cells=cells, why=why, whole=whole, answers=answers)
 
 
 def _probability(answer: object) -> float:

@@ -1,26 +1,27 @@
 """List the kinds of files that spans are read from, and tell a file's kind by its content."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import XML_PROLOGUE, no_text
 from obygaze_features.io import local_path
-from obygaze_features.manifest.spans.answers import ANSWERS, read_answers
-from obygaze_features.manifest.spans.boris import BORIS_BOUT, BORIS_EVENT, read_boris
+from obygaze_features.manifest.spans.answers import read_answers
+from obygaze_features.manifest.spans.boris import read_boris
 from obygaze_features.manifest.spans.documents import read_activitynet, read_cvat, read_labelstudio
 from obygaze_features.manifest.spans.eaf import read_eaf
-from obygaze_features.manifest.spans.elan_text import TIME, read_elan_text
+from obygaze_features.manifest.spans.elan_text import read_elan_text
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
-from obygaze_features.manifest.spans.moviegraphs import KEY, read_moviegraphs
-from obygaze_features.manifest.spans.subtitles import Subtitle, in_order, read_ass, read_cues
-from obygaze_features.manifest.spans.tables import VIAN_PROJECT, VIAN_SEGMENTS, read_vian
+from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
+from obygaze_features.manifest.spans.subtitles import Subtitle, read_ass, read_cues
+from obygaze_features.manifest.spans.tables import read_vian
 from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid
-from obygaze_features.manifest.spans.via import VIA_HEADER, read_via
-from obygaze_features.manifest.text_tables import SEEN_SCORE, TIMES
+from obygaze_features.manifest.spans.via import read_via
 from obygaze_features.plugins import offered
 
 
@@ -43,73 +44,44 @@ class SpanSource:
     is_signed: bool = False
 
 
-def _starts(pattern: str) -> Callable[[Given], bool]:
-    return _holds(rf"\A[\ufeff \t\r\n]*(?:{pattern})")
+FACTS: Final = tomllib.loads(files(__package__).joinpath("kinds.toml").read_text(encoding="utf-8"))
+READERS: Final[Mapping[str, Callable[[Given], Iterable[RawSpan]]]] = {
+    read.__name__.removeprefix("read_").replace("_", "-"): read
+    for read in (
+        read_eaf, read_cvat, read_answers, read_labelstudio, read_moviegraphs, read_activitynet, read_ass,
+        read_textgrid, read_via, read_rttm, read_boris, read_vian, read_elan_text,
+    )
+} | {"vtt": read_cues, "srt": read_cues}  # fmt: skip
 
 
-def _holds(pattern: str) -> Callable[[Given], bool]:
-    found = re.compile(pattern, re.MULTILINE | re.IGNORECASE)
-    return lambda given: found.search(given.head) is not None
+def _tells(facts: Mapping[str, Any]) -> Callable[[Given], bool]:
+    """Return what tells whether a file is of a kind with these facts."""
+    holds = re.compile(
+        facts.get("holds", "(?!)").replace("{xml}", XML_PROLOGUE), re.MULTILINE | re.IGNORECASE
+    )
+    cell = re.compile(facts.get("cell", ""), re.IGNORECASE)
 
+    def is_of(given: Given) -> bool:
+        columns = facts.get("columns", [])
+        known = holds.search(given.head) is not None or any(map(given.has_columns, columns))
+        if not known and "cell" in facts:
+            known = any(cell.fullmatch(each) for row in given.first_rows for each in row)
+        if known and "anywhere" in facts:
+            return re.search(facts["anywhere"].encode(), given.content.replace(b"\0", b"")) is not None
+        return known
 
-def _columns(*forms: Sequence[str]) -> Callable[[Given], bool]:
-    return lambda given: any(map(given.has_columns, forms))
-
-
-def _is_activitynet(given: Given) -> bool:
-    """Return whether it is an object with a database, which may stand behind much else."""
-    database = re.search(rb'"database"\s*:\s*\{', given.content.replace(b"\0", b""))
-    return database is not None and _starts(r"\{")(given)
-
-
-def _is_elan_text(given: Given) -> bool:
-    named = any(TIME.fullmatch(cell) for row in given.first_rows for cell in row)
-    return named or _holds(r"^[^\t\n]*\t[^\t\n]*\t[\d:.]+\t[\d:.]+(?:\t|$)")(given)
+    return is_of
 
 
 SOURCES: Final[Mapping[str, SpanSource]] = {
-    "eaf": SpanSource(read_eaf, _starts(rf"{XML_PROLOGUE}<ANNOTATION_DOCUMENT\b"), is_signed=True),
-    "cvat": SpanSource(read_cvat, _starts(rf"{XML_PROLOGUE}<annotations\b")),
-    "answers": SpanSource(read_answers, _holds(ANSWERS), is_signed=True),
-    "labelstudio": SpanSource(read_labelstudio, _starts(r"\[\s*(?:\{|\])")),
-    "moviegraphs": SpanSource(read_moviegraphs, _starts(rf'\{{\s*"{KEY}"\s*:')),
-    "activitynet": SpanSource(read_activitynet, _is_activitynet),
-    "vtt": SpanSource(read_cues, _starts(r"WEBVTT")),
-    "ass": SpanSource(read_ass, _holds(r"^\s*\[(?:Script Info|Events|V4\+? Styles)\]")),
-    "textgrid": SpanSource(read_textgrid, _holds(r'"ooTextFile|\AooBinaryFile')),
-    "via": SpanSource(read_via, _holds(f"^{re.escape(VIA_HEADER)}")),
-    "rttm": SpanSource(read_rttm, _holds(r"^SPEAKER[ \t]+\S+[ \t]+\S.*[ \t]<NA>")),
-    "srt": SpanSource(read_cues, _holds(r"^[-\d:.,; ]*\d[^\S\n]*-->|^\s*\{\d+\}\{\d+\}")),
-    "boris": SpanSource(
-        read_boris, _columns(BORIS_BOUT, (*BORIS_EVENT, "Behavior type"), (*BORIS_EVENT, "Status"))
-    ),
-    "vian": SpanSource(read_vian, _columns(VIAN_SEGMENTS, VIAN_PROJECT)),
-    # Tables of our own, which `import_spans` reads by their columns.
-    "judgements": SpanSource(lambda _: (), _columns((*TIMES, SEEN_SCORE)), is_signed=True),
-    "table": SpanSource(lambda _: (), _columns(TIMES)),
-    "elan-text": SpanSource(read_elan_text, _is_elan_text),
+    **{
+        kind: SpanSource(READERS.get(kind, lambda _: ()), _tells(facts), facts.get("is_signed", False))
+        for kind, facts in FACTS["kinds"].items()
+    },
     **offered("obygaze.importers", SpanSource),
 }
 """Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order, last
 those of other packages (entry points of `obygaze.importers`)."""
-
-NOT_READ: Final = {
-    r'\A\s*\{[^\0]*(?:"vid_list"|"metadata"\s*:\s*\{[^\0]*"z"\s*:)': (
-        "a project of VIA: export its temporal segments as CSV"
-    ),
-    r'\A\s*\{[^\0]*"results"\s*:': "results of a model, which are no labels: give ActivityNet's database",
-    r"\A\W*Praat chronological": "a chronological TextGrid: save it in Praat as a text file",
-    r"\A[^\n]*\bannotation_id\b": "a table of Label Studio: export its annotations as JSON",
-    r"\A\s*TITLE:[^\n]*\n\s*(?:FCM:|\d{3} )": "a list of cuts (EDL): export its markers as a table",
-    r"\A\s*\{": (
-        "a JSON object of no kind that is read: tasks of Label Studio, a database of ActivityNet, answers or "
-        "moviegraphs were expected"
-    ),
-    r"(?im)<(?:tt|sami)\b|^\[(?:\d+:\d+|\d+\]\[\d+\]|subtitle\])|^\d+:\d+:[\d.]+,\d+:\d+:[\d.]+\s*$": (
-        "subtitles of a kind that is not read: convert them to SRT or WebVTT"
-    ),
-}
-"""What is near to a kind that is read, by its first characters, and what to do."""
 
 SUBTITLES: Final = ("vtt", "ass", "srt")
 
@@ -133,8 +105,8 @@ def kind_of(given: Given) -> str:
 
 def _what_instead(given: Given) -> str:
     """Say what a file is that is near to a kind that is read, or no text; "" if that is not known."""
-    hints = (hint for sign, hint in NOT_READ.items() if re.search(sign, given.head))
-    return no_text(given.content) or next(hints, "")
+    near = (each["what"] for each in FACTS["not_read"] if re.search(each["holds"], given.head))
+    return no_text(given.content) or next(near, "")
 
 
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:
@@ -171,7 +143,8 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     given.account.kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(given)), "")
     if not given.account.kind:
         raise given.error(_what_instead(given) or "it has no subtitles: SRT, WebVTT or ASS was expected")
-    spans = in_order(given.account.spans(SOURCES[given.account.kind].read(given)))
+    found = given.account.spans(SOURCES[given.account.kind].read(given))
+    spans = sorted(found, key=lambda span: span.start_s)  # those that begin together as in the file
     given.account.used = len(spans)
     if not spans:
         raise ManifestError(f"{given.path}: it has no subtitles that are text: {given.account.line()}")

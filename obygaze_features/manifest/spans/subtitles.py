@@ -224,11 +224,6 @@ def one_line(text: str) -> str:
     return " ".join("".join(sign for sign in line if sign != "\ufeff" and unsuitable(sign) is None).split())
 
 
-def in_order(spans: Sequence[RawSpan]) -> list[RawSpan]:
-    """Sort subtitles by their start, in the file's order where several begin together; overlaps stay."""
-    return sorted(spans, key=lambda span: span.start_s)
-
-
 # --- writing
 # ---------------------------------------------------------------------------
 def write_vtt(spans: Sequence[Subtitle], title: str = "", notes: Sequence[str] = ()) -> str:

@@ -2,6 +2,7 @@
 """Who said what of whom, in whose sight, where and when: what a file says is kept, said, or refused."""
 
 import json
+from fractions import Fraction
 
 import pytest
 
@@ -90,32 +91,6 @@ def test_a_label_that_is_there_twice_is_one_clip_and_two_that_differ_are_refused
         read({"a.x": content}, tiers=tiers, **options)
 
 
-def test_a_copy_of_a_file_adds_no_clip_and_lines_of_subtitles_stay(read):
-    rttm = "SPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER a 1 6 1 <NA> <NA> hi <NA> <NA>\n"
-    clips, said = read({"a.rttm": rttm, "copy.rttm": rttm})
-    assert len(clips) == 2
-    assert "a.rttm" in said
-    clips, _ = read({"b.srt": f"1\n{CUE}\nNo!\n\n2\n{CUE}\nNo!\n"})
-    assert len(clips) == 2
-
-
-def test_what_else_a_repeated_label_says_is_named_and_the_order_of_concepts_is_none(read):
-    rows = [
-        ["o", "a.mp4", "", b, "STATE", "1", "5", m] for b, m in (("S;Body;Look", "x"), ("S;Look;Body", "y"))
-    ]
-    (clip,), said = read({"a.tsv": tabbed([*BORIS, "Modifier #1"], *rows)})
-    assert clip.concepts == ("Look", "Body")
-    assert "but for modifiers" in said
-
-
-def test_words_of_films_are_no_labels(read):
-    clips, _ = read({"a.srt": f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n"})
-    assert [(c.level, c.concepts, c.extras["text"]) for c in clips] == [
-        (None, (), "Sure"),
-        (None, (), "Look"),
-    ]
-
-
 @pytest.mark.parametrize("other", ["mobygaze", "fights"])
 def test_files_of_two_codebooks_are_refused(read, other):
     films = {}
@@ -148,17 +123,8 @@ def grid(*tiers):
 
 
 def rectangle(last):
-    return studio(
-        {
-            "type": "videorectangle",
-            "value": {
-                "framesCount": 100,
-                "duration": 4,
-                "labels": ["S"],
-                "sequence": [{"frame": 1}, {"frame": last}],
-            },
-        }
-    )
+    value = {"framesCount": 100, "duration": 4, "labels": ["S"], "sequence": [{"frame": 1}, {"frame": last}]}
+    return studio({"type": "videorectangle", "value": value})
 
 
 def table(*rows, head="movie,start_s,end_s"):
@@ -172,12 +138,24 @@ def asked(*ids, **more):
 
 LATE = ("b,10:30:00,10:31:00", "b,{},11:00:00", "a,1,2", "a,3601,3602")
 OF_ONE_ID = ("tt0000042_AB", "tt0000042_scene_2", "tt00000421", "tt0000043")
+SHEETS = {
+    "sep=;": "sep=;\nvideo;start_s;end_s;level\na.mp4;1,5;2,5;S\n",
+    "empty columns": "video,start_s,end_s,level,,\na.mp4,1.5,2.5,S,,\n",
+    "a title": "My fights\n\nvideo,start_s,end_s,level\na.mp4,1.5,2.5,S\n",
+    "a heading with a comma": 'video;start_s;end_s;level;"a, b"\na.mp4;1,5;2,5;S;x\n',
+    "cells too many": "video,start_s,end_s,level\na.mp4,1.5,2.5,S,,\n",
+    "clock": 'video,start_s,end_s,level\na.mp4,"00:00:01,500",00:00:02.5,S\n',
+    "time codes and a row of nothing": "video;start_s;end_s;level\r\na.mp4;00:00:01:12;00:00:02:12;S\r\n;;;\r\n",
+    "tabs and UTF-16": "\ufeffvideo\tstart_s\tend_s\tlevel\r\na.mp4\t1,5\t2,5\tS\r\n".encode("utf-16-le"),
+    "a file as movie": "movie,start_s,end_s,level\nC:\\films\\a.mp4,1.5,2.5,S\n",
+    "ids like numbers": "video,start_s,end_s,level,clip_id\na.mp4,1.5,2.5,S,NA\n",
+}  # fmt: skip
+KISS = "SPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER a 1 6 1 <NA> <NA> hi <NA> <NA>\n"
 GRAPH = {
-    "movie": 42,
-    "start_s": 1,
-    "end_s": 5,
-    "interactions": [{"from": "Ann", "what": "asks", "to": ["Bob", "Cid"], "when": 3}],
-}
+    "movie": "tt1", "start_s": 3, "end_s": 40.5, "situation": "Sure", "scene": "bar", "characters": ["Ann", "Bob"],
+    "interactions": [{"from": "Ann", "what": "asks", "to": "Bob"}, "smiles"],
+}  # fmt: skip
+ASKS = {"from": "Ann", "what": "asks", "to": ["Bob", "Cid"], "when": 3}
 SAID = {
     "nobody in focus is no subject that keeps apart": says(boris(["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]), level="S", concepts=("Body",)),
     "the comment of a STOP": says(boris(["", "S", "START", "1", "begins"], ["", "S", "STOP", "5", "ends"], names=EVENTS), comment="begins; ends"),
@@ -216,7 +194,7 @@ SAID = {
     "a film that subtitles are of": says(srt("Hi"), never=("by the file's name",)),
     "times without a name and a length": says(tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),
     "a page of IMDb": says(table("https://www.imdb.com/title/tt0000042/?ref_=x,1,5"), movie="tt0000042"),
-    "a number for a film, a list of people": says(json.dumps({"moviegraphs": [GRAPH]}), "when", movie="42", text="Ann: asks: Bob, Cid"),
+    "a number for a film, a list of people": says(json.dumps({"moviegraphs": [{"movie": 42, "start_s": 1, "end_s": 5, "interactions": [ASKS]}]}), "when", movie="42", text="Ann: asks: Bob, Cid"),
     "an answer about a clip of no table": says({"t.csv": TABLE, "a.jsonl": asked("c0", "c9")}, "c9", n=3, options={"annotator": "vlm"}),
     "answers without a table": says(asked("c0", "c9"), never=("c9",), n=2, options={"annotator": "vlm"}),
     "an error of a server": says('{"error": "overloaded"}\n' + asked("c0"), "line 1"),
@@ -227,6 +205,15 @@ SAID = {
     "a level that is named and denied": says(asked("c0", answers={"level": "S", "level:S": "no"}), n=0),
     "a question twice in an object": says(asked("c0") + asked("c1").replace('{"level": "S"}', '{"level": "S", "level": "EN"}'), clip_id="c0"),
     "a tier of texts": says(grid(("Ann", "hi")), text="hi", tier="Ann"),
+    **{f"a spreadsheet's form: {form}": says(content, movie="a", start_s=1.5, end_s=2.5, level="S", options={"rate": Fraction(24)}) for form, content in SHEETS.items()},
+    "thousands of Germany": says("video;start_s;end_s;level\na.mp4;999,5;1000,5;S\n", start_s=999.5, end_s=1000.5),
+    "thousands of America": says('video,start_s,end_s,level\na.mp4,"1,234.5","1,280",S\n', start_s=1234.5, end_s=1280.0),
+    "a copy of a file": says({"a.rttm": KISS, "copy.rttm": KISS}, "a.rttm", n=2),
+    "the same words twice at one time": says(f"1\n{CUE}\nNo!\n\n2\n{CUE}\nNo!\n", n=2),
+    "what else a repeated label says, concepts in any order": says(tabbed([*BORIS, "Modifier #1"], *(["o", "a.mp4", "", label, "STATE", "1", "5", modifier] for label, modifier in (("S;Body;Look", "x"), ("S;Look;Body", "y")))), "but for modifiers", concepts=("Look", "Body")),
+    "words of films": says(f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n", n=2, level=None, concepts=(), text=["Sure", "Look"]),
+    "all texts of a graph": says(json.dumps({"moviegraphs": [GRAPH]}), n=6, movie="tt1", start_s=3.0, end_s=40.5, tier=["situation", "scene", "character", "character", "interaction", "interaction"], text=["Sure", "bar", "Ann", "Bob", "Ann: asks: Bob", "smiles"]),
+    "one text of a graph as the level": says(json.dumps({"moviegraphs": [GRAPH]}), level="S", tier="situation", options={"tiers": {"situation": "levels"}}),
     "tiers of texts": says(grid(("Ann", "hi"), ("Bob", "hi")), n=2, text="hi", tier=["Ann", "Bob"]),
     "subtitles in frames": says("1\n00:00:01:12 --> 00:00:05:00\nHi\n", start_s=1.48, end_s=5.0),
     "subtitles in frames without their rate": says("1\n00:00:01:12 --> 00:00:05:00\nHi\n", "--rate", n=0, options={"rate": None}),
@@ -309,21 +296,6 @@ def test_videos_of_one_name_are_refused_and_films_without_one_are_said(read, tmp
         read({"a.csv": "movie,start_s,end_s\na,1,5\n"}, videos=tmp_path / "films")
     _, said = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=tmp_path / "films")
     assert "missing on disk: b" in said
-
-
-def test_each_text_of_a_graph_is_a_clip_of_its_tier_which_may_be_levels(read):
-    graph = {
-        "movie": "tt1", "start_s": 3, "end_s": 40.5, "situation": "Sure", "scene": "bar", "characters": ["Ann", "Bob"],
-        "interactions": [{"from": "Ann", "what": "asks", "to": "Bob"}, "smiles"],
-    }  # fmt: skip
-    graphs = {"a.json": json.dumps({"moviegraphs": [graph]})}
-    clips, _ = read(graphs)
-    said = [("situation", "Sure"), ("scene", "bar"), ("character", "Ann"), ("character", "Bob")]
-    said += [("interaction", "Ann: asks: Bob"), ("interaction", "smiles")]
-    assert [(clip.extras["tier"], clip.extras["text"]) for clip in clips] == said
-    assert {(clip.movie, clip.start_s, clip.end_s) for clip in clips} == {("tt1", 3.0, 40.5)}
-    (clip,), _ = read(graphs, tiers={"situation": "levels"})
-    assert (clip.level, clip.extras["tier"]) == ("S", "situation")
 
 
 @pytest.mark.parametrize(

@@ -15,27 +15,19 @@ from tests.manifest.spans.files import EXAMPLES, VIA_HEAD, aligned, eaf, referri
 
 SHORT = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n10\n<exists>\n1\n"IntervalTier"\n"a"\n0\n10\n1\n1\n5\n"S"\n'
 BORIS_7 = "Observation id\to\n\nMedia file(s)\nPlayer #1\ta.mp4\n\nTime offset (s)\t{}\n\nTime\tMedia file path\tSubject\tBehavior\tStatus\n1.0\ta.mp4\t\tS\tSTART\n5.0\ta.mp4\t\tS\tSTOP\n"
-BORIS_8 = [
-    "Observation id",
-    "Source",
-    "Time offset (s)",
-    "Behavior",
-    "Behavior type",
-    "Start (s)",
-    "Stop (s)",
-]
+TIMES = ["Start (s)", "Stop (s)"]
+BORIS_8 = ["Observation id", "Source", "Time offset (s)", "Behavior", "Behavior type", *TIMES]
+ELAN = ("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "File Path")
 
 
 def boris(*rows):
-    return tabbed(
-        BORIS_8,
-        *([f"o{n}", source, offset, "S", "STATE", "1", "5"] for n, (source, offset) in enumerate(rows)),
+    states = (
+        [f"o{n}", *source_and_offset, "S", "STATE", "1", "5"] for n, source_and_offset in enumerate(rows)
     )
+    return tabbed(BORIS_8, *states)
 
 
-def elan(
-    *rows, names=("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "File Path")
-):
+def elan(*rows, names=ELAN):
     return tabbed(names, *rows)
 
 
@@ -46,22 +38,12 @@ def cvat(frames, attribute="S"):
 
 
 def studio(result, **task):
-    return json.dumps(
-        [
-            {
-                "id": 1,
-                "data": {"video": "/data/upload/1/0a1b2c3d-a.mp4"},
-                "annotations": [{"result": result}],
-                **task,
-            }
-        ]
-    )
+    usual = {"id": 1, "data": {"video": "/data/upload/1/0a1b2c3d-a.mp4"}, "annotations": [{"result": result}]}
+    return json.dumps([usual | task])
 
 
-STRETCH = {
-    "type": "timelinelabels",
-    "value": {"ranges": [{"start": 26, "end": 125}], "timelinelabels": ["S"]},
-}
+RANGES = {"ranges": [{"start": 26, "end": 125}], "timelinelabels": ["S"]}
+STRETCH = {"type": "timelinelabels", "value": RANGES}
 CLOCKS = ("00:00:01.000", "00:00:05.000")
 READ = {
     "BORIS 7 with what stands above the table": BORIS_7.format("0.0"),
@@ -145,6 +127,10 @@ REFUSED = {
     "another JSON": ('{"images":[]}', "Label Studio"),
     "three digits of frames": ("movie,start_s,end_s\na,00:00:01:012,00:00:05:000\n", "digits"),
     "a film by two ids": ("movie,start_s,end_s\ntt0054215,1,2\n54215,3,4\n", "tt0054215"),
+    **{f"a table's times {times}": (f"video,start_s,end_s,level\na.mp4,{times},S\n", "(line 2|column)") for times in ('"1,234","1,280"', "0.00104166666666667,0.00105324074074074", "0.0208333333333333,0.0416666666666667", "1.5,1.501")},
+    "a level that is none": ("video,start_s,end_s,level\na.mp4,1.5,2.5,Sur\n", "line 2"),
+    **{f"two films of one name, column {column}": (f"{column},start_s,end_s,level\nC:\\one\\film.mp4,1,2,S\nC:\\two\\film.mp4,1,2,S\n", f"line 3, column {column}") for column in ("video", "movie")},
+    "a picture whose id and name differ": ('<annotations><meta/><image id="1" name="frame_000100.PNG"><tag label="S"/></image></annotations>', "frame_000100"),
     "a quote never closed": ('movie,start_s,end_s,note\na,1,2,"x\n', "line 2"),
     "LRC": ("[00:01.00]Hi\n", "SRT"),
     "EAF slot twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S"))).replace("<TIME_SLOT TIME_SLOT_ID=\"t2\"", '<TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="1"/><TIME_SLOT TIME_SLOT_ID="t2"'), "t2"),

@@ -123,14 +123,10 @@ def test_a_title_of_two_films_and_twins_are_refused():
 @pytest.mark.parametrize(
     "place",
     [
-        r"C:\films\a.mp4",
-        r"\\server\films\a.mp4",
-        "one\\a.mp4",
-        "https://x.example/f/a.mp4?t=1#x",
-        "~/a.mp4",
-        "/f/a.mp4",
+        r"C:\films\a.mp4", r"\\server\films\a.mp4", "one\\a.mp4", "https://x.example/f/a.mp4?t=1#x",
+        "~/a.mp4", "/f/a.mp4",
     ],
-)
+)  # fmt: skip
 def test_paths_of_every_system_end_in_their_file(place):
     assert path_of(place).name == "a.mp4"
 
