@@ -219,13 +219,13 @@ def import_(
         called = backbone or about.get("backbone")
         if not called:
             raise click.UsageError("say what the features are called: --backbone")
-        matched = match(items, wanted, VIDEO_SUFFIXES)
-        if matched.unknown and not matched.features:
+        matched, unknown = match(items, wanted, VIDEO_SUFFIXES)
+        if unknown and not matched:
             raise StoreError(
-                f"{source}: none of its {len(items)} names is a clip's: it has {matched.unknown[0]!r}, "
+                f"{source}: none of its {len(items)} names is a clip's: it has {unknown[0]!r}, "
                 f"and by --pattern {pattern} clips are called {next(iter(wanted.values()), '')!r}"
             )
-        if unknown := matched.unknown:
+        if unknown:
             known_ids = {name.rpartition("/")[2] for name in unknown} & table.by_id.keys()
             hint = "; some are ids of clips: give --pattern '{clip_id}'" if known_ids else ""
             click.echo(
@@ -233,10 +233,10 @@ def import_(
                 f"{first_few(unknown, SHOWN)}{hint}",
                 err=True,
             )
-        if stated["allow_missing"] and (absent := len(table) - len(matched.features)):
+        if stated["allow_missing"] and (absent := len(table) - len(matched)):
             click.echo(f"missing: {absent} of {len(table)} clips have no features", err=True)
         path = import_features(
-            matched.features,
+            matched,
             [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
             Declared(called, array, known, dtype, named=any(not one.startswith("!") for one in asked)),
             store,

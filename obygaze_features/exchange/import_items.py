@@ -77,26 +77,10 @@ class Asked(NamedTuple):
     never: frozenset[str]
 
 
-@dataclass(frozen=True)
-class MatchedItems:
-    """Features matched to clips.
-
-    Attributes
-    ----------
-    features
-        Clip id -> its features.
-    unknown
-        Names that belong to no clip.
-    """
-
-    features: Mapping[str, ImportItem]
-    unknown: tuple[str, ...]
-
-
 def match(
     items: Mapping[str, ImportItem], wanted: Mapping[str, str], suffixes: Collection[str] = ()
-) -> MatchedItems:
-    """Match features to clips by name.
+) -> tuple[dict[str, ImportItem], tuple[str, ...]]:
+    """Match features to clips by name: clip id -> its features, and the names that belong to no clip.
 
     Parameters
     ----------
@@ -139,8 +123,7 @@ def match(
             )
         else:
             named[name] = item
-    matched = {clips[name][0]: item for name, item in named.items()}
-    return MatchedItems(matched, tuple(unknown))
+    return {clips[name][0]: item for name, item in named.items()}, tuple(unknown)
 
 
 # --- files read in a worker

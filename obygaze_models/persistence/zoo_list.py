@@ -38,7 +38,7 @@ SHOWN = ("within_movie_auc", "average_precision", "qwk")
 """Metrics that a list has, in its order; each is the mean over films."""
 
 
-class Score(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Score(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A metric on films left out: mean of the films, with its interval of 95 % and chance."""
 
     task: SomeText
@@ -152,13 +152,8 @@ def write_list(entries: Sequence[Entry]) -> bytes:
     """Write a list as `read_zoo` reads it, in the order of names and versions."""
     import tomli_w  # noqa: PLC0415 - only where a list is written
 
-    records = msgspec.to_builtins(sorted(entries, key=lambda entry: (entry.name, _rank(entry.version))))
-    for record in records:
-        record["scores"] = [
-            {field: value for field, value in score.items() if value is not None}
-            for score in record["scores"]
-        ]
-    return tomli_w.dumps({"model": records}).encode("utf-8")
+    in_order = sorted(entries, key=lambda entry: (entry.name, _rank(entry.version)))
+    return tomli_w.dumps({"model": msgspec.to_builtins(in_order)}).encode("utf-8")
 
 
 def find_entry(wanted: str, place: Path | str) -> Entry:

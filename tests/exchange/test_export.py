@@ -64,14 +64,8 @@ def test_anndata_has_the_encodings_of_its_format(store, tmp_path):
         assert dict(file.attrs) == {"encoding-type": "anndata", "encoding-version": "0.1.0"}
         assert sorted(file) == ["X", "layers", "obs", "obsm", "obsp", "uns", "var", "varm", "varp"]
         assert list(file["obs/_index"].asstr()) == usable
-        assert list(file["obs"].attrs["column-order"]) == [
-            "movie",
-            "status",
-            "reason",
-            "level",
-            "start_s",
-            "end_s",
-        ]
+        columns = ("movie", "status", "reason", "level", "start_s", "end_s")
+        assert tuple(file["obs"].attrs["column-order"]) == columns
         assert list(file["obs/level"].asstr()) == [levels[clip] for clip in usable]
         assert all("encoding-type" in node.attrs for node in (*file.values(), *file["obs"].values()))
         for row, clip in enumerate(usable):

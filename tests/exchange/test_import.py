@@ -136,10 +136,10 @@ def test_clips_without_features_are_counted_and_must_be_allowed(tmp_path):
 
 def test_files_are_given_to_clips_by_name_and_collisions_are_refused():
     found = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
-    deep = match(found, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
-    assert {clip: item.where for clip, item in deep.features.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
-    assert deep.unknown == ("m1/y", "z")
-    assert match(found, {"a": "y"}).features["a"].where == "m1/y.npy"
+    deep, unknown = match(found, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
+    assert {clip: item.where for clip, item in deep.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
+    assert unknown == ("m1/y", "z")
+    assert match(found, {"a": "y"})[0]["a"].where == "m1/y.npy"
     with pytest.raises(StoreError, match=r"m2/x\.npy and m1/x\.npy"):
         match(found, {"a": "x"})
     with pytest.raises(StoreError, match="clips a and b"):
@@ -186,12 +186,14 @@ def test_two_files_of_one_name_and_two_suffixes_are_refused(tmp_path):
 
 def test_names_with_the_suffix_of_a_video_are_those_without_unless_a_clip_is_called_so():
     named = {"tt1_scene_1.avi": row("a"), "tt1_scene_2.MP4": row("b"), "c.mp4": row("c"), "d.txt": row("d")}
-    matched = match(items(**named), {"1": "tt1_scene_1", "2": "tt1_scene_2", "3": "c.mp4", "4": "d"}, VIDEOS)
-    assert [matched.features[clip].where for clip in "123"] == [
+    matched, unknown = match(
+        items(**named), {"1": "tt1_scene_1", "2": "tt1_scene_2", "3": "c.mp4", "4": "d"}, VIDEOS
+    )
+    assert [matched[clip].where for clip in "123"] == [
         "tt1_scene_1.avi.npy",
         "tt1_scene_2.MP4.npy",
         "c.mp4.npy",
     ]
-    assert (matched.unknown, matched.features.keys()) == (("d.txt",), set("123"))
+    assert (unknown, matched.keys()) == (("d.txt",), set("123"))
     with pytest.raises(StoreError, match="both"):
         match(items(**{"a.avi": row("a"), "a.mkv": row("b")}), {"1": "a"}, VIDEOS)

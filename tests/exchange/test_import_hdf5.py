@@ -26,11 +26,11 @@ def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path):
     export_hdf5(source, "toy", tmp_path / "films.h5")
     clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
     with hdf5_items(tmp_path / "films.h5") as (found, said):
-        matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
+        matched, _ = match(found, {clip.clip_id: clip.clip_id for clip in clips})
         known = json.loads(said["provenance"])
-        store = imported(tmp_path, matched.features, known=known, clips=clips, allow_missing=True)
+        store = imported(tmp_path, matched, known=known, clips=clips, allow_missing=True)
     n_failed = sum(clip.status == "failed" for clip in source.clips)
-    assert len(matched.features) == len(source.clips) - n_failed
+    assert len(matched) == len(source.clips) - n_failed
     for ours, theirs in zip(store.clips, source.clips, strict=True):
         assert ours.digests == {
             name.replace("toy/", "lab/"): digest for name, digest in theirs.digests.items()
@@ -48,7 +48,7 @@ def test_hdf5_with_one_dataset_a_clip_of_any_name(tmp_path):
     with hdf5_items(tmp_path / "x.h5") as (found, said):
         assert list(found) == ["m/a", "m/b", "m/c"]
         assert said == {"provenance": "", "backbone": ""}
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).features)
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"})[0])
     assert np.array_equal(store["lab"].read("b", "pooled"), row("b"))
 
 

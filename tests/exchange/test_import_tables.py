@@ -30,22 +30,19 @@ def write_csv(path, delimiter=",", decimal=".", encoding="utf-8-sig"):
     path.write_text("\n".join(lines) + "\n", encoding=encoding)
 
 
-def write_parquet(path):
+def save_parquet(path, **columns):
     pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
+    pytest.importorskip("pyarrow.parquet").write_table(pa.table(columns), path)
 
-    columns = {f"f{n}": MATRIX[:, n] for n in range(D)}
+
+def write_parquet(path):
     ids = [clip.encode() for clip in IDS]  # as tools write that know no texts
-    parquet.write_table(pa.table({"clip_id": ids, **columns}), path)
+    save_parquet(path, clip_id=ids, **{f"f{n}": MATRIX[:, n] for n in range(D)})
     assert read_ids(path) == IDS
 
 
 def write_parquet_lists(path):
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    lists = pa.array(list(MATRIX), pa.list_(pa.float32()))
-    parquet.write_table(pa.table({"name": IDS, "embedding": lists, "movie": ["m"] * 3}), path)
+    save_parquet(path, name=IDS, embedding=list(MATRIX), movie=["m"] * 3)
 
 
 def write_hdf5(path):
@@ -81,7 +78,7 @@ def test_a_table_of_every_kind_comes_in_bit_for_bit(tmp_path, name):
     write, ids = TABLES[name]
     write(tmp_path / name)
     with table_items(tmp_path / name, ids) as (found, _):
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).features)
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"})[0])
     for clip in "abc":
         assert store["lab"].read(clip, "pooled").tobytes() == row(clip).tobytes()
 
@@ -99,7 +96,7 @@ def test_labels_and_the_numbers_of_rows_are_no_features(tmp_path, form):
         pytest.importorskip("pyarrow")
         table.reset_index().to_parquet(path)
     with table_items(path, None, {"Weapon"}) as (found, about):
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"}).features)
+        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"})[0])
     assert store["lab"].shape("pooled") == (3, D)
     assert "Weapon" in about["left_out"]
 
@@ -133,9 +130,9 @@ def test_our_own_exports_come_back_as_a_table(tmp_path):
     export_anndata(source, "toy", tmp_path / "a.h5ad")
     clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
     with table_items(tmp_path / "a.h5ad", None) as (found, said):
-        matched = match(found, {clip.clip_id: clip.clip_id for clip in clips})
+        matched, _ = match(found, {clip.clip_id: clip.clip_id for clip in clips})
         known = json.loads(said["provenance"])
-        store = imported(tmp_path, matched.features, known=known, clips=clips, allow_missing=True)
+        store = imported(tmp_path, matched, known=known, clips=clips, allow_missing=True)
     assert said["backbone"] == "toy"
     usable = [clip.clip_id for clip in source.clips if clip.digests]
     assert usable

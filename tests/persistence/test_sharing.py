@@ -52,8 +52,13 @@ def zoo(kept, tmp_path):
     return tmp_path / "zoo"
 
 
-def test_a_model_that_is_pushed_is_listed_pulled_and_applied_as_it_was(kept, zoo, tmp_path, monkeypatch):
+@pytest.mark.parametrize("has_obstore", [True, False])
+def test_a_model_that_is_pushed_is_listed_pulled_and_applied_as_it_was(
+    kept, zoo, tmp_path, monkeypatch, has_obstore
+):
     paths, store = kept
+    if not has_obstore:  # a laptop's install
+        monkeypatch.setitem(sys.modules, "obstore", None)
     with serving(zoo) as site:
         entries = read_zoo(site.url)
         assert [entry.label for entry in entries] == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
@@ -63,6 +68,9 @@ def test_a_model_that_is_pushed_is_listed_pulled_and_applied_as_it_was(kept, zoo
         assert [problem for _, problem in verify_models(site.url)] == [""] * 3
         monkeypatch.setenv("OBYGAZE_ZOO", site.url)
         by_name = om.predict(om.load_model("lab-linear@1.0.0"), store).to_csv()
+        (zoo / LIST).write_bytes((zoo / LIST).read_bytes() + b"#" * (1 << 22))
+        with pytest.raises(ModelError, match="more than"):
+            read_zoo(site.url)
     assert by_name == om.predict(om.load_model(paths["linear"]), store).to_csv()
     assert sorted(path.name for path in (tmp_path / "theirs").iterdir()) == [
         "lab-linear-1.0.0.model", "lab-mlp-0.10.0.model"
@@ -302,19 +310,6 @@ def test_a_version_whose_file_is_there_unlisted_is_not_replaced(zoo, kept):
         push_model(kept[0]["linear"], zoo, "new")
     assert b"killed" in other.read_bytes()
     assert "new" not in (zoo / LIST).read_text("utf-8")
-
-
-@pytest.mark.parametrize("has_obstore", [True, False])
-def test_a_model_is_pulled_over_http_with_a_laptops_install(kept, zoo, tmp_path, monkeypatch, has_obstore):
-    if not has_obstore:
-        monkeypatch.setitem(sys.modules, "obstore", None)
-    with serving(zoo) as site:
-        pulled = pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
-        assert pulled.read_bytes() == kept[0]["linear"].read_bytes()
-        assert [problem for _, problem in verify_models(site.url)] == [""] * 3
-        (zoo / LIST).write_bytes((zoo / LIST).read_bytes() + b"#" * (1 << 22))
-        with pytest.raises(ModelError, match="more than"):
-            read_zoo(site.url)
 
 
 # --- elsewhere
