@@ -3,8 +3,8 @@
 import glob
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 from obygaze_features.text import first_few
 
 if TYPE_CHECKING:
-    from obygaze_features.exchange.import_items import ImportItem
+    from obygaze_features.exchange.import_items import FileContent
     from obygaze_features.manifest import Manifest
 
 
@@ -74,16 +74,15 @@ def parse_declared(text: str, where: str) -> dict[str, object]:
     return declared
 
 
-@contextmanager
 def open_source(
     source: Path,
     kind: str,
     ids: str | None,
-    asked: Sequence[str] = (),
-    labels: Collection[str] = (),
-    clips: Collection[str] = (),
-) -> Iterator[tuple[Mapping[str, "ImportItem"], dict[str, str]]]:
-    """Open the source; yield name -> features and the provenance the file states."""
+    asked: Sequence[str],
+    labels: Collection[str],
+    clips: Collection[str],
+) -> "AbstractContextManager[FileContent]":
+    """Open the source, which gives name -> features and the provenance the file states."""
     from obygaze_features.exchange.array_choice import ArrayChoice
     from obygaze_features.exchange.import_files import array_files, npz_clips, torch_files
     from obygaze_features.exchange.import_hdf5 import hdf5_items
@@ -91,18 +90,14 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
-    choice = ArrayChoice(tuple(asked))
-    content: AbstractContextManager[tuple[Mapping[str, ImportItem], dict[str, str]]]
     if kind == "hdf5":
-        content = hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips})
-    elif kind == "table":
-        content = table_items(source, ids, labels, asked)
-    elif kind == "npy" and source.is_file() and what(source).name == NPZ:
-        content = npz_clips(source, choice)
-    else:
-        content = nullcontext(((array_files if kind == "npy" else torch_files)(source, choice), choice.about))
-    with content as found:
-        yield found
+        return hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips})
+    if kind == "table":
+        return table_items(source, ids, labels, asked)
+    choice = ArrayChoice(tuple(asked))
+    if kind == "npy" and source.is_file() and what(source).name == NPZ:
+        return npz_clips(source, choice)
+    return nullcontext(((array_files if kind == "npy" else torch_files)(source, choice), choice.about))
 
 
 SHOWN = 5

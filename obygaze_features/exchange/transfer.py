@@ -252,11 +252,10 @@ class _Transfer:
         self._root = destination if self._growing else building
         self._progress = progress
         self._lock = Lock()
-        self._done = self._octets = self._kept = self._came = 0
+        self._limit, self._total = MOST_INFO, len(digests)
+        self._done = self._octets = self._kept = 0
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
-        self._limit = MOST_INFO
-        self._total = len(self._digests)
         self._fetch(BAG_INFO)
         self._limit = most_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
         self._fetch(TABLE)
@@ -267,10 +266,9 @@ class _Transfer:
         self._total = len(wanted)
         rest = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
         in_threads(self._fetch, rest, max(4, self._files.readers))
-        self._finish(set(self._digests) - wanted - here)
-        return Downloaded(
-            self._destination, self._came, self._octets, self._kept, len(self._digests) - len(wanted | here)
-        )
+        left = self._digests.keys() - wanted - here
+        self._finish(left)
+        return Downloaded(self._destination, self._done - self._kept, self._octets, self._kept, len(left))
 
     def _finish(self, left: set[str]) -> None:
         root = self._root
@@ -325,7 +323,6 @@ class _Transfer:
             partial.replace(path)
         with self._lock:  # called from several threads; progress never goes back
             self._kept += here
-            self._came += not here
             self._done += 1
             if self._progress:
                 self._progress(self._done, self._total, self._octets)
