@@ -10,7 +10,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import count
@@ -181,7 +181,8 @@ def read_apart(library: str, reader: Reader, path: Path, *words: object) -> Iter
     finally:
         is_open = False
         for pool in _pools:
-            pool.put(None, _Request(next(_numbers), Path.cwd(), _nothing, ()))  # the worker closes the file
+            # Of another file, of nothing: the worker closes this one.
+            pool.put(None, _Request(next(_numbers), Path.cwd(), nullcontext, (({}, {}),)))
 
 
 def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:
@@ -263,11 +264,6 @@ def _answer(request: _Request, parent: Parent) -> None:
     parent.send(json.dumps(answer).encode())
     for array in arrays:
         parent.send(array.reshape(-1).view(np.uint8).data)
-
-
-@contextmanager
-def _nothing() -> Iterator[FileContent]:
-    yield {}, {}
 
 
 @cache

@@ -236,27 +236,25 @@ def number_and_text(folder):
     torch.save({1: torch.ones(3), "1": torch.zeros(3)}, folder / "a.pt")
 
 
-def never_written(folder):
-    with h5py.File(folder / "a.h5", "w") as file:
-        file.create_dataset("x", (3, D), np.float32)
+def written(rows, **layout):
+    """Make what makes a dataset of three rows of which some were written."""
 
+    def make(folder):
+        with h5py.File(folder / "a.h5", "w") as file:
+            file.create_dataset("x", (3, D), np.float32, **layout)[:rows] = 1
 
-def written_in_part(folder):
-    with h5py.File(folder / "a.h5", "w") as file:
-        file.create_dataset("x", (3, D), np.float32, chunks=(1, D))[:2] = 1
+    return make
 
 
 def filter_of_others(folder):
-    with h5py.File(folder / "a.h5", "w") as file:
-        file.create_dataset("x", (3, D), np.float32, chunks=(3, D), compression="gzip")[:] = 1
+    written(3, chunks=(3, D), compression="gzip")(folder)
     path = folder / "a.h5"
     at = (data := path.read_bytes()).index(b"deflate\0") - 8
     path.write_bytes(data[:at] + (32001).to_bytes(2, "little") + data[at + 2 :])
 
 
 def anndata_without_x(folder):
-    with h5py.File(folder / "a.h5", "w") as file:
-        file["obs/_index"], file["obsm/X_pca"] = ["a"], np.ones((1, 3), np.float32)
+    save_h5(folder / "a.h5", {"obs/_index": ["a"], "obsm/X_pca": np.ones((1, 3), np.float32)})
 
 
 @pytest.mark.parametrize(
@@ -266,8 +264,8 @@ def anndata_without_x(folder):
         (link_in_a_tar, "npy", "", r"a\.tar, a\.npy: a link"),
         (name_twice, "npy", "", "x: is in it twice"),
         (number_and_text, "pth", "a.pt", "both are of '1'"),
-        (never_written, "hdf5", "", "1 of its 1 chunks"),
-        (written_in_part, "hdf5", "", "1 of its 3 chunks"),
+        (written(0), "hdf5", "", "1 of its 1 chunks"),
+        (written(2, chunks=(1, D)), "hdf5", "", "1 of its 3 chunks"),
         (filter_of_others, "hdf5", "", "32001"),
         (anndata_without_x, "hdf5", "a.h5", "AnnData"),
     ],
