@@ -9,6 +9,7 @@ table 7-1 (NAL unit header and types); ISO/IEC 14496-15 (configuration records);
 header).
 """
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
@@ -29,9 +30,6 @@ ORDERED_BY_KIND = MPEG12 | {"mpeg4"}
 SKIPS_UNREFERENCED = ORDERED_BY_KIND | {"h264"}
 """Codecs of which libavcodec leaves out the pictures that no other refers to, exactly, if told so."""
 
-# Enough for sequence, group and picture headers and some user data; most packets are ten times larger.
-MPEG_HEAD_BYTES = 1024
-MPEG_SHAPE_BYTES = 4  # of a sequence header: size, aspect and rate of the pictures
 NAL_SLICE, NAL_IDR, NAL_SEI = 1, 5, 6
 NAL_PARAMETER_SETS = (7, 8, 13)
 HEVC_FIRST_IRAP, HEVC_LAST_IRAP, HEVC_LAST_SLICE = 16, 21, 31
@@ -44,10 +42,11 @@ EMPTY_VOP_BYTES = 8
 """Such a packet holds no picture: the previous picture is repeated, or nothing is shown."""
 
 PICTURE_START = b"\x00\x00\x01\x00"
-SEQUENCE_START = b"\x00\x00\x01\xb3"
-EXTENSION_START = b"\x00\x00\x01\xb5"
+# The byte with a picture's type, and of MPEG-2's extension those with its kind and the structure.
+MPEG_PICTURE = re.compile(PICTURE_START + rb".(.)(?:.{0,54}?\x00\x00\x01\xb5(.).(.))?", re.DOTALL)
+# Size, aspect and rate of the pictures.
+MPEG_SEQUENCE = re.compile(rb"\x00\x00\x01\xb3(.{4})", re.DOTALL)
 PICTURE_CODING_EXTENSION, FRAME_STRUCTURE = 8, 3
-LONGEST_PICTURE_HEADER = 64
 PICTURE_TYPES = {1: "I", 2: "P", 3: "B"}  # 4: MPEG-1's D-pictures, never mixed with others
 OBU_SEQUENCE_HEADER, OBU_FRAME_HEADER, OBU_FRAME = 1, 3, 6
 
@@ -90,9 +89,8 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
     size, read = nal_length_size(extradata, codec), READERS.get(codec)
     if read is None:
         return lambda _: NO_HEADER
-    if codec in KEYS_ALONE:
-        return lambda packet: read(memoryview(packet), size) if packet.is_keyframe else NO_HEADER
-    return lambda packet: read(memoryview(packet), size)
+    every = codec not in KEYS_ALONE
+    return lambda packet: read(memoryview(packet), size) if every or packet.is_keyframe else NO_HEADER
 
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
@@ -150,23 +148,20 @@ def sei_says(sei: bytes) -> tuple[bool, bool]:
     flips and an angle of 16 bits (D.1.27).
     """
     sei = sei.replace(b"\x00\x00\x03", b"\x00\x00")
-    position, recovers, turned = 0, False, False
-    while position + 2 < len(sei):
-        kind, position = _sei_number(sei, position)
-        size, position = _sei_number(sei, position)
-        content = sei[position : position + size]
+    recovers, turned = False, False
+    while len(sei) > 2:
+        kind, sei = _sei_number(sei)
+        size, sei = _sei_number(sei)
+        content, sei = sei[:size], sei[size:]
         recovers |= kind == SEI_RECOVERY_POINT and content >= b"\x80"
         turned |= kind == SEI_DISPLAY_ORIENTATION and 0 < int.from_bytes(content[:3], "big") >> 5 < 1 << 18
-        position += size
     return recovers, turned
 
 
-def _sei_number(sei: bytes, position: int) -> tuple[int, int]:
-    """Read one SEI payload type or size: 255 for every 0xFF, then the last byte; and the next position."""
-    last = position
-    while sei[last : last + 1] == b"\xff":
-        last += 1
-    return 255 * (last - position) + int.from_bytes(sei[last : last + 1], "big"), last + 1
+def _sei_number(sei: bytes) -> tuple[int, bytes]:
+    """Read one SEI payload type or size: 255 for every 0xFF, then the last byte; and what follows."""
+    rest = sei.lstrip(b"\xff")
+    return 255 * (len(sei) - len(rest)) + int.from_bytes(rest[:1], "big"), rest[1:]
 
 
 def hevc(data: Data, length_size: int) -> PictureHeader:
@@ -201,30 +196,18 @@ def mpeg12(data: Data, _: int = 0) -> PictureHeader:
     Decoding can start at an I-picture behind a sequence header, which resets all tables. The whole packet is
     searched only for fields.
     """
-    head = bytes(data[:MPEG_HEAD_BYTES])
-    picture, is_frame = _mpeg12_frame(head)
-    if len(data) > len(head) and not (is_frame and picture + LONGEST_PICTURE_HEADER <= len(head)):
-        head = bytes(data)
-        picture, is_frame = _mpeg12_frame(head)
-    if picture < 0 or not (is_frame or head.count(PICTURE_START) == 2):
+    picture = MPEG_PICTURE.search(data)
+    if picture is None:
         return NO_HEADER
-    kind = PICTURE_TYPES.get(head[picture + 5] >> 3 & 7, "")
-    sequence = head.find(SEQUENCE_START, 0, picture)
-    if kind != "I" or sequence < 0:
-        return picture_header(kind=kind)
-    size = sequence + len(SEQUENCE_START)
-    return picture_header(start=True, kind=kind, sets=head[size : size + MPEG_SHAPE_BYTES])
-
-
-def _mpeg12_frame(data: bytes) -> tuple[int, bool]:
-    """Return where the first picture begins, -1 without one, and whether it is a frame (always in MPEG-1)."""
-    start = data.find(PICTURE_START)
-    if not 0 <= start < len(data) - 5:
-        return -1, False
-    extension = data.find(EXTENSION_START, start, start + LONGEST_PICTURE_HEADER)
-    own = data[extension + 4 : extension + 7] if extension >= 0 else b""
-    is_coding = len(own) == 3 and own[0] >> 4 == PICTURE_CODING_EXTENSION
-    return start, not is_coding or own[2] & 3 == FRAME_STRUCTURE
+    (kind,), extension, structure = picture.groups(b"\x00")
+    is_coding = extension[0] >> 4 == PICTURE_CODING_EXTENSION
+    if is_coding and structure[0] & 3 != FRAME_STRUCTURE and bytes(data).count(PICTURE_START) != 2:
+        return NO_HEADER
+    letter = PICTURE_TYPES.get(kind >> 3 & 7, "")
+    sequence = MPEG_SEQUENCE.search(data, 0, picture.start())
+    if letter != "I" or sequence is None:
+        return picture_header(kind=letter)
+    return picture_header(start=True, kind=letter, sets=sequence[1])
 
 
 def vp8(data: Data, _: int = 0) -> PictureHeader:
@@ -261,13 +244,9 @@ def av1(data: Data, _: int = 0) -> PictureHeader:
 
 def leb128(data: Data, position: int) -> tuple[int, int]:
     """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the next position."""
-    value = 0
-    for place, byte in enumerate(data[position : position + 8]):
-        value |= (byte & 127) << 7 * place
-        position += 1
-        if byte < 128:
-            break
-    return value, position
+    coded = data[position : position + 8]
+    length = next((place for place, byte in enumerate(coded, start=1) if byte < 128), len(coded))
+    return sum((byte & 127) << 7 * place for place, byte in enumerate(coded[:length])), position + length
 
 
 def intra(_data: Data, _: int = 0) -> PictureHeader:

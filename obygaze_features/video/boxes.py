@@ -7,6 +7,8 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from obygaze_features.door import open_regular
 
 # The first bytes of MP4, Matroska, FLV, ASF, IVF and AVI.
@@ -22,8 +24,13 @@ STREAM_HEADS: Final = {
 """How streams begin, whose own packets begin so too."""
 MISREAD, OWN_HEAD = {"mxf", "nut", "wtv"}, 14
 """Formats whose second file is read with times of the first; bytes with which a file of them begins."""
-PACK_START = b"\x00\x00\x01\xba"
-PICTURE_PACKET = re.compile(rb"\x00\x00\x01[\xe0-\xef]..([\x80-\xbf])", re.DOTALL)
+SCRAMBLED = re.compile(
+    rb"(?=G(?:.{187}G){7})(?:G..[\x00-\x3f].{184})*+G..[\x40-\xff]"
+    rb"|.{4}(?=G(?:.{191}G){7})(?:G..[\x00-\x3f].{188})*+G..[\x40-\xff]"
+    rb"|\x00\x00\x01\xba.*?\x00\x00\x01[\xe0-\xef]..[\x90-\xbf]",
+    re.DOTALL,
+)
+"""How streams begin of which packets are encrypted: the third, of pictures, as CSS does on discs."""
 TRANSPORT_BYTES = 1 << 20
 """Bytes of a transport or program stream that are searched for encrypted packets."""
 
@@ -135,18 +142,10 @@ def states_rate(path: Path, name: str) -> bool:
 def scrambled(path: Path) -> bool:
     """Return whether packets of an MPEG transport or program stream are encrypted.
 
-    Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7 (of pictures, as CSS does on discs).
+    Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7. Packets are followed up to where bytes were lost or joined.
     """
     with open_regular(path) as file:
-        head = file.read(TRANSPORT_BYTES)
-    if head.startswith(PACK_START):
-        return any(match[1][0] & 0x30 for match in PICTURE_PACKET.finditer(head))
-    for first, size in ((0, 188), (4, 192)):
-        begins = head[first::size]
-        count = len(begins) - len(begins.lstrip(b"G"))  # up to where bytes were lost or joined
-        if count >= 8:
-            return any(flags & 0xC0 for flags in head[first + 3 :: size][:count])
-    return False
+        return SCRAMBLED.match(file.read(TRANSPORT_BYTES)) is not None
 
 
 def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
@@ -168,25 +167,23 @@ def odd_edits(path: Path, track: int) -> bool:
     FFmpeg plays every edit at the usual rate, one after the other (ISO/IEC 14496-12, 8.6.6).
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        for trak in _inside(data, _inside(data, [(0, len(data))], b"moov"), b"trak"):
+        for trak in _inside(data, [(0, len(data))], b"moov", b"trak"):
             head = next(_inside(data, [trak], b"tkhd"), (0, 0))[0]
             own = head + (20 if data[head : head + 1] == b"\x01" else 12)
             if int.from_bytes(data[own : own + 4], "big") == track:
-                lists = _inside(data, _inside(data, [trak], b"edts"), b"elst")
-                return any(_is_odd(data[head:end]) for head, end in lists)
+                return any(_is_odd(data[start:end]) for start, end in _inside(data, [trak], b"edts", b"elst"))
     return False
 
 
-def _inside(data: mmap, outer: Iterable[tuple[int, int]], wanted: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the boxes of a type inside others."""
+def _inside(data: mmap, outer: Iterable[tuple[int, int]], *kinds: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the boxes of a type inside others, which is the last of the types on the way to them."""
     for start, end in outer:
-        yield from ((head, after) for head, after, kind in boxes(data, start, end) if kind == wanted)
+        found = ((head, after) for head, after, kind in boxes(data, start, end) if kind == kinds[0])
+        yield from _inside(data, found, *kinds[1:]) if kinds[1:] else found
 
 
 def _is_odd(edits: bytes) -> bool:
-    wide = 8 if edits[:1] == b"\x01" else 4
-    for number, at in enumerate(range(8, len(edits) - 2 * wide - 3, 2 * wide + 4)):
-        media, rate = edits[at + wide : at + 2 * wide], edits[at + 2 * wide : at + 2 * wide + 4]
-        if rate != b"\x00\x01\x00\x00" or (number and media == b"\xff" * wide):
-            return True
-    return False
+    size = 8 if edits[:1] == b"\x01" else 4
+    kind = np.dtype([("length", f">i{size}"), ("media", f">i{size}"), ("rate", ">i4")])
+    rows = np.frombuffer(edits, kind, max(len(edits) - 8, 0) // kind.itemsize, 8)
+    return bool((rows["rate"] != 1 << 16).any() or (rows["media"][1:] == -1).any())

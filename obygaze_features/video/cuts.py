@@ -58,6 +58,15 @@ TRANSNET_SHA256 = "a313d0b3bebfa9a71914b375bfdf918a30b5c3b1e6be51972d35dd8078b44
 Grey = NDArray[np.uint8]
 
 
+def scaled(
+    scaler: VideoReformatter, frame: VideoFrame, size: tuple[int, int], pixels: str, how: str = "AREA"
+) -> Grey:
+    """Scale a frame to a width and height, in a format of pixels."""
+    width, height = size
+    made = scaler.reformat(frame, width=width, height=height, format=pixels, interpolation=how, threads=1)
+    return np.ascontiguousarray(made.to_ndarray(), np.uint8)
+
+
 class Detector(Protocol):
     """Interface of a cut detector that gets frames one after the other."""
 
@@ -215,9 +224,7 @@ class SceneDetector:
         """Take the next frame."""
         width = min(SCENE_WIDTH, frame.width)
         height = max(frame.height * width // frame.width, 1)
-        picture = self._reformatter.reformat(
-            frame, width=width, height=height, format="bgr24", interpolation="AREA", threads=1
-        ).to_ndarray()
+        picture = scaled(self._reformatter, frame, (width, height), "bgr24")
         # The frame rate is arbitrary: the detector counts frames.
         timecode = self._timecode(self._number, fps=25.0)
         new_cuts = self._detector.process_frame(timecode, picture)
@@ -251,11 +258,8 @@ class TransNetDetector:
 
     def add(self, frame: VideoFrame, _small: Grey, /) -> None:
         """Take the next frame."""
-        width, height = TRANSNET_SIZE
-        picture = self._reformatter.reformat(
-            frame, width=width, height=height, format="rgb24", interpolation="BICUBIC", threads=1
-        ).to_ndarray()
-        self._take(np.ascontiguousarray(picture, np.uint8), times=1 if self._seen else TRANSNET_MARGIN + 1)
+        picture = scaled(self._reformatter, frame, TRANSNET_SIZE, "rgb24", "BICUBIC")
+        self._take(picture, times=1 if self._seen else TRANSNET_MARGIN + 1)
         self._seen += 1
 
     def cuts(self) -> list[int]:

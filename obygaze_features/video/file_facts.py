@@ -1,6 +1,7 @@
 """Know the files of a film; compute their digest and packets once for all processes of a run."""
 
 import hashlib
+import io
 import os
 import re
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import InputError, StoreError, VideoError
@@ -124,13 +124,16 @@ def packed(value: Any) -> bytes:
     """Serialise plain values, arrays, and dataclasses and tuples of them, without pickles."""
 
     def plain(array: Any) -> Any:
-        return (array.dtype.str, array.shape, array.tobytes()) if array.ndim else array.item()
+        if not array.ndim:
+            return array.item()
+        np.save(file := io.BytesIO(), array, allow_pickle=False)
+        return file.getvalue()
 
     return msgspec.msgpack.encode(value, enc_hook=plain)
 
 
 def unpacked(data: bytes, kind: type[T]) -> T:
-    """Read what `packed` wrote of a value of this type; its arrays cannot be changed.
+    """Read what `packed` wrote of a value of this type.
 
     Raises
     ------
@@ -138,8 +141,7 @@ def unpacked(data: bytes, kind: type[T]) -> T:
         The bytes are others.
     """
 
-    def array(_: type, stored: tuple[str, list[int], bytes]) -> NDArray[Any]:
-        name, shape, content = stored
-        return np.frombuffer(content, name).reshape(shape)
+    def array(_: type, stored: bytes) -> Any:
+        return np.load(io.BytesIO(stored), allow_pickle=False)
 
     return msgspec.msgpack.decode(data, type=kind, dec_hook=array)

@@ -163,10 +163,9 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
     pts, dts, pos, size, duration, *marks = np.array(rows, np.int64).reshape(-1, 8).T
-    key, hidden, corrupt = np.array(marks, np.bool_)
-    n_read = len(rows) + empty
+    key, hidden, corrupt = (mark > 0 for mark in marks)
     columns = pts, dts, pos, size, duration, key, hidden, corrupt
-    return Packets(*columns, headers, side_data, n_read, error), kept
+    return Packets(*columns, headers, side_data, len(rows) + empty, error), kept
 
 
 def _table(source: Source, packets: Packets) -> PacketTable:

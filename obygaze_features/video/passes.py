@@ -242,8 +242,6 @@ class WindowReader(Decoder, Generic[T]):
 
     def _too_few(self, span: Span) -> str:
         """Say that under half of the frames of a span can be decoded; empty if more can."""
-        if len(self.frame_times) == len(self.table.frame_times):
-            return ""
         if all(sampling.policy == "indices" for sampling, _ in self.wishes):
             return ""
         found, whole = (len(each.within(*span)) for each in (self.frame_times, self.table.frame_times))
@@ -261,19 +259,14 @@ class WindowReader(Decoder, Generic[T]):
 
     def _losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
         """Describe the missing or damaged data that was detected."""
-        losses = []
-        if len(self.frame_times) < len(self.table.frame_times):
-            losses.append(
-                f"{len(self.frame_times)} of {len(self.table.frame_times)} frames can be decoded; "
-                "the choice was among those"
-            )
-        if errors := self.errors:
-            losses.append(f"the decoder refused {errors} packet{'s'[: errors > 1]} on the way")
-        if collected.corrupt:
-            losses.append(
-                f"the decoder flags as damaged: frame {', '.join(map(str, sorted(collected.corrupt)))}"
-            )
-        return losses
+        found, whole, errors = len(self.frame_times), len(self.table.frame_times), self.errors
+        damaged = ", ".join(map(str, sorted(collected.corrupt)))
+        losses = {
+            f"{found} of {whole} frames can be decoded; the choice was among those": found < whole,
+            f"the decoder refused {errors} packet{'s'[: errors > 1]} on the way": errors,
+            f"the decoder flags as damaged: frame {damaged}": damaged,
+        }
+        return [loss for loss, holds in losses.items() if holds]
 
 
 def windows_at(spans: Windows, why: str = "") -> Iterator[Window[Any]]:

@@ -1,7 +1,7 @@
 """Find the shots of a film, and flag black shots, credits and black bars."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,7 +11,7 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Differences, OwnDetector
+from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Differences, OwnDetector, scaled
 from obygaze_features.video.decode import Decoder, runs
 from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.picture import Converter
@@ -74,36 +74,32 @@ class Shot:
     flags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured(Differences):
-    """Measurements of consecutive frames of a film, and what the detector of cuts kept of them.
+FRAME = np.dtype(
+    [("number", int), ("time_s", float), ("black", bool), ("dark", bool), ("letters", int), ("bars", int, 4)]
+)
+"""Measurements of one frame: its number and time; whether the picture is black, and dark enough for credits;
+edges in lines of text (see `text_edges`), 0 if it is not text on black; black rows above and below, and black
+columns left and right, in pictures of `SMALL` size."""
 
-    A film's shots follow from those of all its frames.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Measurements of consecutive frames of a film; its shots follow from those of all its frames.
 
     Parameters
     ----------
-    first
-        Number of the first frame.
     n_frames, end_s
         Frames of the film, and the end of the last in seconds of the player's clock.
-    time_s
-        Shape [T].
-    black, dark
-        Shape [T]: whether the picture is black, and whether it is dark enough for credits.
-    letters
-        Shape [T]: number of edges in lines of text (see `text_edges`); 0 if the picture is not text on black.
-    bars
-        Shape [T, 4]: black rows above and below, black columns left and right, in pictures of `SMALL` size.
+    frames
+        Shape [T], of kind `FRAME`.
+    differences
+        What the detector of cuts kept of them.
     """
 
-    first: int
     n_frames: int
     end_s: float
-    time_s: NDArray[np.float64]
-    black: NDArray[np.bool_]
-    dark: NDArray[np.bool_]
-    letters: NDArray[np.int64]
-    bars: NDArray[np.int64]
+    frames: NDArray[Any]
+    differences: Differences
 
 
 class Meter:
@@ -128,48 +124,31 @@ class Meter:
         self.finder = finder
         self._convert = Converter(table.stream.crop) if table.stream.crop or table.stream.alpha else None
         self._reformatter = VideoReformatter()
-        self._seen: list[int] = []
-        self._rows: list[tuple[int, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []
 
     def add(self, number: int, frame: VideoFrame) -> None:
         """Measure the next frame."""
         if self._convert is not None:
             frame = VideoFrame.from_ndarray(self._convert(frame).rgb)
-        small = self._grey(frame, SMALL)
+        small = scaled(self._reformatter, frame, SMALL, "gray")
         width, height = SMALL
         self.finder.add(frame, small)
         black = small <= BLACK
         dark = small <= DARK_LEVEL
         may_be_text = bool(dark.mean() >= CREDITS_DARK)
         rows, columns = np.flatnonzero(~black.all(axis=1)), np.flatnonzero(~black.all(axis=0))
-        letters = text_edges(self._grey(frame, FINE)) if may_be_text and not dark.all() else 0
+        letters = 0
+        if may_be_text and not dark.all():
+            letters = text_edges(scaled(self._reformatter, frame, FINE, "gray"))
         bars = (0, 0, 0, 0)
         if len(rows):
             bars = (rows[0], height - 1 - rows[-1], columns[0], width - 1 - columns[-1])
-        self._seen.append(number)
-        self._rows.append((black.mean() >= FULL, may_be_text, letters, *bars))
+        time_s = self.frames.time_s[number]
+        self._rows.append((number, time_s, black.mean() >= FULL, may_be_text, letters, bars))
 
-    def _grey(self, frame: VideoFrame, size: tuple[int, int]) -> NDArray[np.uint8]:
-        width, height = size
-        reformatted = self._reformatter.reformat(
-            frame, width=width, height=height, format="gray", interpolation="AREA", threads=1
-        )
-        return np.asarray(reformatted.to_ndarray(), np.uint8)
-
-    def measured(self, differences: Differences) -> Measured:
-        """Return the measurements so far."""
-        rows = np.array(self._rows, np.int64).reshape(-1, 7)
-        return Measured(
-            **asdict(differences),
-            first=self._seen[0] if self._seen else 0,
-            n_frames=len(self.frames),
-            end_s=self.frames.end_s,
-            time_s=self.frames.time_s[self._seen],
-            black=rows[:, 0] > 0,
-            dark=rows[:, 1] > 0,
-            letters=rows[:, 2],
-            bars=rows[:, 3:],
-        )
+    def measured(self) -> NDArray[Any]:
+        """Return the measurements so far, of kind `FRAME`."""
+        return np.array(self._rows, FRAME)
 
 
 def text_edges(picture: NDArray[np.uint8]) -> int:
@@ -239,10 +218,10 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
         meter.add(number, frame)
         if show is not None:
             show(number + 1, len(meter.frames))
-    film = meter.measured(OwnDetector().differences())
-    if not len(film.time_s):
+    measured = meter.measured()
+    if not len(measured):
         raise VideoError("the file is damaged: not one picture can be decoded", path)
-    return _shots(film, finder.cuts())
+    return _shots(measured, meter.frames.end_s, finder.cuts())
 
 
 def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
@@ -258,26 +237,22 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
     list of Shot or None
         None if the parts are not those of one film without gaps.
     """
-    finder, n_seen = OwnDetector(), 0
-    for part in parts:
-        if len(part.time_s) and part.first != n_seen:
-            return None
-        n_seen += len(part.time_s)
-        finder.join(part)
-    if not n_seen or {(part.n_frames, part.end_s) for part in parts} != {(n_seen, parts[0].end_s)}:
+    frames = np.concatenate([np.zeros(0, FRAME), *(part.frames for part in parts)])
+    whole = {(part.n_frames, part.end_s) for part in parts}
+    if len(whole) != 1 or not np.array_equal(frames["number"], np.arange(parts[0].n_frames)):
         return None
-    names = ("time_s", "black", "dark", "letters", "bars")
-    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    film = replace(parts[0], **arrays)
-    return _shots(film, finder.cuts())
+    finder = OwnDetector()
+    for part in parts:
+        finder.join(part.differences)
+    return _shots(frames, parts[0].end_s, finder.cuts())
 
 
-def _shots(film: Measured, cuts: Sequence[int]) -> list[Shot]:
-    """Cut a film at the detector's cuts, and around black and credits."""
-    times, end_s = film.time_s, film.end_s
+def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
+    """Cut a film, measured whole, at the detector's cuts, and around black and credits."""
+    times = film["time_s"]
     ends = np.append(times[1:], end_s)
     black = np.zeros(len(times), np.bool_)
-    for first, after in _runs(film.black, times, ends, LEAST_BLACK_S):
+    for first, after in _runs(film["black"], times, ends, LEAST_BLACK_S):
         black[first:after] = True
     credits_ = _credits(film, ends)
     edges = np.flatnonzero(np.diff(black.astype(int) + 2 * credits_)) + 1
@@ -286,24 +261,24 @@ def _shots(film: Measured, cuts: Sequence[int]) -> list[Shot]:
     for first, after in zip(firsts, [*firsts[1:], len(times)], strict=True):
         part = slice(first, after)
         marks = {"black": bool(black[part].all()), "credits": bool(credits_[part].all())}
-        marks["bars"] = not any(marks.values()) and _has_bars(film.bars[part][~film.black[part]])
+        marks["bars"] = not any(marks.values()) and _has_bars(film["bars"][part][~film["black"][part]])
         start_s = float(times[first]) if first else min(float(times[0]), 0.0)
         shot_end_s = float(times[after]) if after < len(times) else end_s
         shots.append(Shot(start_s, shot_end_s, tuple(name for name, applies in marks.items() if applies)))
     return shots
 
 
-def _credits(film: Measured, ends: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which frames [T] are of credits: lines of text that roll or change, and dark gaps in between."""
-    times, has_text = film.time_s, film.letters > 0
+    times, has_text = film["time_s"], film["letters"] > 0
     shown = has_text.copy()
     for first, after in _runs(~has_text, times, ends, 0.0):
-        is_between = first > 0 and after < len(times) and film.dark[first:after].all()
+        is_between = first > 0 and after < len(times) and film["dark"][first:after].all()
         shown[first:after] = is_between and times[after] - times[first] <= MOST_GAP_S
-    outer = (times < CREDITS_PART * film.end_s) | (times >= (1 - CREDITS_PART) * film.end_s)
+    outer = (times < CREDITS_PART * ends[-1]) | (times >= (1 - CREDITS_PART) * ends[-1])
     credits_ = np.zeros(len(times), np.bool_)
     for first, after in _runs(shown, times, ends, LEAST_CREDITS_S):
-        letters = film.letters[first:after]
+        letters = film["letters"][first:after]
         low, high = np.percentile(letters[letters > 0], (10, 90))
         credits_[first:after] = outer[first:after].any() and high >= NEW_TEXT * low
     return credits_

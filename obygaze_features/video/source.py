@@ -202,9 +202,8 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
         raise VideoError("the codec of the video stream is not known here", path)
     width, height = stream.codec_context.width, stream.codec_context.height
     if not 0 < width * height <= MOST_PIXELS:
-        size = (
-            f"{width} x {height} pixels" if width * height else "of no size or a huge one"
-        )  # FFmpeg forgets it
+        # FFmpeg forgets a huge size.
+        size = f"{width} x {height} pixels" if width * height else "of no size or a huge one"
         raise VideoError(
             f"its pictures are {size}, and up to {MOST_PIXELS:,} pixels are decoded (a decompression bomb?)",
             path,

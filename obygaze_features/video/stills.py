@@ -37,16 +37,9 @@ USUAL_GAMMA = 1 / 2.2
 USUAL_PRIMARIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
 """White, red, green and blue of sRGB, as x and y."""
 
-# EXIF orientation -> degrees clockwise that make a picture upright, and whether it is then mirrored.
-ORIENTATIONS = {
-    2: (0, True),
-    3: (180, False),
-    4: (180, True),
-    5: (90, True),
-    6: (90, False),
-    7: (270, True),
-    8: (270, False),
-}
+# EXIF orientation -> degrees clockwise that make a picture upright; those that are then mirrored.
+ROTATIONS = {3: 180, 4: 180, 5: 90, 6: 90, 7: 270, 8: 270}
+MIRRORED = {2, 4, 5, 7}
 
 
 def is_still(path: str | PurePath) -> bool:
@@ -189,10 +182,10 @@ def _load(path: Path) -> tuple[Image.Image, int, bool]:
             with Image.open(path, formats=FORMATS) as checked:
                 checked.verify()  # decoding alone ignores wrong checksums
         # Read before decoding: Pillow rotates a TIFF on decoding and then drops its orientation.
-        rotation, mirrored = ORIENTATIONS.get(image.getexif().get(Base.Orientation, 1), (0, False))
+        orientation = image.getexif().get(Base.Orientation, 1)
         image.load()
         ImageOps.exif_transpose(image, in_place=True)
-        return image, rotation, mirrored
+        return image, ROTATIONS.get(orientation, 0), orientation in MIRRORED
 
 
 def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:

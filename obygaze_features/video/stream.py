@@ -52,6 +52,9 @@ UNTAGGED: Final = 2
 GAMUTS: Final = {9: "BT.2020", 10: "XYZ", 11: "DCI-P3", 12: "Display P3"}
 """Primaries wider than those of an ordinary screen (H.273, table 2)."""
 RANGES: Final = {int(ColorRange.MPEG): False, int(ColorRange.JPEG): True}
+SECTION: Final = r"\b(?:.*\n(?!  Stream #))*?    Side data:\n((?: {5}.*\n|\n)*)"
+STATED: Final = re.compile(r"^ {6}(\S[^:\n]*(?::\d+ [^:\n]*)?): ?(.*)", re.MULTILINE)
+"""Where FFmpeg prints the side data of a stream, and each with its name."""
 _dumping = Lock()
 
 
@@ -228,16 +231,10 @@ def _stream_data(source: Source) -> dict[str, str]:
             text = source.container.dumps_format()  # type: ignore[attr-defined]
         finally:
             av.logging.set_level(level)
-    found, here, inside = dict[str, str](), False, False
-    for line in text.splitlines():
-        if match := re.match(r"  Stream #\d+:(\d+)", line):
-            here, inside = int(match[1]) == source.stream.index, False
-        elif re.match(r" {0,4}\S", line):
-            inside = here and line == "    Side data:"
-        elif inside and (match := re.match(r" {6}(\S[^:]*(?::\d+ [^:]*)?): ?(.*)", line)):
-            name = match[1].strip().lower().replace(" ", "_")
-            found[STREAMS.get(name, name)] = match[2]
-    return found
+    found = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
+    stated = STATED.findall(found[1] if found else "")
+    names = (name.strip().lower().replace(" ", "_") for name, _ in stated)
+    return {STREAMS.get(name, name): value for name, (_, value) in zip(names, stated, strict=True)}
 
 
 def has_alpha(pixels: Any) -> bool:

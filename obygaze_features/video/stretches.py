@@ -122,7 +122,8 @@ def read_stretch(
         yield from reader.served(kept(), inside)
     except (NotSafe, VideoError):
         return
-    yield Rest(known, meter.measured(finder.differences()), reader.unreported())
+    seen = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), finder.differences())
+    yield Rest(known, seen, reader.unreported())
 
 
 def _needs(windows: Iterable[Window[T]], frames: range) -> dict[int, set[int]]:

@@ -70,7 +70,7 @@ def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, na
     assert joined_shots(measured) == find_shots(path)
     assert joined_shots(measured[:-1]) is None
     n_frames = len(plainly(path))
-    assert sum(len(part.time_s) for part in measured) == n_frames
+    assert sum(len(part.frames) for part in measured) == n_frames
     # A frame at which decoding starts again may be decoded for those shown before it, too.
     assert n_frames <= decoded <= n_frames + 3
 
