@@ -33,7 +33,8 @@ SEEK_AHEAD = 250
 SEEK_TRIALS = 3
 
 Frame: TypeAlias = tuple[int, VideoFrame]
-"""A frame with its number."""
+Numbered: TypeAlias = tuple[int, Any]
+"""A frame, and a packet, with its number."""
 
 
 class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode sequentially
@@ -126,7 +127,7 @@ class Decoder:
                 if seeks and first - position > SEEK_AHEAD:
                     packets, position = self._sought(source, first, position)
                 stored = zip(range(position, last + 1), chain(packets, repeat(None)), strict=False)
-                yield from self._run(source, self._needed(source, stored, first, wanted), wanted)
+                yield from self._run(source, self._needed(stored, first, wanted), wanted)
                 position = last + 1
             except FFmpegError as error:
                 raise NotSafe("the decoder met an error", (first, last)) from error
@@ -150,23 +151,15 @@ class Decoder:
                 return chain([packet], packets), number
         raise SeekFailed("a seek leads to packets that are not known")
 
-    def _needed(
-        self,
-        source: Source,
-        stored: Iterable[tuple[int, Any]],
-        first: int,
-        wanted: Collection[int],
-    ) -> Iterator[tuple[int, Packet]]:
+    def _needed(self, stored: Iterable[Numbered], first: int, wanted: Collection[int]) -> Iterator[Numbered]:
         """Yield packets from `first` on, as in the table, without those that no wanted frame needs."""
         for number, packet in stored:
-            if packet is None or not (number < first or source.kept or self.table.is_at(number, packet)):
+            if packet is None or not (number < first or self.table.is_at(number, packet)):
                 raise NotSafe("the file gives other packets than at first reading")
             if number >= first and (number in wanted or not self.table.spare[number]):
                 yield number, packet
 
-    def _run(
-        self, source: Source, packets: Iterable[tuple[int, Packet]], wanted: dict[int, int]
-    ) -> Iterator[Frame]:
+    def _run(self, source: Source, packets: Iterable[Numbered], wanted: dict[int, int]) -> Iterator[Frame]:
         """Decode packets without a gap; each frame must have an expected label and be in display order."""
         rank, context = self.table.rank, source.context
         skips = self.table.stream.codec in SKIPS_UNREFERENCED

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,14 +104,15 @@ class WindowReader(Decoder, Generic[T]):
         """
         if self.lacks_keys:
             self.frame_times = self.survey()
-        left, errors = self.chosen(windows_at(windows, self.table.unsafe))
+        why = self.table.unsafe
+        left, errors = self.chosen(Window(n, edges, why=why) for n, edges in enumerate(windows))
         yield from errors
         if known:
             ready = [window for window in left if window.missing <= known.keys()]
             left = [window for window in left if window not in ready]
             found = ((number, known[number]) for number in union(ready))
             yield from self.served(((n, each.picture, each.results.__getitem__) for n, each in found), ready)
-        if not self.table.unsafe:
+        if not why:
             left = yield from self._sparsely(left)
         if left:
             # Where frames are numbered by counting, an error shifts all later numbers.
@@ -267,12 +268,6 @@ class WindowReader(Decoder, Generic[T]):
             f"the decoder flags as damaged: frame {damaged}": damaged,
         }
         return [loss for loss, holds in losses.items() if holds]
-
-
-def windows_at(spans: Windows, why: str = "") -> Iterator[Window[Any]]:
-    """Yield a window for each span."""
-    for number, edges in enumerate(spans):
-        yield Window(number, edges, why=why)
 
 
 def union(windows: Iterable[Window[T]]) -> list[int]:

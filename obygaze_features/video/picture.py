@@ -203,11 +203,23 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
     VideoError
         The colour coding is not supported.
     """
-    pixels = VideoFormat(name)
-    (matrix, full_range), bits = colours(pixels, matrix_tag, color_range), pixels.components[0].bits
-    levels = None
-    if matrix == "grey" and (bits > 8 or not full_range):
-        levels = grey_levels(bits, full_range=full_range)
+    pixels, levels = VideoFormat(name), None
+    bits, full_range = pixels.components[0].bits, True
+    if pixels.is_rgb or name.startswith("pal"):
+        matrix = "rgb"
+    elif name.startswith("xyz"):  # of digital cinema
+        matrix = "xyz"
+    elif len(pixels.components) < 3:
+        matrix, full_range = "grey", color_range != ColorRange.MPEG
+        if bits > 8 or not full_range:
+            levels = grey_levels(bits, full_range=full_range)
+    elif matrix_tag in MATRICES:
+        matrix, full_range = MATRICES[matrix_tag], name.startswith("yuvj") or color_range == ColorRange.JPEG
+    else:
+        coding = UNREAD_MATRICES.get(matrix_tag, f"matrix {matrix_tag}")
+        raise VideoError(
+            f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
+        )
     alpha, exact = has_alpha(pixels), is_exact(pixels)
     return Tags(matrix, full_range, TRANSFERS.get(transfer, ""), bits, alpha, exact, levels)
 
@@ -219,28 +231,6 @@ def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
         unit = ((1 << bits) - 1) / (1 << (bits - 8))
         value = (value * unit - 16) / 219
     return np.round(255 * value.clip(0, 1)).astype(np.uint8)
-
-
-def colours(pixels: VideoFormat, matrix: int, color_range: int) -> tuple[str, bool]:
-    """Return the name of the matrix that converts pixels to RGB, and whether samples are full range.
-
-    Raises
-    ------
-    VideoError
-        The colour coding is not supported.
-    """
-    if pixels.is_rgb or pixels.name.startswith("pal"):
-        return "rgb", True
-    if pixels.name.startswith("xyz"):  # of digital cinema
-        return "xyz", True
-    if len(pixels.components) < 3:
-        return "grey", color_range != ColorRange.MPEG
-    if matrix not in MATRICES:
-        coding = UNREAD_MATRICES.get(matrix, f"matrix {matrix}")
-        raise VideoError(
-            f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
-        )
-    return MATRICES[matrix], pixels.name.startswith("yuvj") or color_range == ColorRange.JPEG
 
 
 def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:

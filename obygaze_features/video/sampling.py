@@ -218,12 +218,17 @@ def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
         A requested frame does not exist, or the rule needs times or key frames that are unknown.
     """
     if sampling.policy == "indices":
-        return _existing(np.array(sampling.indices, np.int64), frames)
+        wanted = np.array(sampling.indices, np.int64)
+        if len(missing := wanted[~np.isin(wanted, frames.index)]):
+            found = f"the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
+            raise VideoError(f"frame {missing[0]} is not among {found}")
+        return wanted
     if sampling.policy == "uniform":
         return frames.index[uniform_positions(len(frames), sampling.n or 0)]
     frames.need_times(f"which sampling by {sampling.policy} needs")
     if sampling.policy == "fps":
-        times = regular_times(frames.time_s, sampling.rate or 0.0)
+        first_s, last_s, rate = frames.time_s[0], frames.time_s[-1], sampling.rate or 0.0
+        times = first_s + np.arange(int((last_s - first_s) * rate + 1e-9) + 1) / rate
         return frames.index[nearest(frames.time_s, times)]
     if sampling.policy == "pairs":
         n_pairs, gap_s = (sampling.n or 0) // 2, sampling.gap_s or 0.0
@@ -242,27 +247,10 @@ def uniform_positions(length: int, n: int) -> NDArray[np.int64]:
     return np.array([i * length // n for i in range(n)], np.int64)
 
 
-def regular_times(time_s: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
-    """Return a time every 1 / rate seconds, from the first frame's to the last's."""
-    count = int((time_s[-1] - time_s[0]) * rate + 1e-9) + 1
-    times: NDArray[np.float64] = time_s[0] + np.arange(count) / rate
-    return times
-
-
 def nearest(sorted_s: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the positions in sorted_s of the values nearest to times; ties go to the earlier value."""
-    after = np.searchsorted(sorted_s, times).clip(1, max(len(sorted_s) - 1, 1))
-    before = after - 1
-    if len(sorted_s) == 1:
-        return np.zeros(len(times), np.int64)
+    last = len(sorted_s) - 1
+    after = np.searchsorted(sorted_s, times).clip(min(1, last), last)
+    before = (after - 1).clip(0)
     chosen: NDArray[np.int64] = np.where(times - sorted_s[before] <= sorted_s[after] - times, before, after)
     return chosen
-
-
-def _existing(wanted: NDArray[np.int64], frames: FrameTimes) -> NDArray[np.int64]:
-    missing = wanted[~np.isin(wanted, frames.index)]
-    if len(missing):
-        raise VideoError(
-            f"frame {missing[0]} is not among the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
-        )
-    return wanted

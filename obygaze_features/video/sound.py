@@ -65,23 +65,24 @@ class SoundTrack:
     def __init__(self, path: Path, track: str = "") -> None:
         self.path = path
         self.track = track
-        offset_s = index_packets(path).part_offset_s.tolist()
+        self._offset_s = index_packets(path).part_offset_s.tolist()
+        wanted = len(self._offset_s)
         with opened(path) as source:
             stream = opened_track(source, track)
             self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
-            if len(offset_s) > 1:
-                every = (part for *_, part in placed(source, stream, offset_s))
+            if wanted > 1:
+                every = (part for *_, part in placed(source, stream, self._offset_s))
                 last = cached_fact(path, f"sound parts {track}", lambda: max(every, default=0), int)
-                if (found := last + 1) != (wanted := len(offset_s)):
-                    again = "join the parts anew with FFmpeg"
-                    reason = (
-                        f"its pictures are joined from {wanted} parts and its sound from {found}: {again}"
-                    )
-                    raise VideoError(reason, path)
-        self._in_order = _InOrder(path, track, offset_s)
-        self._ways: tuple[str, ...] = ("sound", "pictures") if len(offset_s) == 1 else ()
+                if last + 1 != wanted:
+                    parts = f"its pictures are joined from {wanted} parts and its sound from {last + 1}"
+                    raise VideoError(f"{parts}: join the parts anew with FFmpeg", path)
+        self._ways: tuple[str, ...] = ("sound", "pictures") if wanted == 1 else ()
         self._native: dict[int, tuple[Samples]] = {}
         self._ready: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
+        self._opened = ExitStack()  # closed with this object
+        self._last: deque[tuple[float, Any, int]] = deque()
+        self._new: Iterator[tuple[float, Any, int]] = iter(())
+        self._dropped_s = math.inf
 
     def parts(
         self,
@@ -206,7 +207,27 @@ class SoundTrack:
                 if first is not None and first[0] <= begin_s:
                     yield from (each for each in chain([first], packets) if each[0] >= begin_s)
                     return
-        yield from self._in_order.packets(begin_s)
+        yield from self._packets_in_order(begin_s)
+
+    def _packets_in_order(self, begin_s: float) -> PlacedPackets:
+        """Yield packets from a time on where no time can be sought, as in a joined file: read once, in order.
+
+        The last packets are kept, so that blocks in order need not be read from the start.
+        """
+        if begin_s < self._dropped_s:
+            self._last.clear()
+            self._opened.close()
+            source = self._opened.enter_context(opened(self.path))
+            self._stream = opened_track(source, self.track)
+            self._new, self._dropped_s = placed(source, self._stream, self._offset_s), -math.inf
+        self._stream.codec_context.flush_buffers()
+        yield from [each for each in self._last if each[0] >= begin_s]
+        for each in self._new:
+            self._last.append(each)
+            while self._last[0][0] < each[0] - KEPT_S:
+                self._dropped_s = self._last.popleft()[0]
+            if each[0] >= begin_s:
+                yield each
 
 
 def opened_track(source: Source, track: str = "") -> AudioStream:
@@ -217,60 +238,26 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
     VideoError
         There is no such track.
     """
-    stream = _chosen(source, track)
+    every: list[Any] = list(source.container.streams.audio)
+    streams: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
+    languages = [stream.metadata.get("language", "") for stream in streams]
+    best: Any = source.container.streams.best("audio")
+    if not streams:
+        raise VideoError("no sound track", source.path)
+    if not track:
+        stream = best or streams[0]
+    elif track.isdecimal() and int(track) < len(streams):
+        stream = streams[int(track)]
+    elif track in languages:
+        stream = streams[languages.index(track)]
+    else:
+        told = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
+        raise VideoError(f"no sound track '{track}'; there is {told}", source.path)
     stream.discard = Discard.default
     source.stream.discard = Discard.all
     if not 0 < stream.codec_context.sample_rate <= HIGHEST_RATE:
         raise VideoError(f"its sound has {stream.codec_context.sample_rate} samples a second", source.path)
     return stream
-
-
-def _chosen(source: Source, track: str) -> AudioStream:
-    every: list[Any] = list(source.container.streams.audio)
-    streams: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
-    if not streams:
-        raise VideoError("no sound track", source.path)
-    if not track:
-        best = source.container.streams.best("audio")
-        return best if isinstance(best, AudioStream) else streams[0]
-    if track.isdecimal() and int(track) < len(streams):
-        return streams[int(track)]
-    languages = [stream.metadata.get("language", "") for stream in streams]
-    if track in languages:
-        return streams[languages.index(track)]
-    told = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
-    raise VideoError(f"no sound track '{track}'; there is {told}", source.path)
-
-
-class _InOrder:
-    """A track in which no time can be sought, as in a joined file: packets are read once, in order.
-
-    The last packets are kept, so that blocks in order need not be read from the start.
-    """
-
-    def __init__(self, path: Path, track: str, offset_s: list[float]) -> None:
-        self._opened = ExitStack()  # closed with this object
-        self._path, self._track, self._offset_s = path, track, offset_s
-        self._kept: deque[tuple[float, Any, int]] = deque()
-        self._new: Iterator[tuple[float, Any, int]] = iter(())
-        self._dropped_s = math.inf
-
-    def packets(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on."""
-        if begin_s < self._dropped_s:
-            self._kept.clear()
-            self._opened.close()
-            source = self._opened.enter_context(opened(self._path))
-            self._stream = opened_track(source, self._track)
-            self._new, self._dropped_s = placed(source, self._stream, self._offset_s), -math.inf
-        self._stream.codec_context.flush_buffers()
-        yield from [each for each in self._kept if each[0] >= begin_s]
-        for each in self._new:
-            self._kept.append(each)
-            while self._kept[0][0] < each[0] - KEPT_S:
-                self._dropped_s = self._kept.popleft()[0]
-            if each[0] >= begin_s:
-                yield each
 
 
 def placed(

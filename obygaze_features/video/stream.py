@@ -142,7 +142,10 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     pixels, ratio = source.context.pix_fmt or UNKNOWN, source.stream.sample_aspect_ratio
     stated = _stream_data(source)
     names = sorted({*stated, *packet_data})
-    refuse_encrypted(source, names)
+    keys = {*source.stream.metadata, *source.container.metadata}
+    tagged = source.stream.codec_context.codec_tag in ENCRYPTED_TAGS
+    if tagged or keys & {*ENCRYPTED_KEYS} or ENCRYPTED in [PACKETS.get(name) for name in names]:
+        raise VideoError(ENCRYPTED, source.path)
     disposition = [each.name or "" for each in Disposition if each in source.stream.disposition]
     stream = Stream(
         codec=source.codec,
@@ -186,14 +189,6 @@ def _remarks(source: Source, stream: Stream) -> Iterable[str]:
         yield f"{FRAMES['DOVI_METADATA']} (profile {stream.dolby_vision})"
     if stream.other_streams:
         yield f"the file has {stream.other_streams} more video streams, which are not read"
-
-
-def refuse_encrypted(source: Source, names: Iterable[str]) -> None:
-    """Raise if pictures are encrypted, by side data, the codec's tag, or what the container says."""
-    keys = {*source.stream.metadata, *source.container.metadata}
-    tagged = source.stream.codec_context.codec_tag in ENCRYPTED_TAGS
-    if tagged or keys & {*ENCRYPTED_KEYS} or ENCRYPTED in [PACKETS.get(name) for name in names]:
-        raise VideoError(ENCRYPTED, source.path)
 
 
 def _crop(text: str) -> tuple[int, ...]:

@@ -25,7 +25,6 @@ from obygaze_features.video.passes import (
     Windows,
     Wishes,
     union,
-    windows_at,
 )
 from obygaze_features.video.shots import Measured, Meter
 
@@ -99,7 +98,7 @@ def read_stretch(
         return
     known: dict[int, Known[T]] = {}
     frames = range(*(_entry(reader.table, edge_s) for edge_s in stretch))
-    chosen, _ = reader.chosen(windows_at((*windows, *others)))
+    chosen, _ = reader.chosen(Window(n, edges) for n, edges in enumerate((*windows, *others)))
     inside = [each for each in chosen if each.number < len(windows) and each.missing.issubset(frames)]
     leaving = _needs({*chosen} - {*inside}, frames)
     wanted = leaving.keys() | union(inside)
