@@ -90,13 +90,10 @@ class Decoder:
     @contextmanager
     def _opened(self) -> Iterator[Source]:
         """Give the file that was kept open when its packets were read, once; else open it."""
-        with ExitStack() as still_open:
-            if self._kept:
-                source, kept_open = self._kept.pop()
-                still_open.enter_context(kept_open)
-                source.set_decoder(strict=self.strict)
-            else:
-                source = still_open.enter_context(opened(self.path, strict=self.strict))
+        kept, still_open = self._kept.pop() if self._kept else (None, ExitStack())
+        with still_open:
+            source = kept or still_open.enter_context(opened(self.path))
+            source.set_decoder(strict=self.strict)
             yield source
 
     # --- the wanted frames alone

@@ -224,6 +224,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     last_s = float(packets.duration[-1] * (source.stream.time_base or 0)) if is_last else 0.0
     key = (packets.key if unsafe else random_access)[shown] if ordered else None
     times = FrameTimes(np.arange(len(shown)), time_s, key, last_s)
+    top = max(header.layer for header in packets.headers)
     stream, said = describe(source, packets.side_data, len(first))
     kinds_beside = {each.type for each in source.container.streams}
     return PacketTable(
@@ -231,7 +232,8 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         size=packets.size,
         rank=rank,
         random_access=random_access,
-        spare=_spare(packets.headers),
+        # No other picture of the highest layer refers to it.
+        spare=np.array([each.unreferenced and each.layer == top for each in packets.headers], np.bool_),
         shown=shown,
         frame_times=times,
         # A table of frames has one for each, whatever is lost; and long steps that were meant.
@@ -246,12 +248,6 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         notes=(*(remark for remark, holds in remarks.items() if holds), *said),
         besides=tuple(name for name, kind in BESIDES.items() if kind in kinds_beside),
     )
-
-
-def _spare(headers: list[PictureHeader]) -> NDArray[np.bool_]:
-    """Mark pictures that can be left out: those of the highest layer that no other picture refers to."""
-    top = max(header.layer for header in headers)
-    return np.array([header.unreferenced and header.layer == top for header in headers], np.bool_)
 
 
 def _why_unsafe(

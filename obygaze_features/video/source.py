@@ -82,7 +82,7 @@ class Source:
         # An edit list may leave out samples that the MP4 header still counts.
         return min(declared, entries) if "mov" in self.formats and declared and entries else declared
 
-    def set_decoder(self, *, strict: bool) -> None:
+    def set_decoder(self, *, strict: bool = False) -> None:
         """Choose one thread, limits and error detection for a decoder that has not decoded yet."""
         self.context.thread_count = 1
         # Frame threads lose the last pictures after an error.
@@ -110,7 +110,7 @@ KeptFile: TypeAlias = tuple[Source, ExitStack]
 
 
 @contextmanager
-def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
+def opened(path: Path) -> Iterator[Source]:
     """Open a file's video stream with one thread; other streams are not read.
 
     With several video streams, the stream that players choose is opened.
@@ -132,7 +132,7 @@ def opened(path: Path, *, strict: bool = False) -> Iterator[Source]:
             )
         try:
             source = Source(path, container, choose_stream(container, path))
-            source.set_decoder(strict=strict)
+            source.set_decoder()
         except UNREADABLE as error:
             raise VideoError(diagnose(path), path) from error
         yield source

@@ -146,6 +146,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     tagged = source.stream.codec_context.codec_tag in ENCRYPTED_TAGS
     if tagged or keys & {*ENCRYPTED_KEYS} or ENCRYPTED in [PACKETS.get(name) for name in names]:
         raise VideoError(ENCRYPTED, source.path)
+    films = [e for e in source.container.streams.video if not e.disposition & Disposition.attached_pic]
     disposition = [each.name or "" for each in Disposition if each in source.stream.disposition]
     stream = Stream(
         codec=source.codec,
@@ -160,10 +161,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         dolby_vision=_dolby_vision(stated.get("dovi_conf", ""), source.path),
         sample_aspect="" if not ratio or ratio == 1 else f"{ratio.numerator}:{ratio.denominator}",
         alpha=has_alpha(source.context.format) if pixels != UNKNOWN else False,
-        other_streams=sum(
-            not each.disposition & Disposition.attached_pic for each in source.container.streams.video
-        )
-        - 1,
+        other_streams=len(films) - 1,
         parts=parts,
         side_data=tuple(names),
         conversion=2 if pixels == UNKNOWN or is_exact(source.context.format) else 1,
