@@ -249,11 +249,6 @@ def leb128(data: Data, position: int) -> tuple[int, int]:
     return sum((byte & 127) << 7 * place for place, byte in enumerate(coded[:length])), position + length
 
 
-def intra(_data: Data, _: int = 0) -> PictureHeader:
-    """Start decoding anywhere."""
-    return picture_header(start=True)
-
-
 READERS: dict[str, Callable[[Data, int], PictureHeader]] = {
     "h264": h264,
     "hevc": hevc,
@@ -262,7 +257,7 @@ READERS: dict[str, Callable[[Data, int], PictureHeader]] = {
     "vp9": vp9,
     "av1": av1,
 }
-READERS |= dict.fromkeys(MPEG12, mpeg12) | dict.fromkeys(INTRA_ONLY, intra)
+READERS |= dict.fromkeys(MPEG12, mpeg12) | dict.fromkeys(INTRA_ONLY, lambda *_: picture_header(start=True))
 KEYS_ALONE = INTRA_ONLY | {"h264", "vp9", "av1"}
 """Codecs of whose pictures only those are read that the container flags as key frames."""
 

@@ -7,10 +7,9 @@ detector; `TransNetDetector` is TransNet V2 (Souček and Lokoč 2020, arXiv:2008
 import hashlib
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from av.video.frame import VideoFrame
@@ -77,8 +76,7 @@ class Detector(Protocol):
         """Return the numbers of the frames that begin a shot, counted over the frames added, without 0."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Differences:
+class Differences(NamedTuple):
     """What `OwnDetector` keeps of consecutive frames, enough to go on with the frames that follow them.
 
     Parameters

@@ -215,15 +215,12 @@ class Decoder:
             numbers, keys, *stamps = np.array(rows, np.int64).T
             # In a damaged file, time stamps may be out of order or duplicated.
             index, first = np.unique(numbers, return_index=True)
-            time_s = np.full(len(index), np.nan)
-            if self.table.labelled or len(index) == len(self.table.frame_times.time_s):
+            # As in the table: stamps increase in display order.
+            usable = [own for own in stamps if MISSING not in own and len(np.unique(own)) == len(index)]
+            if self.table.labelled or len(index) == len(self.table.frame_times):
                 time_s = self.table.frame_times.time_s[index]
             else:
-                for column in stamps:
-                    if MISSING not in column and len(np.unique(column)) == len(index):
-                        # As in the table: stamps increase in display order.
-                        time_s = seconds(column.tolist(), source)
-                        break
+                time_s = seconds(usable[0].tolist(), source) if usable else np.full(len(index), np.nan)
         return FrameTimes(index, time_s, keys[first] > 0)
 
     def _numbered(self, source: Source) -> Iterator[Frame]:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 PER_FRAME = ("images", "index", "time_s")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Frames(Generic[T]):
     """The frames of one clip, in sampling order, and how they were read.
 
@@ -63,12 +63,12 @@ class Frames(Generic[T]):
     status: Literal["ok", "partial"]
     notes: tuple[str, ...]
     method: Literal["sparse", "sequential", "still"]
-    why_sequential: str
+    why_sequential: str = ""
     width: int
     height: int
     rotation: int
     mirrored: bool
-    interlaced: bool
+    interlaced: bool = False
     total: int
     decoded: int
     matrix: str = "rgb"

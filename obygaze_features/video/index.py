@@ -6,10 +6,10 @@ compared with what its container declares, to detect truncation.
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from av import FFmpegError
@@ -96,8 +96,7 @@ def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class Packets:
+class Packets(NamedTuple):
     """The packets of a stream in decoding order: columns [P]; and how reading them ended.
 
     Parameters
@@ -170,7 +169,7 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
 
 def _table(source: Source, packets: Packets) -> PacketTable:
     count, formats = len(packets.pts), {*source.formats}
-    kinds = [header.kind for header in packets.headers]
+    starts, _, unreferenced, layers, kinds, sets, turned = zip(*packets.headers, strict=True)
     by_kind = source.codec in ORDERED_BY_KIND and all(kinds) and not packets.error
     ranks = display_ranks("".join(kinds)) if by_kind else None
     program = by_kind and bool(formats & PROGRAM_FORMATS)
@@ -182,17 +181,17 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     hidden = packets.hidden.copy()
     hidden[cut] = True
     if estimated and line.known:
-        line = replace(line, ticks=_following(line.ticks, _step(source))[ranks])
+        line = line._replace(ticks=_following(line.ticks, _step(source))[ranks])
     if program and "mpegvideo" in formats:
-        line = replace(line, ticks=line.ticks - line.ticks.min())
+        line = line._replace(ticks=line.ticks - line.ticks.min())
     unique = line.known and not note and len(np.unique(line.ticks)) == count
     rank = line.ticks if ranks is None else ranks
     # Others store no presentation times, and FFmpeg's estimates are wrong with B-frames (AVI, ASF).
     labelled = by_kind or (unique and source.codec != "mpeg4" and bool(formats & TIMED_FORMATS))
-    carried = {header.sets for header in packets.headers if header.sets}
     # If they never change, the parameter sets of the container or first packet hold everywhere.
+    resets = len({*sets} - {b""}) > 1
     random_access = np.array(
-        [header.start and (len(carried) < 2 or bool(header.sets)) for header in packets.headers], np.bool_
+        [start and not (resets and not own) for start, own in zip(starts, sets, strict=True)]
     )
     unsafe = _why_unsafe(source, packets, unique=unique, by_kind=by_kind, access=random_access)
     ordered = labelled or not unsafe
@@ -211,8 +210,8 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         note: bool(note),
         f"times start again or jump: {len(first)} parts are put one after the other": len(first) > 1,
         f"where films were joined, {len(cut)} picture{'s'[: len(cut) > 1]} cut through: left out": bool(cut),
-        RESET: len(carried) > 1,
-        TURNED: any(header.turned for header in packets.headers),
+        RESET: resets,
+        TURNED: any(turned),
         f"{torn} pictures at the start of parts refer to pictures before the part: they may be wrong": torn,
         f"the container flags {flawed} packet{'s'[: flawed > 1]} as damaged": flawed,
         "not every picture has a time of its own: some are estimates": line.known and not (unique or note),
@@ -224,7 +223,6 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     last_s = float(packets.duration[-1] * (source.stream.time_base or 0)) if is_last else 0.0
     key = (packets.key if unsafe else random_access)[shown] if ordered else None
     times = FrameTimes(np.arange(len(shown)), time_s, key, last_s)
-    top = max(header.layer for header in packets.headers)
     stream, said = describe(source, packets.side_data, len(first))
     kinds_beside = {each.type for each in source.container.streams}
     return PacketTable(
@@ -233,7 +231,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         rank=rank,
         random_access=random_access,
         # No other picture of the highest layer refers to it.
-        spare=np.array([each.unreferenced and each.layer == top for each in packets.headers], np.bool_),
+        spare=np.array(unreferenced) & (np.array(layers) == max(layers)),
         shown=shown,
         frame_times=times,
         # A table of frames has one for each, whatever is lost; and long steps that were meant.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video.decode import Decoder, Frame, NotSafe
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, pictures
-from obygaze_features.video.sampling import FrameTimes, Sampling, Span, choose
+from obygaze_features.video.sampling import Sampling, Span, choose
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
@@ -37,26 +37,13 @@ class Window(Generic[T]):
     why: str = ""
     """Why it is decoded sequentially."""
 
-    def choose(self, wishes: Wishes[T], frame_times: FrameTimes) -> None:
-        """Choose frames and reset the window.
-
-        Raises
-        ------
-        VideoError
-            The span is not in the video, or lacks the requested frames.
-        """
-        inside = frame_times.within(*self.span)
-        self.wanted = [choose(sampling, inside) for sampling, _ in wishes]
-        self.begin()
-
     def begin(self) -> None:
         """Discard the frames taken so far."""
         self.missing = {number for numbers in self.wanted for number in numbers.tolist()}
         self.collected = CollectedFrames()
 
 
-@dataclass(frozen=True, slots=True)
-class Known(Generic[T]):
+class Known(NamedTuple, Generic[T]):
     """A frame that was decoded elsewhere: its picture without pixels, and the results of some wishes."""
 
     picture: RgbPicture
@@ -126,11 +113,13 @@ class WindowReader(Decoder, Generic[T]):
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
     def chosen(self, windows: Iterable[Window[T]]) -> tuple[WindowList[T], list[WindowResult[T]]]:
-        """Choose the frames of every window; return also the errors of those that cannot be read."""
+        """Choose the frames of every window; return also the errors of those whose frames are not there."""
         chosen, errors = [], list[WindowResult[T]]()
         for window in windows:
             try:
-                window.choose(self.wishes, self.frame_times)
+                inside = self.frame_times.within(*window.span)
+                window.wanted = [choose(sampling, inside) for sampling, _ in self.wishes]
+                window.begin()
                 chosen.append(window)
             except VideoError as error:
                 errors.append((window.number, VideoError(error.reason, self.path)))

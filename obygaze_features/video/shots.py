@@ -1,9 +1,8 @@
 """Find the shots of a film, and flag black shots, credits and black bars."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from av.video.frame import VideoFrame
@@ -57,8 +56,7 @@ LEAST_BAR = 0.04
 """Share of a side from which on black rows or columns are a bar."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shot:
+class Shot(NamedTuple):
     """A sequence of frames between two cuts.
 
     Parameters
@@ -82,8 +80,7 @@ edges in lines of text (see `text_edges`), 0 if it is not text on black; black r
 columns left and right, in pictures of `SMALL` size."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class Measured(NamedTuple):
     """Measurements of consecutive frames of a film; its shots follow from those of all its frames.
 
     Parameters
@@ -263,8 +260,8 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
         marks = {"black": bool(black[part].all()), "credits": bool(credits_[part].all())}
         marks["bars"] = not any(marks.values()) and _has_bars(film["bars"][part][~film["black"][part]])
         start_s = float(times[first]) if first else min(float(times[0]), 0.0)
-        shot_end_s = float(times[after]) if after < len(times) else end_s
-        shots.append(Shot(start_s, shot_end_s, tuple(name for name, applies in marks.items() if applies)))
+        flags = tuple(name for name, applies in marks.items() if applies)
+        shots.append(Shot(start_s, float(ends[after - 1]), flags))
     return shots
 
 

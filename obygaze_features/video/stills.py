@@ -87,12 +87,10 @@ def read_still(
             status="partial" if losses else "ok",
             notes=(*losses, *remarks),
             method="still",
-            why_sequential="",
             width=width,
             height=height,
             rotation=rotation,
             mirrored=mirrored,
-            interlaced=False,
             total=1,
             decoded=1,
         )

@@ -147,7 +147,6 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     if tagged or keys & {*ENCRYPTED_KEYS} or ENCRYPTED in [PACKETS.get(name) for name in names]:
         raise VideoError(ENCRYPTED, source.path)
     films = [e for e in source.container.streams.video if not e.disposition & Disposition.attached_pic]
-    disposition = [each.name or "" for each in Disposition if each in source.stream.disposition]
     stream = Stream(
         codec=source.codec,
         pixels=pixels,
@@ -167,7 +166,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         conversion=2 if pixels == UNKNOWN or is_exact(source.context.format) else 1,
     )
     said = [PACKETS.get(name, STRANGE) for name in names]
-    said += [DISPOSITIONS.get(name, STRANGE) for name in disposition]
+    said += [DISPOSITIONS.get(e.name or "", STRANGE) for e in Disposition if e in source.stream.disposition]
     return stream, tuple(dict.fromkeys(filter(None, (*_remarks(source, stream), *said))))
 
 

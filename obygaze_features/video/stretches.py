@@ -5,9 +5,8 @@ decode each frame once. A window that leaves its stretch is put together from th
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,8 +30,7 @@ from obygaze_features.video.shots import Measured, Meter
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Rest(Generic[T]):
+class Rest(NamedTuple, Generic[T]):
     """Results of a stretch besides the windows inside it.
 
     Parameters

@@ -4,8 +4,8 @@ The files of a DVD, recordings and downloads are often joined byte by byte. Thei
 part, or jump. Players show the parts one after the other, and so does this line.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ USUAL_RATE = Fraction(25)
 """Pictures a second where a file states neither times nor a rate."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLine:
+class TimeLine(NamedTuple):
     """The times of a stream's packets [P] on one line, in decoding order.
 
     Parameters

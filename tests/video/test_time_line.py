@@ -416,7 +416,7 @@ def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
     )
     table = index_packets(film)
     assert len(table.part_first) == 1
-    np.testing.assert_allclose(table.time_s, np.arange(600) / 25, atol=1e-4)
+    np.testing.assert_allclose(table.frame_times.time_s, np.arange(600) / 25, atol=1e-4)
 
 
 @pytest.mark.parametrize(("color_range", "status"), [(1, "ok"), (2, "partial")])
