@@ -16,22 +16,15 @@ from tests.rounding import assert_close, network_rounding
 from tests.tiny_checkpoints import tiny_checkpoint, tiny_text_checkpoint
 
 torch = later("torch")
-Detectors = later("tests.studies.audits.small_networks", "Detectors")
-Pooled = later("tests.studies.audits.small_networks", "Pooled")
-AttentionPooled = later("tests.studies.audits.small_networks", "AttentionPooled")
+small = later("tests.studies.audits.small_networks")
 nn = later("torch.nn")
 AutoTokenizer = later("transformers", "AutoTokenizer")
 CLIPModel = later("transformers", "CLIPModel")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 Compute = later("obygaze_features.backbones.compute", "Compute")
-MappedNetwork = later("obygaze_studies.saliency.class_activation", "MappedNetwork")
-clip_to_map = later("obygaze_studies.saliency.class_activation", "clip_to_map")
-enlarged = later("obygaze_studies.saliency.class_activation", "enlarged")
+activation = later("obygaze_studies.saliency.class_activation")
 every_pair = later("obygaze_studies.saliency.class_activation", "every_pair")
-live_map = later("obygaze_studies.saliency.class_activation", "live_map")
-map_pairs = later("obygaze_studies.saliency.class_activation", "map_pairs")
 read_pairs = later("obygaze_studies.saliency.class_activation", "read_pairs")
-similarity = later("obygaze_studies.saliency.class_activation", "similarity")
 
 pytestmark = pytest.mark.usefixtures("grad_cam")
 
@@ -44,7 +37,7 @@ def scores_of(number):
 
 
 def mapped(network, layer, places=None):
-    return MappedNetwork(network, layer, places, PRESETS["clip"], {"layer": "it"})
+    return activation.MappedNetwork(network, layer, places, PRESETS["clip"], {"layer": "it"})
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +48,24 @@ def oracle(shared_data):
 @pytest.mark.parametrize(("name", "score"), [("dot_unnormalised_text", "dot"), ("cosine", "cosine")])
 def test_average_pooling_gives_the_expected_maps(oracle, name, score):
     acts, text, weight = (torch.tensor(oracle[key], dtype=torch.float64) for key in ("acts", "text", "W"))
-    network, case = Pooled(weight), oracle["cases"][name]
-    taken, cam = live_map(mapped(network, network.last), acts[None], similarity(text, score))
+    network, case = small.Pooled(weight), oracle["cases"][name]
+    taken, cam = activation.live_map(
+        mapped(network, network.last), acts[None], activation.similarity(text, score)
+    )
     assert taken == pytest.approx(case["score"], rel=1e-9)
     np.testing.assert_allclose(cam, case["cam"], **TIGHT)
     expected = np.maximum(case["cam_bicubic_8x8"], 0)
-    np.testing.assert_allclose(enlarged(cam, 8), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(activation.enlarged(cam, 8), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_attention_pooling_gives_the_expected_map(oracle):
     case = oracle["cases"]["attention_pool_dot"]
     arrays = [torch.tensor(case["params"][key], dtype=torch.float64) for key in ("pos", "q", "k", "v", "c")]
-    network = AttentionPooled(*arrays, case["heads"])
+    network = small.AttentionPooled(*arrays, case["heads"])
     acts, text = (torch.tensor(oracle[key], dtype=torch.float64) for key in ("acts", "text"))
-    taken, cam = live_map(mapped(network, network.last), acts[None], similarity(text, "dot"))
+    taken, cam = activation.live_map(
+        mapped(network, network.last), acts[None], activation.similarity(text, "dot")
+    )
     assert taken == pytest.approx(case["score"], rel=1e-9)
     np.testing.assert_allclose(cam, case["cam"], **TIGHT)
 
@@ -81,10 +78,10 @@ def clip_folder(tmp_path_factory):
 
 @pytest.mark.parametrize("score", ["cosine", "dot"])
 def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, score):
-    whole, embed = clip_to_map(str(clip_folder), cpu())
+    whole, embed = activation.clip_to_map(str(clip_folder), cpu())
     frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
     text = embed("a cat")
-    taken, cam = live_map(whole, whole.pixels(frame), similarity(text, score))
+    taken, cam = activation.live_map(whole, whole.pixels(frame), activation.similarity(text, score))
 
     with quiet():
         model = CLIPModel.from_pretrained(clip_folder).eval()
@@ -110,26 +107,30 @@ def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, scor
 def test_a_target_that_is_not_finite_is_refused():
     network = nn.Sequential(nn.Conv2d(3, 2, (4, 3)), nn.Flatten())
     with pytest.raises(BackboneError):
-        live_map(mapped(network, network[0]), torch.ones(1, 3, 4, 3), similarity(torch.zeros(2), "cosine"))
+        activation.live_map(
+            mapped(network, network[0]),
+            torch.ones(1, 3, 4, 3),
+            activation.similarity(torch.zeros(2), "cosine"),
+        )
 
 
 def test_no_hook_stays_behind():
     network = nn.Sequential(nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     for target in (scores_of(0), scores_of(9)):
         with suppress(IndexError):
-            live_map(mapped(network, network[0]), torch.ones(1, 3, 4, 4), target)
+            activation.live_map(mapped(network, network[0]), torch.ones(1, 3, 4, 4), target)
         assert not network[0]._forward_hooks
 
 
 def test_a_text_too_long_or_a_folder_without_tokenizer_is_refused(clip_folder, tmp_path):
-    _, embed = clip_to_map(str(clip_folder), cpu())
+    _, embed = activation.clip_to_map(str(clip_folder), cpu())
     with pytest.raises(BackboneError, match="18 tokens"):
         embed("cat " * 5 + "s")
     bare = tiny_checkpoint("clip", tmp_path / "bare")
     with pytest.raises(BackboneError, match="tokenizer"):
-        clip_to_map(str(bare), cpu())
+        activation.clip_to_map(str(bare), cpu())
     with pytest.raises(BackboneError, match="siglip"):
-        clip_to_map(str(tiny_checkpoint("siglip", tmp_path / "siglip")), cpu())
+        activation.clip_to_map(str(tiny_checkpoint("siglip", tmp_path / "siglip")), cpu())
 
 
 # The command
@@ -151,9 +152,9 @@ def lab(tmp_path, monkeypatch, obygaze):
 
 def test_a_planted_detector_lights_up_where_its_colour_is(lab):
     (lab / "pairs.csv").write_text("image_id,text,group\nwarm,0,own\ncold,1,own\nwarm,1,other\n", "utf-8")
-    images, network = read_manifest(lab / "stills.csv"), Detectors()
+    images, network = read_manifest(lab / "stills.csv"), small.Detectors()
     targets = {"0": scores_of(0), "1": scores_of(1)}
-    found = map_pairs(
+    found = activation.map_pairs(
         images, read_pairs(lab / "pairs.csv", images), mapped(network, network.last), targets, {}
     )
     warm, cold, other = found.raw

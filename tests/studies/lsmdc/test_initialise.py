@@ -14,10 +14,8 @@ from .corpus import openai_names
 torch = later("torch")
 load_file = later("safetensors.torch", "load_file")
 is_half = later("obygaze_studies.lsmdc.execution", "is_half")
-initial_tensors = later("obygaze_studies.lsmdc.plan", "initial_tensors")
-load_clip = later("obygaze_studies.lsmdc.plan", "load_clip")
-group_of = later("obygaze_studies.lsmdc.step", "group_of")
-is_trained = later("obygaze_studies.lsmdc.step", "is_trained")
+plan = later("obygaze_studies.lsmdc.plan")
+rules = later("obygaze_studies.lsmdc.step")
 
 GROUPS = ((0.5, 0.2), (1.0, 0.2), (0.5, 0.0), (1.0, 0.0))
 """Rate and decay of the original's groups, at rate 1 and half of it for CLIP."""
@@ -27,8 +25,8 @@ TINY = {"temporal_layers": 2, "max_frames": 8, "max_words": 12}
 
 @pytest.fixture(scope="module")
 def tensors(oracle):
-    clip = load_clip(find_weights(oracle.folder / "clip.safetensors"))
-    return initial_tensors("clip", clip, **TINY)
+    clip = plan.load_clip(find_weights(oracle.folder / "clip.safetensors"))
+    return plan.initial_tensors("clip", clip, **TINY)
 
 
 def test_every_tensor_comes_from_where_the_original_takes_it(oracle, tensors):
@@ -42,15 +40,15 @@ def test_every_tensor_comes_from_where_the_original_takes_it(oracle, tensors):
 
 def test_groups_frozen_tensors_and_data_types_are_the_originals(oracle):
     for name, said in oracle.tensors.items():
-        assert group_of(name, 1.0, 0.5) == GROUPS[said["group"]], name
-        assert is_trained(name) == said["trained"], name
+        assert rules.group_of(name, 1.0, 0.5) == GROUPS[said["group"]], name
+        assert rules.is_trained(name) == said["trained"], name
         assert is_half(name) == (said["dtype_original"] == "float16"), name
 
 
 def test_a_clip_of_the_hub_gives_the_same_as_its_openai_names(clip, tmp_path):
-    hub = load_clip(find_weights(clip))
+    hub = plan.load_clip(find_weights(clip))
     path = openai_names(hub, tmp_path / "clip.safetensors")
-    again = load_clip(find_weights(path))
+    again = plan.load_clip(find_weights(path))
     assert hub.keys() == again.keys()
     assert all(torch.equal(hub[name], again[name]) for name in hub)
     stored = load_file(clip / "model.safetensors")
@@ -70,26 +68,26 @@ def edited_config(clip, folder, **vision):
 
 def test_a_clip_that_is_not_built_as_openais_is_refused(clip, tmp_path):
     with pytest.raises(TrainError, match="hidden_act"):
-        load_clip(edited_config(clip, tmp_path, hidden_act="gelu"))
+        plan.load_clip(edited_config(clip, tmp_path, hidden_act="gelu"))
     with pytest.raises(BackboneError, match=r"tensors missing: vision.*layers\.2"):
-        load_clip(edited_config(clip, tmp_path, num_hidden_layers=3))
+        plan.load_clip(edited_config(clip, tmp_path, num_hidden_layers=3))
 
 
 def test_untrained_networks_and_executable_files_are_refused(tmp_path):
     with pytest.raises(TrainError, match="CLIP"):
-        load_clip(find_weights("random:0"))
+        plan.load_clip(find_weights("random:0"))
     (tmp_path / "ViT-B-32.pt").write_bytes(b"PK")
     with pytest.raises(TrainError, match=r"\.pt"):
-        load_clip(find_weights(tmp_path / "ViT-B-32.pt"))
+        plan.load_clip(find_weights(tmp_path / "ViT-B-32.pt"))
 
 
 def test_a_text_tower_that_cannot_become_the_temporal_transformer_is_refused(oracle):
-    clip = load_clip(find_weights(oracle.folder / "clip.safetensors"))
+    clip = plan.load_clip(find_weights(oracle.folder / "clip.safetensors"))
     for few, place in (({"max_frames": 8, "max_words": 12}, "3 blocks"), ({}, "20 positions")):
         with pytest.raises(TrainError, match=place):
-            initial_tensors("clip", clip, **few)
+            plan.initial_tensors("clip", clip, **few)
     with pytest.raises(BackboneError, match=r"missing: clip\.visual\.proj"):
-        initial_tensors("clip", {k: v for k, v in clip.items() if k != "visual.proj"}, **TINY)
+        plan.initial_tensors("clip", {k: v for k, v in clip.items() if k != "visual.proj"}, **TINY)
     clip["visual.proj"] = torch.zeros(128, 32)
     with pytest.raises(TrainError, match="64"):
-        initial_tensors("clip", clip, **TINY)
+        plan.initial_tensors("clip", clip, **TINY)

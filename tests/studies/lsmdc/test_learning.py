@@ -18,8 +18,7 @@ torch = later("torch")
 CaptionTokenizer = later("obygaze_features.backbones.tokenizer", "CaptionTokenizer")
 LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
 Processes = later("obygaze_studies.lsmdc.execution", "Processes")
-initial_tensors = later("obygaze_studies.lsmdc.plan", "initial_tensors")
-load_clip = later("obygaze_studies.lsmdc.plan", "load_clip")
+plan = later("obygaze_studies.lsmdc.plan")
 evaluate = later("obygaze_studies.lsmdc.retrieval", "evaluate")
 Pairs = later("obygaze_studies.lsmdc.samples", "Pairs")
 Batch = later("obygaze_studies.lsmdc.step", "Batch")
@@ -44,8 +43,8 @@ class Lesson:
 
     def __init__(self, clip, seed=0):
         weights = find_weights(clip)
-        tensors = initial_tensors(
-            "clip", load_clip(weights), temporal_layers=1, max_frames=FRAMES, max_words=WORDS
+        tensors = plan.initial_tensors(
+            "clip", plan.load_clip(weights), temporal_layers=1, max_frames=FRAMES, max_words=WORDS
         )
         self.size, self.start = LsmdcFormat.of("clip", tensors), tensors
         self.network = network_of(self.size, tensors)

@@ -8,10 +8,7 @@ import pytest
 from tests.later import later
 
 torch = later("torch")
-BertAdam = later("obygaze_studies.lsmdc.step", "BertAdam")
-ParameterGroup = later("obygaze_studies.lsmdc.step", "ParameterGroup")
-group_of = later("obygaze_studies.lsmdc.step", "group_of")
-schedule = later("obygaze_studies.lsmdc.step", "schedule")
+rules = later("obygaze_studies.lsmdc.step")
 
 RATES = {"large": 1e-3, "small": 1e-7}
 DECAYS = {"weight": 0.2, "bias": 0.0}
@@ -27,8 +24,8 @@ def run(given, case, dtype):
     """Take the thirty steps; yield number, parameters and optimiser after each."""
     kind = getattr(torch, dtype)
     tensors = {name: torch.tensor(given[f"{name}.0"], dtype=kind, requires_grad=True) for name in DECAYS}
-    groups = {name: ParameterGroup(RATES[case], decay) for name, decay in DECAYS.items()}
-    optimiser = BertAdam(tensors, groups, STEPS)
+    groups = {name: rules.ParameterGroup(RATES[case], decay) for name, decay in DECAYS.items()}
+    optimiser = rules.BertAdam(tensors, groups, STEPS)
     for step in range(STEPS):
         for name, value in tensors.items():
             value.grad = torch.tensor(given[f"{case}.grad.{name}"][step], dtype=kind)
@@ -57,17 +54,19 @@ def test_the_schedule_is_the_originals(oracle):
     wanted = json.loads((oracle.folder / "data_order.json").read_text())["schedule"]
     total = wanted["total"]
     for step, factor in wanted["factors"].items():
-        assert schedule(int(step), total) == factor
-    assert sum(schedule(step, total) for step in range(total)) == pytest.approx(wanted["sum"], abs=1e-9)
+        assert rules.schedule(int(step), total) == factor
+    assert sum(rules.schedule(step, total) for step in range(total)) == pytest.approx(wanted["sum"], abs=1e-9)
 
 
 def test_a_frozen_tensor_is_left_alone_and_groups_go_by_name():
     frozen, moving = torch.ones(3), torch.ones(3, requires_grad=True)
     moving.grad = torch.ones(3)
-    optimiser = BertAdam({"a": frozen, "b": moving}, dict.fromkeys("ab", ParameterGroup(1e-3, 0.2)), 2)
+    optimiser = rules.BertAdam(
+        {"a": frozen, "b": moving}, dict.fromkeys("ab", rules.ParameterGroup(1e-3, 0.2)), 2
+    )
     optimiser.step()
     assert torch.equal(frozen, torch.ones(3))
     assert torch.equal(moving, torch.ones(3)), "the first step has rate 0"
     assert optimiser.m["b"].any()
-    found = [group_of(name, 1.0, 0.5) for name in ("clip.a.weight", "transformerClip.b.bias")]
+    found = [rules.group_of(name, 1.0, 0.5) for name in ("clip.a.weight", "transformerClip.b.bias")]
     assert found == [(0.5, 0.2), (1.0, 0.0)]

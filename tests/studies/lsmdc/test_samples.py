@@ -15,10 +15,8 @@ from tests.later import later
 
 from .corpus import VOCABULARY
 
-CaptionTokenizer = later("obygaze_features.backbones.tokenizer", "CaptionTokenizer")
-clean_caption = later("obygaze_features.backbones.tokenizer", "clean_caption")
-epoch_order = later("obygaze_studies.lsmdc.samples", "epoch_order")
-steps_of_an_epoch = later("obygaze_studies.lsmdc.samples", "steps_of_an_epoch")
+tokenizers = later("obygaze_features.backbones.tokenizer")
+samples = later("obygaze_studies.lsmdc.samples")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +26,7 @@ def said(oracle):
 
 def test_global_batches_are_the_originals_whatever_the_number_of_processes(said):
     for case in said["order"]:
-        order = epoch_order(case["samples"], case["epoch"])
+        order = samples.epoch_order(case["samples"], case["epoch"])
         batch = case["processes"] * case["batch_per_process"]
         for step, by_process in enumerate(case["batches"]):
             ours = order[step * batch : (step + 1) * batch]
@@ -37,7 +35,7 @@ def test_global_batches_are_the_originals_whatever_the_number_of_processes(said)
             assert ours == theirs[: len(ours)]
             whole = len(ours) == batch
             assert whole or step == case["steps"] - 1
-            assert whole == (step < steps_of_an_epoch(case["samples"], batch))
+            assert whole == (step < samples.steps_of_an_epoch(case["samples"], batch))
 
 
 def test_frames_kept_are_the_originals(said):
@@ -46,12 +44,12 @@ def test_frames_kept_are_the_originals(said):
 
 
 def test_captions_are_mended_before_they_are_cut_into_tokens():
-    assert clean_caption("  A man &amp;amp; a\twoman ") == "a man & a woman"
-    assert clean_caption("cafÃ© “quoted”") == 'café "quoted"'
+    assert tokenizers.clean_caption("  A man &amp;amp; a\twoman ") == "a man & a woman"
+    assert tokenizers.clean_caption("cafÃ© “quoted”") == 'café "quoted"'
 
 
 def test_start_end_filling_and_cut(clip):
-    tokenizer = CaptionTokenizer(find_weights(clip), vocabulary=len(VOCABULARY), max_words=6)
+    tokenizer = tokenizers.CaptionTokenizer(find_weights(clip), vocabulary=len(VOCABULARY), max_words=6)
     words = {word: number for number, word in enumerate(VOCABULARY)}
     start, end = len(VOCABULARY) - 2, len(VOCABULARY) - 1
     ids = tokenizer.ids(["The red disc", "SOMEONE shows the red disc ."])
@@ -62,7 +60,7 @@ def test_start_end_filling_and_cut(clip):
 
 def test_a_tokenizer_of_another_network_is_refused(clip):
     with pytest.raises(BackboneError, match="49408"):
-        CaptionTokenizer(find_weights(clip), vocabulary=49408, max_words=32)
+        tokenizers.CaptionTokenizer(find_weights(clip), vocabulary=49408, max_words=32)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +81,7 @@ def real_tokenizer(tmp_path_factory):
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]))
     (folder / "config.json").write_text('{"model_type": "clip"}')
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "CLIPTokenizer"}')
-    return CaptionTokenizer(Weights(folder=folder), vocabulary=49408, max_words=32)
+    return tokenizers.CaptionTokenizer(Weights(folder=folder), vocabulary=49408, max_words=32)
 
 
 def test_tokens_are_the_originals(said, real_tokenizer):

@@ -10,23 +10,18 @@ from .three_steps import PAIRS, furthest, three_steps
 
 torch = later("torch")
 normalize = later("torch.nn.functional", "normalize")
-clip_gradients = later("obygaze_studies.lsmdc.step", "clip_gradients")
-compute_gradients = later("obygaze_studies.lsmdc.step", "compute_gradients")
-embed = later("obygaze_studies.lsmdc.step", "embed")
-group_of = later("obygaze_studies.lsmdc.step", "group_of")
-schedule = later("obygaze_studies.lsmdc.step", "schedule")
-similarities = later("obygaze_studies.lsmdc.step", "similarities")
+rules = later("obygaze_studies.lsmdc.step")
 
 
 @pytest.fixture(scope="module")
 def first(oracle):
     """Network with the gradients of step 0, its loss, and the pairs' embeddings and scores."""
     network = oracle.network()
-    loss = compute_gradients(network, oracle.size, oracle.batch(0), PAIRS)
+    loss = rules.compute_gradients(network, oracle.size, oracle.batch(0), PAIRS)
     with torch.no_grad():
-        found = embed(network, oracle.batch(0))
+        found = rules.embed(network, oracle.batch(0))
         s, w, f, v = found
-        scores = similarities(network, sentences=s, words=w, frames=f, videos=v)
+        scores = rules.similarities(network, sentences=s, words=w, frames=f, videos=v)
     return network, loss, found, scores
 
 
@@ -52,7 +47,7 @@ def test_the_hundred_gradients_and_their_norm_are_the_originals(oracle, first):
     wanted = oracle.load("gradients_step0")
     assert len(wanted) == 100
     assert furthest(oracle.size.from_port(given), wanted) <= 1e-4
-    norm = clip_gradients([value for value in network.parameters() if value.requires_grad])
+    norm = rules.clip_gradients([value for value in network.parameters() if value.requires_grad])
     assert norm == pytest.approx(float(oracle.similarities["norm.0"]), rel=5e-5)
 
 
@@ -85,9 +80,9 @@ def test_three_steps_are_the_originals(oracle):
 
 def test_the_rates_of_the_four_groups_are_the_originals(oracle):
     for step, wanted in enumerate(oracle.run["learning_rates"]):
-        factor = schedule(step, oracle.run["total_steps"])
+        factor = rules.schedule(step, oracle.run["total_steps"])
         names = ("clip.weight", "weight", "clip.bias", "bias")
-        groups = [group_of(name, oracle.run["lr"], oracle.run["coef_lr"]) for name in names]
+        groups = [rules.group_of(name, oracle.run["lr"], oracle.run["coef_lr"]) for name in names]
         rates = [group.rate * factor for group in groups]
         assert rates == wanted
 

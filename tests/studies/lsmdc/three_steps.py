@@ -18,16 +18,8 @@ save_file = later("safetensors.torch", "save_file")
 LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
 XClipLsmdc = later("obygaze_features.backbones.xclip_lsmdc_network", "XClipLsmdc")
 train = later("obygaze_studies.lsmdc", "train")
-Processes = later("obygaze_studies.lsmdc.execution", "Processes")
-convert = later("obygaze_studies.lsmdc.execution", "convert")
-joined = later("obygaze_studies.lsmdc.execution", "joined")
+execution = later("obygaze_studies.lsmdc.execution")
 rules = later("obygaze_studies.lsmdc.step")
-Batch = later("obygaze_studies.lsmdc.step", "Batch")
-BertAdam = later("obygaze_studies.lsmdc.step", "BertAdam")
-clip_gradients = later("obygaze_studies.lsmdc.step", "clip_gradients")
-compute_gradients = later("obygaze_studies.lsmdc.step", "compute_gradients")
-group_of = later("obygaze_studies.lsmdc.step", "group_of")
-is_trained = later("obygaze_studies.lsmdc.step", "is_trained")
 
 PAIRS = 6
 
@@ -48,13 +40,13 @@ class Oracle:
 
     def network(self, arithmetic="float32"):
         network = network_of(self.size, self.load("initial"))
-        convert(network, self.size, arithmetic)
+        execution.convert(network, self.size, arithmetic)
         return network
 
     def batch(self, step):
         mask = torch.from_numpy(self.inputs["video_mask"][step]).bool()
         frames = torch.from_numpy(self.inputs["frames_u8"][step].transpose(0, 1, 3, 4, 2).copy())
-        return Batch(frames[mask], mask, torch.from_numpy(self.inputs["input_ids"][step]))
+        return rules.Batch(frames[mask], mask, torch.from_numpy(self.inputs["input_ids"][step]))
 
 
 def originals_of(size):
@@ -67,7 +59,7 @@ def network_of(size, tensors):
     network, original = XClipLsmdc(size).eval(), originals_of(size)
     network.load_state_dict(size.to_port("given", tensors))
     for name, value in network.named_parameters():
-        value.requires_grad_(is_trained(original[name]))
+        value.requires_grad_(rules.is_trained(original[name]))
     return network
 
 
@@ -75,12 +67,12 @@ def learn(network, size, batches, pairs, *, rate, scale, total, **how):
     """Take a step a batch; gives losses, norms, the trained tensors and the optimiser."""
     trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
     original = originals_of(size)
-    group = {name: group_of(original[name], rate, scale) for name in trained}
-    optimiser = BertAdam(trained, group, total)
+    group = {name: rules.group_of(original[name], rate, scale) for name in trained}
+    optimiser = rules.BertAdam(trained, group, total)
     losses, norms = [], []
     for batch in batches:
-        losses.append(compute_gradients(network, size, batch, pairs, **how))
-        norms.append(clip_gradients(trained.values()))
+        losses.append(rules.compute_gradients(network, size, batch, pairs, **how))
+        norms.append(rules.clip_gradients(trained.values()))
         optimiser.step()
         with torch.no_grad():
             network.logit_scale.clamp_(max=rules.LARGEST_SCALE)
@@ -89,7 +81,7 @@ def learn(network, size, batches, pairs, *, rate, scale, total, **how):
 
 def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=None, **how):
     """Train; gives the trained tensors by their original names, losses and norms, and the optimiser."""
-    processes = processes or Processes()
+    processes = processes or execution.Processes()
     mine = processes.share(PAIRS)
     batches = [oracle.batch(step).part(mine.start, mine.stop) for step in range(3)]
     rates = {"rate": lr or oracle.run["lr"], "scale": scale or oracle.run["coef_lr"]}
@@ -116,7 +108,7 @@ VARIANTS = {
 def main(oracle, out, settings):
     """Do every variant, then a small training, as one of the processes that the environment names."""
 
-    class Uneven(Processes):
+    class Uneven(execution.Processes):
         """Two processes of which the first takes four of the six pairs."""
 
         def share(self, items):
@@ -124,10 +116,10 @@ def main(oracle, out, settings):
 
     torch.set_num_threads(1)
     oracle, out = Oracle(Path(oracle)), Path(out)
-    with joined(torch.device("cpu")) as processes:
+    with execution.joined(torch.device("cpu")) as processes:
         for name, given in VARIANTS.items():
             how = dict(given)
-            kind = Uneven if how.pop("uneven", False) else Processes
+            kind = Uneven if how.pop("uneven", False) else execution.Processes
             found, *_ = three_steps(oracle, processes=kind(processes.rank, processes.count), **how)
             save_file(found, out / f"{name.replace('/', ' of ')}.{processes.rank}")
     given = json.loads(settings)
