@@ -114,13 +114,9 @@ def film(
         raise click.UsageError("--stride is in frames: give --frames too")
     window_s = _window_s(window, model, store, scenes, frames)
     probed = [(path, of.probe(path)) for path in films]
+    shown = {path: frame_times(path).tolist() for path in films if frames is not None}
     read = [
-        manifests.Film(
-            path,
-            video.start_s + video.duration_s,
-            video.damage,
-            [] if frames is None else frame_times(path).tolist(),
-        )
+        manifests.Film(path, video.start_s + video.duration_s, video.damage, shown.get(path, []))
         for path, video in probed
     ]
     movies = [film.movie for film in read]
@@ -136,17 +132,13 @@ def film(
         table = manifests.shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
     elif shots != "none":
         table = manifests.shots_bytes(manifests.read_parts(Path(shots), movies), Path(shots).name)
-    clips = Counter(clip.movie for clip in imported.manifest)
-    cut = [
-        {"movie": movie, "clips": clips[movie], "remainder_s": seconds}
-        for movie, seconds in imported.remainder_s.items()
-    ]
+    clips, rest = Counter(clip.movie for clip in imported.manifest), imported.remainder_s
+    cut = [{"movie": movie, "clips": clips[movie], "remainder_s": rest[movie]} for movie in rest]
     more = {"shots": beside and str(beside), "films": cut}
     write_imported(imported, output, beside=None if beside is None else {beside: table}, more=more)
     if beside is not None:
-        click.echo(
-            f"{beside}: {table.count(bytes([10])) - 1:,} shots ({Path(shots).name})", err=output.as_json
-        )
+        n = table.count(b"\n") - 1
+        click.echo(f"{beside}: {n:,} shots ({Path(shots).name})", err=output.as_json)
 
 
 def _window_s(
@@ -157,20 +149,17 @@ def _window_s(
     frames: int | None,
 ) -> float | None:
     """Return the window length in seconds; None for scenes and for windows counted in frames."""
-    if scenes is not None or frames is not None:
-        if any(given is not None for given in (window, model, store)) or (scenes and frames):
-            raise click.UsageError("give one of --scenes, --frames and --window (with --model or --store)")
-        return None
-    if isinstance(window, float):
-        if model is not None or store is not None:
-            raise click.UsageError("--model and --store are for --window train: give no seconds with them")
-        return window
-    if (model is None) == (store is None):
+    seconds = window if isinstance(window, float) else None
+    ways = (seconds, model, store, scenes, frames)
+    untrained = window == "train" and model is None and store is None
+    if untrained or sum(way is not None for way in ways) != 1:
         raise click.UsageError(
-            "give --window SECONDS, or --model MODEL or --store STORE (--window train), or --frames N, "
-            "or --scenes FILE.csv"
+            "give one of --window SECONDS, --model MODEL or --store STORE (for --window train), --frames N, "
+            "and --scenes FILE.csv"
         )
-    return manifests.window_of_model(model) if model is not None else _window_of_store(store or Path())
+    if model is not None:
+        return manifests.window_of_model(model)
+    return seconds if store is None else _window_of_store(store)
 
 
 def _window_of_store(path: Path) -> float:

@@ -156,22 +156,21 @@ def project(
     if merge is not None:
         how = merge if merge in ("highest", "any", "both") else "expert"
         labelled = manifests.merge_annotators(labelled, how, merge)  # type: ignore[arg-type]  # one of its words
-    notices = []
     replaced = sum(clip.level is not None for clip in clips)
-    if replaced:
-        notices.append(f"replaced the labels that {replaced:,} clips of {onto} had")
-    if result.unwatched:
-        notices.append(f"nobody annotated {', '.join(result.unwatched)}: no level for their clips")
-    if result.elsewhere:
-        notices.append(
-            f"left out the annotations of {', '.join(result.elsewhere)}: no clip of theirs to label"
-        )
-    write_imported(manifests.Imported(labelled, tuple(notices)), output)
+    unwatched, elsewhere = ", ".join(result.unwatched), ", ".join(result.elsewhere)
+    notices = {
+        f"replaced the labels that {replaced:,} clips of {onto} had": replaced,
+        f"nobody annotated {unwatched}: no level for their clips": unwatched,
+        f"left out the annotations of {elsewhere}: no clip of theirs to label": elsewhere,
+    }
+    told = tuple(notice for notice, holds in notices.items() if holds)
+    write_imported(manifests.Imported(labelled, told), output)
 
 
 def _summary(manifest: "Manifest") -> "dict[str, Any]":
     from obygaze_features.video.file_facts import is_here
 
+    book = manifest.codebook
     paths = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
     missing = sorted(str(path) for path in paths if not is_here(path))
     spans = [clip.duration_s for clip in manifest if clip.duration_s is not None]
@@ -179,11 +178,7 @@ def _summary(manifest: "Manifest") -> "dict[str, Any]":
         "clips": len(manifest),
         "movies": len(manifest.movies),
         "levels": level_counts(manifest, "none"),
-        "codebook": {
-            "name": manifest.codebook.name,
-            "version": manifest.codebook.version,
-            "digest": manifest.codebook.digest(),
-        },
+        "codebook": {"name": book.name, "version": book.version, "digest": book.digest()},
         "annotators": sorted({clip.annotator for clip in manifest if clip.annotator}),
         "extra_columns": list(manifest.clips[0].extras) if len(manifest) else [],
         "spans": {"clips": len(spans), "seconds": round(sum(spans), 3)},

@@ -57,16 +57,14 @@ def apply_policy(manifest: Manifest, policy: LabelPolicy) -> Manifest:
             f"has {', '.join(policies_of(codebook))} alone"
         )
     if policy is LabelPolicy.PAPER:
-        return manifest.with_clips(_as_in_paper(clip, codebook) for clip in manifest)
+        lowest = codebook.level_names[0]
+        return manifest.with_clips(
+            clip if clip.level is None or codebook.visual(clip.concepts) else replace(clip, level=lowest)
+            for clip in manifest
+        )
     if policy is LabelPolicy.RELEASED:
         return manifest.with_clips(clip for clip in manifest if _is_released(clip, codebook))
     return manifest
-
-
-def _as_in_paper(clip: Clip, codebook: Codebook) -> Clip:
-    if clip.level is None or codebook.visual(clip.concepts):
-        return clip
-    return replace(clip, level=codebook.level_names[0])
 
 
 def _is_released(clip: Clip, codebook: Codebook) -> bool:

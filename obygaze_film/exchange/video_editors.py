@@ -1,12 +1,13 @@
 """Export to video editors: OpenTimelineIO, Final Cut Pro 7 XML, and CMX-3600 lists."""
 
+import json
 from fractions import Fraction
-from typing import Any
 
 from obygaze_features.errors import install_command
 from obygaze_features.manifest import frame_label
+from obygaze_features.templates import filled
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.tiers import KINDS, Exported, TierSpan
+from obygaze_film.exchange.tiers import KINDS, Exported
 
 COLOURS = dict.fromkeys(KINDS, "WHITE") | {"segments": "BLUE", "concepts": "ORANGE", "level": "CYAN"}
 """Marker colours that both formats and editors support; the text gives the same information."""
@@ -48,45 +49,32 @@ def to_edl(made: Exported) -> str:
 
 
 def _written(made: Exported, adapter: str) -> str:
-    """Make the timeline; the FCP 7 adapter needs the media reference and the start time."""
+    """Fill in the timeline, and let OpenTimelineIO write it."""
     try:
         import opentimelineio as otio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise FilmError(
             f"this format needs OpenTimelineIO: install it with: {install_command('obygaze[interchange]')}"
         ) from error
-    rate = float(made.rate)
-
-    def time(frames: int) -> Any:
-        return otio.opentime.RationalTime(frames, rate)
-
-    def stretch(start: int, end: int) -> Any:
-        return otio.opentime.TimeRange(time(start), time(max(end - start, 1)))
-
-    film, record = made.film, made.film.record
-    whole = stretch(0, _frames(record.duration_s, made.rate))
-    timeline = otio.schema.Timeline(film.heading, metadata={"obygaze": {"caveats": list(made.caveats)}})
-    timeline.global_start_time = time(0)
-    track = otio.schema.Track("V1", kind=otio.schema.TrackKind.Video)
-    timeline.tracks.append(track)
-    media = otio.schema.MissingReference(name=film.movie, available_range=whole)
-    clip = otio.schema.Clip(film.movie, media_reference=media, source_range=whole)
-    track.append(clip)
-    for tier, span in made.spans:
-        clip.markers.append(
-            otio.schema.Marker(
-                name=span.text,
-                marked_range=stretch(_frames(span.start_s, made.rate), _frames(span.end_s, made.rate)),
-                color=COLOURS[tier.kind],
-                metadata=_metadata(tier.name, span, made.caveats[0]),
-            )
-        )
+    values = {
+        "film": made.film,
+        "caveats": made.caveats,
+        "colours": COLOURS,
+        "whole": _range(0.0, made.film.record.duration_s, made.rate),
+        "spans": [(tier, span, _range(span.start_s, span.end_s, made.rate)) for tier, span in made.spans],
+    }
+    timeline = otio.adapters.read_from_string(
+        filled(__package__, "timeline.otio.jinja", values, json.dumps), "otio_json"
+    )
     return str(otio.adapters.write_to_string(timeline, adapter))
 
 
-def _metadata(tier: str, span: TierSpan, caveat: str) -> dict[str, Any]:
-    exact = {"start_s": span.start_s, "end_s": span.end_s}
-    return {"obygaze": {"tier": tier, **exact, **span.numbers}, "fcp_xml": {"comment": f"{tier}. {caveat}"}}
+def _range(start_s: float, end_s: float, rate: Fraction) -> dict[str, object]:
+    """Make a range of frames, one at least, of seconds."""
+    start = _frames(start_s, rate)
+    frames = (float(start), float(max(_frames(end_s, rate) - start, 1)))
+    times = [{"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": value} for value in frames]
+    return {"OTIO_SCHEMA": "TimeRange.1", "start_time": times[0], "duration": times[1]}
 
 
 def _frames(seconds: float, rate: Fraction) -> int:

@@ -183,7 +183,7 @@ MISTAKES = f"""
 1 manifest stats in/films.csv --policy paper
     label policy paper: the codebook 'violence' has raw alone
 2 manifest import film in/video.mp4 --out out/a.csv
-    give --window SECONDS, or --model MODEL or --store STORE
+    give one of --window SECONDS, --model MODEL or --store STORE
 1 manifest sheets in/marked.csv --concept Bodyy --out out/s
     unknown concept 'Bodyy'
 2 manifest sheets in/marked.csv --concept Body --predictions in/p.csv --out out/s

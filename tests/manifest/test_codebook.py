@@ -167,15 +167,9 @@ def codebooks(draw):
     if len(labels) > 1:
         cut = draw(st.integers(1, len(labels) - 1))
         tasks = (Task(draw(words), tuple(labels[:cut]), tuple(labels[cut:])),)
+    instances = (Instance(draw(words), (draw(texts),)),)
     concepts = tuple(
-        Concept(
-            name,
-            draw(texts),
-            draw(st.booleans()),
-            synonyms,
-            (Instance(draw(words), (draw(texts),)),),
-            draw(texts),
-        )
+        Concept(name, draw(texts), draw(st.booleans()), synonyms, instances, draw(texts))
         for name, synonyms in draw(named())
     )
     cuts = tuple(sorted(draw(st.sets(st.floats(-1e9, 1e9), min_size=1, max_size=3))))

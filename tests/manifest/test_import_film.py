@@ -2,7 +2,6 @@
 
 import json
 import zipfile
-from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -15,7 +14,15 @@ from hypothesis import strategies as st
 from obygaze.cli import table_of_contents
 from obygaze_features import io
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Film, FilmPart, import_film, read_manifest, read_parts, window_of_model
+from obygaze_features.manifest import (
+    Film,
+    FilmPart,
+    frame_rate,
+    import_film,
+    read_manifest,
+    read_parts,
+    window_of_model,
+)
 from obygaze_features.manifest.importers.film_windows import automatic_hop
 from obygaze_features.store.testing import seal_arrays
 from obygaze_features.video import frame_times, read_frames, uniform
@@ -53,12 +60,7 @@ def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
     assert len(set(map(tuple, windows))) == len(windows)
 
 
-RATES = {
-    "24": Fraction(24),
-    "23.976": Fraction(24_000, 1001),
-    "25": Fraction(25),
-    "29.97": Fraction(30_000, 1001),
-}
+RATES = {rate: frame_rate(rate) for rate in ("24", "23.976", "25", "29.97")}
 
 
 @pytest.mark.parametrize("rate", RATES)

@@ -1,18 +1,18 @@
-"""Tell what a span of another tool's file says: a level, a concept or a text, of which film, and whose."""
+"""Tell what a span says: a level, a concept or a text, of which film, and whose; read tables of our own."""
 
 import re
 from collections.abc import Mapping, Sequence, Set
 
 from obygaze_features.file_kinds import FILM_SUFFIXES
-from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip import Clip, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.eaf import MODEL, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
-from obygaze_features.manifest.spans.names import is_foreign, path_of, plain
+from obygaze_features.manifest.spans.names import is_foreign, nearest, path_of, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
-from obygaze_features.manifest.text_tables import counted
+from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
 from obygaze_features.text import composed, first_few
 
 APART = ("subject", "observation")
@@ -24,6 +24,8 @@ SAID = (*SUBTITLES, "moviegraphs")
 OF_A_FILM = (*SUBTITLES, "textgrid", "elan-text")
 """Kinds whose files are of one film, which they are named by."""
 
+NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
+"""What programs write where a cell has no value, and a film or person may be called."""
 _ID = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
 _LANGUAGE = re.compile(
     r"(?:\.(?:(?:en|fr|de|es|pt|nl|sv|fi|pl|cs|ru|uk|tr|ar|fa|hi|zh|ja|ko|eng|fre|fra|ger|deu|spa|ita)"
@@ -130,3 +132,49 @@ def is_label(account: Account, raw: RawSpan) -> bool:
 def is_short(start_s: float | None, end_s: float | None) -> bool:
     """Return whether a span is shorter than a frame, beyond what rounding to milliseconds explains."""
     return start_s is not None and end_s is not None and end_s - start_s < SHORTEST_S - 0.0005
+
+
+# --- tables of our own
+# ---------------------------------------------------------------------------
+def own_table(given: Given, *, judged: bool) -> Table:
+    """Read a table with the columns of a manifest."""
+    needed = (*TIMES, SEEN_SCORE) if judged else TIMES
+    advice = "give what `obygaze film open` or `film next` wrote, filled in" if judged else ""
+    table = table_of(given.path, *given.records(needed), needed, advice=advice)
+    if not judged and not {"video", "movie"} & set(table.columns) and not given.movie:
+        raise given.error("no column video or movie says which film a span is of: add one, or give --movie")
+    lacking = [name for name in FIELDS if name not in table.columns]
+    meant = {name: nearest(name, lacking) for name in table.columns if name not in FIELDS}
+    almost = (
+        f"column {name!r} is not read: did you mean {near!r}? Rename it in the table"
+        for name, near in meant.items()
+        if near
+    )
+    given.account.note(*table.notes, *almost)
+    return table
+
+
+def doubts(table: Table, book: Codebook) -> list[str]:
+    """Say which rows of a table are of whole films, and which columns are named as labels are."""
+    rows = [row for row in table.rows if not row.is_empty]
+    whole = [row.line for row in rows if not row.cells[TIMES[0]].strip()]
+    said = {(name, row.cells.get(name, "").strip()) for row in rows for name in ("movie", "annotator")}
+    notes = [
+        f"{name} {text!r} taken as a name: where there is none, leave its cells empty"
+        for name, text in sorted(said)
+        if plain(text) in NO_VALUE
+    ]
+    if 0 < len(whole) < len(rows):
+        what = counted(len(whole), "row")
+        notes.append(f"{what} without times taken as whole films (the first: line {whole[0]})")
+    words = {*spellings_of(book.levels), *spellings_of(book.concepts)} - set(map(plain, FIELDS))
+    if beside := [name for name in table.columns if plain(name) in words]:
+        notes.append(f"columns named as labels are no labels ({', '.join(beside)}): write level and concepts")
+    return notes
+
+
+def respelled_labels(row: Row, clip: Clip, codebook: Codebook) -> list[tuple[str, str]]:
+    """List the labels of a row that are spelled otherwise than the codebook names them."""
+    read = [(row.cells.get("level", ""), clip.level or "")]
+    read += [(text, codebook.concept_spelled(text)) for text in split_concepts(row.cells.get("concepts", ""))]
+    return [(text, name) for text, name in read if text != name]

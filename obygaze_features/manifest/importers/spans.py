@@ -25,7 +25,7 @@ from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.names import is_foreign, of_one_id, path_of, plain, refuse_twins
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
-from obygaze_features.manifest.spans.tables import doubts, media_name, own_table, respelled_labels
+from obygaze_features.manifest.spans.tables import media_name
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
@@ -164,7 +164,7 @@ class _Made:
     def add_table(self, given: Given) -> None:
         """Add the rows of a table of ours."""
         account, judged = given.account, given.account.kind == "judgements"
-        table = own_table(given, judged=judged)
+        table = marks.own_table(given, judged=judged)
         book = self._book(given, [row.cells.get(CODEBOOK_COLUMN, "") for row in table.rows])
         problems = Problems(given.path)
         collected = Collected(problems)
@@ -186,7 +186,7 @@ class _Made:
             if marks.is_short(clip.start_s, clip.end_s):
                 what = f"less than a frame after start_s {clip.start_s:g}: are times shares of a day?"
                 problems.add(row.line, what, "end_s")
-            respelled.update(respelled_labels(full, clip, book))
+            respelled.update(marks.respelled_labels(full, clip, book))
             account.used += 1
             if judged:
                 again += self._judge(clip, account, row.line)
@@ -196,7 +196,7 @@ class _Made:
         problems.refuse()
         if not judged and not collected.clips:
             raise given.error("names no clip; a row for each was expected below the header")
-        account.note(*doubts(table, book))
+        account.note(*marks.doubts(table, book))
         told = f"{counted(again, 'span was', 'spans were')} judged again: the last counts"
         account.note(told * bool(again))
         read = [f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items())]

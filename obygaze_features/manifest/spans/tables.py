@@ -7,29 +7,15 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from obygaze_features.manifest.clip import Clip, split_concepts
-from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants, western
-from obygaze_features.manifest.spans.names import nearest, path_of, plain
+from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.text_tables import (
-    FIELDS,
-    SEEN_SCORE,
-    TIMES,
-    Row,
-    Table,
-    counted,
-    placed,
-    table_of,
-)
+from obygaze_features.manifest.text_tables import Row, Table, placed, table_of
 from obygaze_features.workbook import Records
 
 VIAN_SEGMENTS = ("segmentation_name",)
 VIAN_PROJECT = ("START_MS", "END_MS", "SELECTOR_TYPE")
-NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
-"""What programs write where a cell has no value, and a film or person may be called."""
 _FILM = ("movie", "movie_name", "film", "video", "MOVIE", "MOVIE_NAME", "FILM")
 """Columns in which exports of several films name each."""
 _VIAN_TIMES = (
@@ -92,30 +78,6 @@ def first_of(cells: Mapping[str, str], *names: str) -> str:
     return next((one_line(cells[name]) for name in names if cells.get(name, "").strip()), "")
 
 
-# --- ours
-# ---------------------------------------------------------------------------
-def own_table(given: Given, *, judged: bool) -> Table:
-    """Read a table with the columns of a manifest."""
-    needed = (*TIMES, SEEN_SCORE) if judged else TIMES
-    advice = "give what `obygaze film open` or `film next` wrote, filled in" if judged else ""
-    table = table_of(given.path, *given.records(needed), needed, advice=advice)
-    if not judged and not {"video", "movie"} & set(table.columns) and not given.movie:
-        raise given.error("no column video or movie says which film a span is of: add one, or give --movie")
-    given.account.note(*table.notes, *_almost_named(table.columns))
-    return table
-
-
-def _almost_named(columns: Sequence[str]) -> list[str]:
-    """Say which columns look like one that is read, and is not there: their cells give no label."""
-    lacking = [name for name in FIELDS if name not in columns]
-    others = [name for name in columns if name not in FIELDS]
-    return [
-        f"column {name!r} is not read: did you mean {near!r}? Rename it in the table"
-        for name in others
-        if (near := nearest(name, lacking))
-    ]
-
-
 # --- VIAN
 # ---------------------------------------------------------------------------
 def read_vian(given: Given) -> Iterator[RawSpan]:
@@ -141,29 +103,3 @@ def media_name(place: str) -> str:
     """Name the film of a media file: its file's name without suffix; BORIS writes its player before it."""
     path = path_of(re.sub(r"^(?:player )?#\d+ *: *", "", place.strip(), flags=re.IGNORECASE))
     return path.stem if re.fullmatch(r"\.\w{2,5}", path.suffix, re.ASCII) else path.name
-
-
-def doubts(table: Table, book: Codebook) -> list[str]:
-    """Say which rows of a table are of whole films, and which columns are named as labels are."""
-    rows = [row for row in table.rows if not row.is_empty]
-    whole = [row.line for row in rows if not row.cells[TIMES[0]].strip()]
-    said = {(name, row.cells.get(name, "").strip()) for row in rows for name in ("movie", "annotator")}
-    notes = [
-        f"{name} {text!r} taken as a name: where there is none, leave its cells empty"
-        for name, text in sorted(said)
-        if plain(text) in NO_VALUE
-    ]
-    if 0 < len(whole) < len(rows):
-        what = counted(len(whole), "row")
-        notes.append(f"{what} without times taken as whole films (the first: line {whole[0]})")
-    words = {*spellings_of(book.levels), *spellings_of(book.concepts)} - set(map(plain, FIELDS))
-    if beside := [name for name in table.columns if plain(name) in words]:
-        notes.append(f"columns named as labels are no labels ({', '.join(beside)}): write level and concepts")
-    return notes
-
-
-def respelled_labels(row: Row, clip: Clip, codebook: Codebook) -> list[tuple[str, str]]:
-    """List the labels of a row that are spelled otherwise than the codebook names them."""
-    read = [(row.cells.get("level", ""), clip.level or "")]
-    read += [(text, codebook.concept_spelled(text)) for text in split_concepts(row.cells.get("concepts", ""))]
-    return [(text, name) for text, name in read if text != name]

@@ -104,14 +104,7 @@ def tabbed(*rows):
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
-ASKED = {
-    "movie": "tt0000042",
-    "start_s": 1,
-    "end_s": 5,
-    "model": "tiny",
-    "prompt": "0a",
-    "date": "2026-11-25",
-}
+ASKED = {"movie": "tt0000042", "start_s": 1, "end_s": 5, "model": "tiny", "prompt": "0a"}
 ANSWERS = {
     "a": {"level:EN": 0.2, "level:S": 0.7, "concept:Body": 0.5, "concept:Look": "No."},
     "b": {"level:EN": "yes", "level:S": "no", "concept:Body": "no", "concept:Look": 0},

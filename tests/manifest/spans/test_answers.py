@@ -24,19 +24,9 @@ HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 
 def lines(*said, **more):
     """Write a line for each: of clips c0, c1, ... of 4 s."""
-    asked = [
-        {
-            "clip_id": f"c{k}",
-            "movie": "m",
-            "start_s": 4 * k,
-            "end_s": 4 * k + 4,
-            "model": "tiny",
-            **more,
-            **each,
-        }
-        for k, each in enumerate(said)
-    ]
-    return "".join(json.dumps(each) + "\n" for each in asked)
+    times = [{"clip_id": f"c{k}", "start_s": 4 * k, "end_s": 4 * k + 4} for k in range(len(said))]
+    usual = {"movie": "m", "model": "tiny", **more}
+    return "".join(json.dumps(usual | at | each) + "\n" for at, each in zip(times, said, strict=True))
 
 
 def test_a_question_for_each_level_and_concept_by_what_it_means():

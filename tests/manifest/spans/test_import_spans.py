@@ -2,6 +2,7 @@
 """Spans of every tool's files become clips; each record is used, left out and said, or refused."""
 
 import json
+import re
 import unicodedata
 from itertools import product
 
@@ -259,23 +260,14 @@ BROKEN = {
     "a.xlsx": "PK\3\4[Content_Types].xml",
     "a.xml": "<?a?><!--a-->" * 40 + "<annotated/>",  # would take years if parts ended anywhere
 }
-LIBRARIES = (
-    "mismatched",
-    "unexpected",
-    "expected after",
-    "limit",
-    "Expecting",
-    "column 2",
-    "calamine",
-    "codec",
-)
+LIBRARIES = re.compile("mismatched|unexpected|expected after|limit|Expecting|column 2|calamine|codec")
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_no_text_of_a_library_says_why_a_file_is_not_read(read, name):
     with pytest.raises(ManifestError) as error:
         read(BROKEN[name], name)
-    assert not [text for text in LIBRARIES if text in str(error.value)]
+    assert not LIBRARIES.search(str(error.value))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "klingon"])
