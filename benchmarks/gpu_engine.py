@@ -20,7 +20,7 @@ from measure import peak_mb
 from obygaze_features.backbones import Backbone
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.extraction.decode_clips import DecodedClip, Prepared
-from obygaze_features.extraction.encode import Encoder
+from obygaze_features.extraction.encode import encode_batches
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.extraction.job import Job, Recipe
 from obygaze_features.extraction.loop import run_loop
@@ -79,10 +79,8 @@ def _feed(bench: Bench, some: list[Backbone], size: int, stage: Stage | None = N
     busy = sum(backbone.encode.busy_s for backbone in some)
     cpu, began = time.process_time(), time.perf_counter()
     if stage is None:
-        encoder = Encoder(some)
-        for first in range(0, len(clips), size):
-            encoder.push(clips[first : first + size])
-        encoder.finish()
+        batches = (clips[first : first + size] for first in range(0, len(clips), size))
+        deque(encode_batches(some, batches), maxlen=0)
     else:
         names, report = [clip.clip_id for clip in clips], RunReport()
         ready = SimpleNamespace(backbones=some, tasks=lambda _ids: [])

@@ -1,7 +1,8 @@
 """Encode decoded clips with the backbones; shared by all engines."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -13,36 +14,34 @@ from obygaze_features.extraction.decode_clips import DecodedClip, Prepared
 from obygaze_features.store import ClipFeatures, ClipResult
 
 
-class Encoder:
+def encode_batches(
+    backbones: Sequence[Backbone],
+    batches: Iterable[Sequence[DecodedClip]],
+    clock: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Iterator[list[ClipResult]]:
     """Encode batches; a GPU computes one batch while the host prepares and writes others.
 
-    Call `push` for each batch and `finish` at the end; together they return every clip once, in order.
+    Every clip comes once, in order. Frames of a batch may be overwritten when the next one is asked for.
 
     Parameters
     ----------
     backbones
         Those with a method `start` (`Runner`) are all started before any is waited for.
+    clock
+        Entered for the time of the backbones.
     """
-
-    def __init__(self, backbones: Sequence[Backbone]) -> None:
-        self.backbones = backbones
-        self._ahead = 1 if any(uses_gpu(backbone) for backbone in backbones) else 0
-        self._begun: deque[_Begun] = deque()
-
-    def push(self, batch: Sequence[DecodedClip]) -> list[ClipResult]:
-        """Start to encode a batch, and return finished clips; its frames may then be overwritten."""
-        self._begun.append(_Begun(self.backbones, batch))
-        return self._results(self._ahead)
-
-    def finish(self) -> list[ClipResult]:
-        """Wait for all started batches and return their results."""
-        return self._results(0)
-
-    def _results(self, leave: int) -> list[ClipResult]:
-        results = []
-        while len(self._begun) > leave:
-            results += self._begun.popleft().results()
-        return results
+    on_card = any(uses_gpu(backbone) for backbone in backbones)
+    begun: deque[_Begun] = deque()
+    for batch in batches:
+        with clock():
+            begun.append(_Begun(backbones, batch))
+            results = begun.popleft().results() if len(begun) > on_card else []
+        if results:
+            yield results
+    if begun:
+        with clock():
+            results = begun.popleft().results()
+        yield results
 
 
 def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> list[ClipResult]:

@@ -7,14 +7,15 @@ on the pieces of the stage that `schedule` gives them; a task of a job array run
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
-from obygaze_features.extraction.encode import Encoder, gpu_busy_s, gpu_record, warm_up
+from obygaze_features.extraction.encode import encode_batches, gpu_busy_s, gpu_record, warm_up
 from obygaze_features.extraction.films import Films
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import DecodePool
-from obygaze_features.extraction.report import OnCommit, Recording, RunReport, unwatched
+from obygaze_features.extraction.report import OnCommit, RunReport, recording_of, unwatched
 from obygaze_features.store import ClipResult, Stage
 
 Decode = Callable[[Sequence[DecodeTask], Callable[[], bool]], Iterator[DecodedClip]]
@@ -104,10 +105,10 @@ def run_loop(
     if clip_ids:
         warm_up(job.backbones)
     busy_before = gpu_busy_s(job.backbones)
-    with Recording(stage, clip_ids, report) as recording:
+    with recording_of(stage, clip_ids, report) as recording:
         decoded = decode(job.tasks(clip_ids), stopped)
         batches = _batches(_timed(decoded, report), batch_size)
-        for results in _encoded(Encoder(job.backbones), batches, report):
+        for results in encode_batches(job.backbones, batches, partial(_clock, report, "infer_s")):
             if busy_before is not None:
                 report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before
             if written := recording.commit(results):
@@ -128,21 +129,6 @@ def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedCl
             batch, readable = [], 0
     if batch:
         yield batch
-
-
-def _encoded(
-    encoder: Encoder, batches: Iterator[list[DecodedClip]], report: RunReport
-) -> Iterator[list[ClipResult]]:
-    """Encode batches; on a GPU results arrive one batch later."""
-    for batch in batches:
-        with _clock(report, "infer_s"):
-            results = encoder.push(batch)
-        if results:
-            yield results
-    with _clock(report, "infer_s"):
-        results = encoder.finish()
-    if results:
-        yield results
 
 
 def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:

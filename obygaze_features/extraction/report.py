@@ -4,20 +4,18 @@ import json
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from itertools import count
 from math import inf
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from obygaze_features.cores import usable_cores
-from obygaze_features.errors import StoreError
 from obygaze_features.extraction.row_digests import RowDigests
-from obygaze_features.store import ClipResult, Stage
+from obygaze_features.store import ClipResult, Stage, StageWriter
 
 REPORTS = "reports"  # folder of a stage, one file per run
 
@@ -143,39 +141,28 @@ def unwatched(_report: RunReport, _results: list[ClipResult]) -> None:
     """Ignore what was written."""
 
 
-class Recording:
-    """Write the results of a run through one writer of the stage; used as a context manager.
+@contextmanager
+def recording_of(stage: Stage, clip_ids: Iterable[str], report: RunReport) -> Iterator["Recording"]:
+    """Write the results of a run, the clips that it will do, through one writer of the stage.
 
     A thread writes the clips while the run continues. All clips are durable when the context ends.
-
-    Parameters
-    ----------
-    clip_ids
-        The clips that this run will do.
-    report
-        Counts what is written.
     """
+    with (
+        RowDigests() as digests,
+        stage.writer(clip_ids, digests if usable_cores() > 1 else None) as writer,
+        ThreadPoolExecutor(1, "writer") as thread,
+    ):
+        yield Recording(writer, thread, report)
 
-    def __init__(self, stage: Stage, clip_ids: Iterable[str], report: RunReport) -> None:
+
+class Recording:
+    """Results that are being written, in a thread, and counted in a report."""
+
+    def __init__(self, writer: StageWriter, thread: ThreadPoolExecutor, report: RunReport) -> None:
         self.report = report
-        self._digests = RowDigests()
-        self._writer = stage.writer(clip_ids, self._digests if usable_cores() > 1 else None)
+        self._writer, self._thread = writer, thread
         self._started = time.perf_counter()
-        self._thread = ThreadPoolExecutor(1, "writer")
         self._waiting: deque[tuple[list[ClipResult], Future[float]]] = deque()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._thread.shutdown()
-        try:
-            with suppress(*([] if kind is None else [OSError, StoreError])):
-                self._writer.close()
-        finally:
-            self._digests.close()
 
     def commit(self, results: list[ClipResult]) -> list[ClipResult]:
         """Queue clips to be written; return those that were written meanwhile.

@@ -11,30 +11,26 @@ PATIENCE_S = 60.0
 """Seconds after which this process computes a digest itself."""
 
 
-class RowDigests:
+class RowDigests(WorkerPool):
     """Computes the SHA-256 of parts of files, in the order in which they are asked for.
 
     Whatever becomes of the worker, the digests come: this process then computes them.
     """
 
     def __init__(self) -> None:
-        self._pool = WorkerPool(1, _digest)
+        super().__init__(1, _digest)
         self._keys = count()
         self._known: dict[int, str] = {}
-
-    def close(self) -> None:
-        """End the worker."""
-        self._pool.close()
 
     def __call__(self, path: str, offset: int, size: int) -> Callable[[], str]:
         """Begin to compute a digest; return a function that waits for it."""
         key = next(self._keys)
-        self._pool.put(key, (path, offset, size))
+        self.put(key, (path, offset, size))
         return lambda: self._wait(key) or digest_of_part(path, offset, size)
 
     def _wait(self, key: int) -> str:
         with suppress(Exception):  # the worker's, or of a machine that has no room for one
-            while key not in self._known and (event := self._pool.get(PATIENCE_S)) is not None:
+            while key not in self._known and (event := self.get(PATIENCE_S)) is not None:
                 if event.kind != "done":
                     self._known[event.key] = event.value if event.kind == "item" else ""  # type: ignore[index]
         return self._known.pop(key, "")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import TextBackbone, Tokens
-from obygaze_features.extraction.report import OnCommit, Recording, RunReport, unwatched
+from obygaze_features.extraction.report import OnCommit, RunReport, recording_of, unwatched
 from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
 from obygaze_features.store.format import TEXTS
@@ -131,7 +131,7 @@ def run_texts(
         Called with the report so far and the texts just written.
     """
     report = RunReport(engine="local")
-    with Recording(stage, text_ids, report) as recording:
+    with recording_of(stage, text_ids, report) as recording:
         tokens = job.tokens(text_ids)
         for first in range(0, len(text_ids), SORTED_AT_ONCE):
             order = by_length(text_ids[first : first + SORTED_AT_ONCE], tokens)

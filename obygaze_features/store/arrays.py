@@ -292,9 +292,9 @@ def _read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
     return source.read(CRC_BYTES) == checksum.to_bytes(CRC_BYTES, "little")
 
 
-def with_checksum(data: bytes) -> bytes:
+def with_checksum(data: bytes | bytearray) -> bytes:
     """Return a chunk: its rows and their checksum."""
-    return data + crc32c(data).to_bytes(CRC_BYTES, "little")
+    return b"".join((data, crc32c(data).to_bytes(CRC_BYTES, "little")))
 
 
 def string_chunk(strings: Sequence[str], rows: int) -> bytes:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from fastcrc.crc32 import iscsi as crc32c
 
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
-from obygaze_features.store.arrays import CRC_BYTES
+from obygaze_features.store.arrays import CRC_BYTES, with_checksum
 from obygaze_features.store.format import ARRAYS, PIECE_ROWS, PIECES, block_rows, chunk_file
 from obygaze_features.store.journal import NO_ROW, Attempt, JournalEntry
 from obygaze_features.store.records import GroupSpec, StoredClip
@@ -73,8 +72,7 @@ class StoredArray:
         index = np.full((self.block, 2), 2**64 - 1, "<u8")
         index[:n_rows, 0] = [self.offset(row) for row in range(n_rows)]
         index[:n_rows, 1] = self.offset(1)
-        data = index.tobytes()
-        return data + crc32c(data).to_bytes(CRC_BYTES, "little")
+        return with_checksum(index.tobytes())
 
 
 class StageLayout:

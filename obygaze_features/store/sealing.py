@@ -28,7 +28,7 @@ from obygaze_features.io import empty, naming, remove_tree, sync, sync_tree, wri
 from obygaze_features.locks import alone_in, locked
 from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.screen import Progress
-from obygaze_features.store.arrays import CRC_BYTES
+from obygaze_features.store.arrays import CRC_BYTES, with_checksum
 from obygaze_features.store.format import (
     ATTRIBUTE,
     BAGIT,
@@ -319,11 +319,11 @@ def _pour(root: Path, reader: Rows, best: Best, start: int) -> _Done:
             if index + 1 == array.block or row == done.rows[-1]:
                 chunk[(index + 1) * size :] = array.fill * (array.block - index - 1)
                 file = array.file(row // array.block)
-                done.digests[file] = _write(root / file, _with_checksum(memoryview(chunk)))
+                done.digests[file] = _write(root / file, [with_checksum(chunk)])
     return done
 
 
-def _write(path: Path, blocks: Iterable[memoryview | bytes]) -> str:
+def _write(path: Path, blocks: Iterable[bytes]) -> str:
     """Write a file; return its digest."""
     digest = hashlib.sha256()
     with naming(path), FileIO(path, "x") as file:
@@ -331,16 +331,6 @@ def _write(path: Path, blocks: Iterable[memoryview | bytes]) -> str:
             digest.update(block)
             write_all(file.fileno(), block)
     return digest.hexdigest()
-
-
-def _with_checksum(data: memoryview) -> Iterator[memoryview | bytes]:
-    """Yield the blocks of a chunk, and its checksum."""
-    checksum = 0
-    for start in range(0, len(data), BLOCK):
-        block = data[start : start + BLOCK]
-        checksum = crc32c(block, checksum)
-        yield block
-    yield checksum.to_bytes(CRC_BYTES, "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,8 +377,8 @@ def _link(root: Path, stage: Stage, shard: _Shard) -> _Done:
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
         fill, n_rows = shard.array.fill, len(shard.rows)
-        filler = fill + crc32c(fill).to_bytes(CRC_BYTES, "little")
-        done.digests[file] = _write(root / file, [*repeat(filler, n_rows), shard.array.shard_index(n_rows)])
+        filler = repeat(with_checksum(fill), n_rows)
+        done.digests[file] = _write(root / file, [*filler, shard.array.shard_index(n_rows)])
         return done
     try:
         done.digests[file], done.bad = _checked_shard(shard)

@@ -15,9 +15,8 @@ from ..store.toy_stores import CORPUS, WITH, group, plan, result, sealed, status
 
 @pytest.fixture
 def later():
-    digests = RowDigests()
-    yield digests
-    digests.close()
+    with RowDigests() as digests:
+        yield digests
 
 
 def test_digests_are_those_of_the_parts_that_were_asked_for(tmp_path, later):
@@ -27,7 +26,7 @@ def test_digests_are_those_of_the_parts_that_were_asked_for(tmp_path, later):
     parts = [(0, 10), (5, 600_000), (699_990, 10)]
     wanted = [hashlib.sha256(data[offset : offset + size]).hexdigest() for offset, size in parts]
     assert [wait() for wait in [later(str(file), *part) for part in parts]] == wanted
-    for pid in later._pool.pids():
+    for pid in later.pids():
         os.kill(pid, signal.SIGKILL)
     assert [wait() for wait in [later(str(file), *part) for part in parts]] == wanted
 
