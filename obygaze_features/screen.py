@@ -135,6 +135,18 @@ def progress_hook(
 
 
 @contextmanager
+def shown_progress(progress: Progress | bool | None, what: str, unit: str) -> Iterator[ShowProgress]:
+    """Yield what is called with progress; it is as of `progress_hook`, and a bar is closed in any case."""
+    if callable(progress):
+        yield lambda done, total, _note="", /: progress(done, total)
+    elif in_notebook() if progress is None else progress:
+        with progress_bar(what, unit) as show:
+            yield show
+    else:
+        yield lambda *_: None
+
+
+@contextmanager
 def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[ShowProgress]:
     """Show progress: a bar in a notebook and on a terminal, elsewhere a line per minute on stderr.
 

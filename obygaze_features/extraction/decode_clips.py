@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -196,6 +196,8 @@ class DecodedClip:
         the previous clip.
     remarks
         Notes for the user about a clip that is not at fault.
+    besides
+        What the file holds beside pictures, of `UNREAD`.
     absent
         Backbone name -> why it has nothing of the clip, such as `no sound track`, while others have.
     """
@@ -209,6 +211,7 @@ class DecodedClip:
     cpu_s: float = 0.0
     n_decoded: int = 0
     remarks: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -253,7 +256,9 @@ def decode_clips(
                 encoded = DecodedClip(clip.clip_id, "failed", _reason(error), source=clip.source)
             before, started = started, time.process_time()
             left.discard(number)
-            yield number, replace(encoded, cpu_s=started - before)
+            heard = {"sound"} if tasks[number].sounds else set()
+            unread = tuple(UNREAD[name] for name in encoded.besides if name not in heard)
+            yield number, replace(encoded, cpu_s=started - before, remarks=encoded.remarks + unread)
     except Exception as error:  # noqa: BLE001 - the decoder's: of one of these clips, which are decoded alone
         for number in sorted(left):
             if len(tasks) == 1:
@@ -409,13 +414,9 @@ def _clip(
         {name: prepared[wish_of(request)] for name, request in task.requests.items()},
         source=source,
         n_decoded=read[0].decoded if read else 0,
-        remarks=(*(notes if status == "ok" else ()), *unread(task, probe(path).besides)),
+        remarks=notes if status == "ok" else (),
+        besides=probe(path).besides,
     )
-
-
-def unread(task: DecodeTask, besides: Iterable[str]) -> tuple[str, ...]:
-    """Say what the file holds beside pictures that no backbone takes."""
-    return tuple(UNREAD[name] for name in besides if not (name == "sound" and task.sounds))
 
 
 def _source(path: Path, *, hashed: bool) -> dict[str, Any]:

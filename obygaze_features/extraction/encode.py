@@ -116,13 +116,11 @@ class _Begun:
 
     def results(self) -> list[ClipResult]:
         """Wait for the backbones."""
-        outcomes = [
-            (backbone.name, times, _outcome(backbone, pending)) for backbone, times, pending in self._pending
-        ]
         rows: dict[str, list[_Row]] = {clip.clip_id: [] for clip in self._clips}
-        for name, times, outcome in outcomes:
+        for backbone, times, pending in self._pending:
+            outcome = _outcome(backbone, pending)
             for row, clip_id in enumerate(times):
-                rows[clip_id].append((name, times[clip_id], outcome, row))
+                rows[clip_id].append((backbone.name, times[clip_id], outcome, row))
         return [_result(clip, rows[clip.clip_id]) for clip in self._clips]
 
 

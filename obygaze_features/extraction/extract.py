@@ -19,12 +19,12 @@ from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of
 from obygaze_features.extraction.loop import run_local
-from obygaze_features.extraction.prepared import Extraction, OnNote, ShowRows, bar_of_rows, unwatched
+from obygaze_features.extraction.prepared import Extraction, OnNote
 from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, local_path
 from obygaze_features.manifest import Manifest, TextList, merge_annotators, read_manifest, read_texts
-from obygaze_features.screen import in_notebook
+from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.sealing import versioned
@@ -62,7 +62,7 @@ def prepare(
     shots: Path | str | None = None,
     keep_frames: Path | str | None = None,
     note: OnNote = warnings.warn,
-    progress: ShowRows | bool | None = None,
+    progress: Progress | bool | None = None,
 ) -> Extraction:
     """Read the manifest, build the backbones and check the settings before the work starts.
 
@@ -82,7 +82,6 @@ def prepare(
     WorkerError
         A backbone needs a function in decode workers that the running script defines.
     """
-    wanted = in_notebook() if progress is None else progress
     validate_licence(licence)
     out = local_path(out)
     versioned(out, version)
@@ -110,7 +109,7 @@ def prepare(
         append=None if append is None else open_store(append).path,
         shots=table,
         note=note,
-        watch=progress if callable(progress) else bar_of_rows if wanted else unwatched,
+        progress=progress,
     )
     if reads_texts(backbones):
         texts = manifest if isinstance(manifest, TextList) else _texts_of(manifest)
@@ -260,8 +259,7 @@ def extract(work: Extraction) -> Store:
     note
         Called with each message that is not an error.
     progress
-        Whether to show a bar, by default in a notebook alone; or a progress callback, as `watch` of
-        `Extraction`.
+        Called with (rows done, rows to do); or whether to show a bar: by default in a notebook alone.
 
     Raises
     ------

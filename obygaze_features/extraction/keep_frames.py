@@ -22,18 +22,16 @@ from obygaze_features.backbones.resize import antialiased_resize
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError
 from obygaze_features.extraction.decode_clips import (
-    UNREAD,
     DecodedClip,
     DecodeTask,
     Keep,
     Pixels,
     Prepared,
-    unread,
     wish_of,
 )
 from obygaze_features.extraction.decoders import Decode
 from obygaze_features.io import make_folder, sha256_of, write_whole
-from obygaze_features.video import Sampling, file_digest, probe
+from obygaze_features.video import Sampling, file_digest
 from obygaze_features.video.file_facts import file_state
 
 SHORT, QUALITY = 256, 95
@@ -193,7 +191,8 @@ class _Video:
             "; ".join(dict.fromkeys(each.reason for each in every if each.reason)),
             frames,
             source={**every[0].source, **({"sha256": self.digest} if task.hash_source else {})},
-            remarks=tuple(dict.fromkeys([*said, *unread(task, every[0].besides)])),
+            remarks=tuple(dict.fromkeys(said)),
+            besides=tuple(every[0].besides),
         )
 
 
@@ -204,10 +203,6 @@ def _samplings(task: DecodeTask) -> dict[Sampling, str]:
 
 def _kept(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
     """Make of what a decoder gave what is kept."""
-    besides = []
-    if task.path is not None:
-        with suppress(ObygazeError):  # a decoder may read other files than ours
-            besides = list(probe(task.path).besides)
     kept = {}
     for sampling, name in _samplings(task).items():
         frames = clip.frames[name]
@@ -215,8 +210,8 @@ def _kept(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
             "ok" if clip.status == "ok" else "partial",
             clip.reason,
             {field: value for field, value in clip.source.items() if field != "sha256"},
-            [remark for remark in clip.remarks if remark not in UNREAD.values()],
-            besides,
+            list(clip.remarks),
+            list(clip.besides),
             frames.frame_index.tolist(),
             frames.time_s.tolist(),
             frames.images.tolist(),

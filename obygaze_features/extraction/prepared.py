@@ -2,8 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -12,47 +11,23 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.cost_estimate import Estimate
 from obygaze_features.extraction.films import MEASURED, Films
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.report import OnCommit, RunReport, write_report
+from obygaze_features.extraction.report import RunReport, write_report
 from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked
-from obygaze_features.screen import progress_bar
+from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STATUSES
-from obygaze_features.store.growth import Growth, discard, is_outlived, plan_growth
+from obygaze_features.store.growth import discard, is_outlived, plan_growth
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
-from obygaze_features.store.records import StoredClip
+from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip
 from obygaze_features.store.sealing import versioned
 from obygaze_features.store.stage import shard_rows
 from obygaze_features.store.store import sealed_versions
 
 OnNote = Callable[[str], object]
-ShowRows = Callable[[int, str], AbstractContextManager[OnCommit]]
-
-
-@contextmanager
-def bar_of_rows(n_rows: int, unit: str = "clip") -> Iterator[OnCommit]:
-    """Show a progress bar, with the shares of the time that each step takes."""
-    done = 0
-    with progress_bar("extract", unit) as show:
-
-        def moved(report: RunReport, results: list[ClipResult]) -> None:
-            nonlocal done
-            done += len(results)
-            shares = " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
-            show(done, n_rows, shares)
-
-        yield moved
-
-
-@contextmanager
-def unwatched(_n_rows: int, _unit: str) -> Iterator[OnCommit]:
-    """ShowRows nothing."""
-    yield lambda *_: None
-
-
 PERMISSIVE = frozenset(
     {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Unlicense", "CC0-1.0", "CC-BY-4.0"}
 )
@@ -79,9 +54,8 @@ class Extraction:
         Table of shots to write when every clip is done; None finds no shots.
     note
         Called with each message that is not an error.
-    watch
-        Called with the number of rows to do and the unit. Returns a context manager that yields a callback,
-        which receives the report so far and the rows just written.
+    progress
+        Called with (rows done, rows to do); or whether to show a bar: by default in a notebook alone.
     """
 
     job: Job | TextJob
@@ -98,7 +72,7 @@ class Extraction:
     append: Path | None = None
     shots: Path | None = None
     note: OnNote = warnings.warn
-    watch: ShowRows = unwatched
+    progress: Progress | bool | None = None
 
     @property
     def unit(self) -> str:
@@ -124,8 +98,7 @@ class Extraction:
         """Estimate the remaining work from a few trial rows; nothing is written."""
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
-        growth = self._growth()
-        clips = self.job.planned_clips() if growth is None else growth.clips
+        clips = self._plan()[0]
         if self.stage_path.exists() and not self._outlived():
             missing = self._missing(read_stage(self.stage_path))
         else:
@@ -172,24 +145,19 @@ class Extraction:
         major, minor, _ = sealed_versions(self.out)[-1].name.rpartition("-")[2].split(".")
         return f"{major}.{int(minor) + 1}.0"
 
-    def _growth(self) -> Growth | None:
-        if self.append is None:
-            return None
-        parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
-        return plan_growth(open_store(self.append), self.version, *parts)
+    def _plan(self) -> tuple[Sequence[PlannedClip], Sequence[GroupSpec], Mapping[str, object]]:
+        """Return the clips, groups and corpus of the stage."""
+        own = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
+        return own if self.append is None else plan_growth(open_store(self.append), self.version, *own)
 
     def _open_stage(self) -> Stage:
-        growth = self._growth()
-        if growth is None or self.append is None:
-            parts = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
-            return Stage.open(self.stage_path, *parts)
-        parent = open_store(self.append).path
+        plan = self._plan()
         if self._outlived():
             with locked(self.stage_path.parent, wait=True):  # as stages are made, by other shards too
                 if self._outlived():
                     discard(self.stage_path)
                     self.note(f"removed {self.stage_path}: all of its clips are sealed")
-        return Stage.open(self.stage_path, growth.clips, growth.groups, growth.corpus, parent=parent)
+        return Stage.open(self.stage_path, *plan, parent=self.append)
 
     def run(self, *, stopped: Callable[[], bool] = lambda: False) -> tuple[Stage, RunReport]:
         """Extract the missing rows into the stage; create the stage or resume it.
@@ -235,11 +203,12 @@ class Extraction:
                 f"{sealed} is already sealed; {len(missing)} more {self.unit}s need a new version, "
                 f"such as --store-version {self._next_version()}"
             )
-        with self.watch(len(missing), self.unit) as on_commit:
+        with shown_progress(self.progress, "extract", self.unit) as show:
 
             def committed(report: RunReport, results: list[ClipResult]) -> None:
                 guard.check(results)
-                on_commit(report, results)
+                shares = " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
+                show(report.clips, len(missing), shares)
 
             report = self.engine(
                 self.job,

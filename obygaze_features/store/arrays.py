@@ -5,10 +5,10 @@ for more bytes than there are in the files. zarr-python reads them as they are.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from functools import partial
+from contextlib import ExitStack, nullcontext
+from functools import cache, partial
 from io import SEEK_END, BytesIO, FileIO
 from typing import Any, Final
 
@@ -169,20 +169,18 @@ class SealedArray:
         StoreError
             As `read`.
         """
-        size, opened = len(rows), dict[str, FileIO]()
-        if isinstance(self._files, FolderFiles) and self._sharded:
-            size = max(1, WARM // self._row_bytes)
-        try:
+        size, opened = len(rows), None
+        with ExitStack() as stack:
+            if isinstance(self._files, FolderFiles) and self._sharded:
+                size, opening = max(1, WARM // self._row_bytes), self._files.open
+                opened = cache(lambda name: stack.enter_context(opening(name)))
             for start in range(rows.start, rows.stop, size):
                 read = partial(self._read, range(start, min(start + size, rows.stop)), opened)
                 values: NDArray[Any] = guarded(self._where, read, store=self._files.where)
                 yield start, values
-        finally:
-            for file in opened.values():
-                file.close()
 
-    def _read(self, rows: range, opened: dict[str, FileIO] | None = None) -> NDArray[Any]:
-        """Read rows; files of shards are looked for in `opened`, or put there, and stay open."""
+    def _read(self, rows: range, opened: Callable[[str], FileIO] | None = None) -> NDArray[Any]:
+        """Read rows; `opened` opens files of shards that stay open."""
         values = np.empty((len(rows), *self.shape[1:]), self.dtype)
         blocks = range(rows.start // self._block, -(-rows.stop // self._block) if rows else 0)
 
@@ -200,7 +198,9 @@ class SealedArray:
                     pass
         return values
 
-    def _fill(self, number: int, rows: slice, values: NDArray[Any], opened: dict[str, FileIO] | None) -> None:
+    def _fill(
+        self, number: int, rows: slice, values: NDArray[Any], opened: Callable[[str], FileIO] | None
+    ) -> None:
         """Read rows of one chunk or shard, which are counted within it, into an array."""
         name = chunk_file(self._name, number)
         try:
@@ -229,7 +229,7 @@ class SealedArray:
         return True
 
     def _fill_of_shard(
-        self, name: str, rows: slice, values: NDArray[Any], opened: dict[str, FileIO] | None
+        self, name: str, rows: slice, values: NDArray[Any], opened: Callable[[str], FileIO] | None
     ) -> bool:
         """Read rows of a shard, absent ones as NaN; return whether all checksums are right."""
         tail = 16 * self._block + CRC_BYTES
@@ -239,10 +239,7 @@ class SealedArray:
             first, last = (min(present)[0], max(present)[0] + max(present)[1]) if present else (0, 0)
             rest = BytesIO(self._files.read(name, first, last))
             return index is not None and _read_rows(rest, index, first, values)
-        file = self._files.open(name) if opened is None or name not in opened else opened[name]
-        with file if opened is None else nullcontext():
-            if opened is not None:
-                opened[name] = file
+        with self._files.open(name) if opened is None else nullcontext(opened(name)) as file:
             file.seek(max(0, file.seek(0, SEEK_END) - tail))
             index = self._index(file.read(tail), rows)
             return index is not None and _read_rows(file, index, 0, values)

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import remove_tree
@@ -17,8 +17,7 @@ from obygaze_features.store.store import Store, open_store, sealed_versions
 from obygaze_features.store.store_files import guarded
 
 
-@dataclass(frozen=True)
-class Growth:
+class Growth(NamedTuple):
     """Arguments of `Stage.open` for a stage that grows a store.
 
     Attributes

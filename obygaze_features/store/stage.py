@@ -17,7 +17,7 @@ import msgspec
 
 from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.errors import StoreError
-from obygaze_features.io import PARTIAL_SUFFIX, make_folder, remove_tree, sha256_of, sync, write_whole
+from obygaze_features.io import make_folder, sha256_of, whole_folder, write_whole
 from obygaze_features.lines import checked_entry, encode_line, json_bytes
 from obygaze_features.locks import locked, require_locks
 from obygaze_features.store.format import (
@@ -342,7 +342,7 @@ def _by_name(group: GroupSpec) -> dict[str, object]:
 # --- stage.json and the plan
 # ---------------------------------------------------------------------------
 def _create(path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None:
-    """Create a stage atomically: write it under another name, then rename it.
+    """Create a stage, whole or not at all.
 
     Processes that create the same stage at the same time wait for each other; the first one creates it.
     """
@@ -353,20 +353,12 @@ def _create(path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None
     with locked(path.parent, wait=True):
         if path.is_dir() and any(path.iterdir()):
             return
-        draft = path.with_name(path.name + PARTIAL_SUFFIX)
-        remove_tree(draft, ignore_errors=True)
-        draft.mkdir()
-        try:
+        with whole_folder(path) as draft:
             for folder in (JOURNALS, PIECES):
                 (draft / folder).mkdir()
-            write_whole(draft / STAGE, json_bytes(msgspec.to_builtins(record)))
+            (draft / STAGE).write_bytes(json_bytes(msgspec.to_builtins(record)))
             lines = (encode_line({"row": row, **asdict(clip)}) for row, clip in enumerate(clips))
-            write_whole(draft / PLAN, b"".join(lines))  # forces the names of the draft's files too
-            draft.rename(path)
-        except BaseException:
-            remove_tree(draft, ignore_errors=True)
-            raise
-        sync(path.parent)
+            (draft / PLAN).write_bytes(b"".join(lines))
 
 
 class _PlanLine(msgspec.Struct):

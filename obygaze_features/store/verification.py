@@ -133,8 +133,8 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
         and no file missing or extra; full: the schema, ids, statuses, and every row against `data/clips.csv`
         too.
     progress
-        Called with (files read, files in all); files whose rows are checked too count twice. Or
-        whether to show a bar: by default in a notebook alone.
+        Called with (files read, files in all), then with those whose rows are checked too. Or whether to
+        show a bar: by default in a notebook alone.
 
     Raises
     ------
@@ -162,12 +162,8 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
     report = progress_hook(progress, "verify", "file") or (lambda _done, _total: None)
-    chunks = [chunk for name in payload if (chunk := chunk_of(name))] if depth == "full" else []
-    total = len(payload) + sum(array in (*FEATURE_ARRAYS, *TIME_ARRAYS) for _, array, _ in chunks)
     tag_checks = _look(files, tags, digests=True)
-    checks = _look(
-        files, payload, digests=depth != "quick", progress=lambda done, _n_files: report(done, total)
-    )
+    checks = _look(files, payload, digests=depth != "quick", progress=report)
     n_bytes = sum(file[0] for file in checks.values() if file)
     counts = {"files": len(payload), "bytes": n_bytes}
     if absent:
@@ -177,10 +173,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     if depth != "quick":
         problems += _compare(files, DIGESTS, checks, absent)
     if depth == "full":
-        wrong, clips = check_content(
-            files, names, absent, lambda done: report(min(len(payload) + done, total), total)
-        )
-        report(total, total)
+        wrong, clips = check_content(files, names, absent, report)
         problems += wrong
         counts |= clips
     fingerprint = (tag_checks.get(DIGESTS) or (0, ""))[1]
@@ -288,7 +281,7 @@ def check_content(
     files: StoreFiles,
     names: Sequence[str],
     absent: Container[str] = (),
-    progress: Callable[[int], None] = lambda _n: None,
+    progress: Progress = lambda _done, _n_blocks: None,
 ) -> tuple[list[Problem], dict[str, int]]:
     """Check attributes, metadata, table, ids, statuses, every row; return problems, and counts of clips.
 
@@ -301,7 +294,7 @@ def check_content(
     absent
         The files that a partial copy leaves out; what would lie in them is not checked.
     progress
-        Called with the number of chunks and shards whose rows were checked.
+        Called with the number of chunks and shards whose rows were checked, and of all.
     """
     try:
         store = open_files(files)
@@ -324,7 +317,7 @@ def check_content(
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
         for done, wrong in enumerate(threads.map(look, blocks), 1):
             problems += wrong
-            progress(done)
+            progress(done, len(blocks))
     absent_in = {f"absent in {name}": count for name, count in absent_counts(store.clips).items()}
     return problems, {status: tallies[status] for status in STATUSES} | absent_in
 

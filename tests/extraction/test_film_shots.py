@@ -22,16 +22,15 @@ NAMED = {"corpus": "windows", "licence": "CC0-1.0"}
 
 KILLED = """
 import os, signal, sys
-from contextlib import contextmanager
 from obygaze_features.extraction import prepare
 from obygaze_features.extraction.films import Films
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
-@contextmanager
-def watch(n, unit):
-    yield lambda report, results: die() if sys.argv[2] == "commit" else None
+def watch(done, total):
+    if sys.argv[2] == "commit":
+        die()
 
 def keep(self, *args, kept=Films.keep, left=[2]):
     kept(self, *args)
