@@ -145,7 +145,7 @@ class Rows:
     def __init__(
         self, stage: Path, layout: StageLayout, parent: tuple[Path, Sequence[StoredClip]] | None
     ) -> None:
-        self._stage, self.layout = stage, layout
+        self.stage, self.layout = stage, layout
         self._parent, self._clips = parent or (Path(), ())
         self._slots = {clip.clip_id: row for row, clip in enumerate(self._clips)}
         self._listed: Mapping[str, str] = listed(FolderFiles(self._parent)) if parent else {}
@@ -154,7 +154,7 @@ class Rows:
         """Return the rows of a clip in the small arrays, joined; None if they are not what they were."""
         if entry.writer:
             offset = entry.row % PIECE_ROWS * self.layout.record_bytes
-            record = _read_at(attempt_file(self._stage, entry.of), offset, self.layout.record_bytes)
+            record = _read_at(attempt_file(self.stage, entry.of), offset, self.layout.record_bytes)
         else:
             record = memoryview(b"".join(self._of_parent(entry, array) for array in self.layout.small))
         if record is None or not all(_is(entry, array, row) for array, row in self.layout.split(record)):
@@ -165,7 +165,7 @@ class Rows:
         """Return a clip's row of a sharded array; None if it is not what it was."""
         if not entry.writer:
             return self._of_parent(entry, array)
-        path = attempt_file(self._stage, entry.of, array)
+        path = attempt_file(self.stage, entry.of, array)
         row = _read_at(path, array.offset(entry.row % PIECE_ROWS), len(array.fill))
         return row if row is not None and _is(entry, array, row) else None
 

@@ -107,8 +107,6 @@ class Stage:
         Clip id -> row.
     layout
         The pieces, and the places of rows in them.
-    attempts
-        Those that have a line; as of the last call of `best`.
     whole
         Attempts whose shards are those of a store; as of the last call of `best`.
     """
@@ -122,7 +120,7 @@ class Stage:
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
         self.layout = StageLayout(record.groups, len(clips))
         self.whole: set[Attempt] = set()
-        self.attempts: set[Attempt] = set()
+        self._attempts: set[Attempt] = set()
         self._seen: object = None
         self._best: dict[int, JournalEntry] = {}
         self._damage: tuple[str, ...] = ()
@@ -221,7 +219,7 @@ class Stage:
                         f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
                         "says; the stage was tampered with: begin another"
                     )
-            self.attempts = {line.rows[0].of for line in lines if line.rows}
+            self._attempts = {line.rows[0].of for line in lines if line.rows}
             self.whole = {line.rows[0].of for line in lines if line.rows and line.whole}
             self._best = best_entries([*self._inherited(), *(entry for line in lines for entry in line.rows)])
             self._damage, self._seen = tuple(damage), seen
@@ -291,8 +289,10 @@ class Stage:
         digest_later
             As of `StageWriter`.
         """
-        to_do = self.missing() if clip_ids is None else clip_ids
-        return StageWriter(self, (self.rows[clip] for clip in to_do), digest_later)
+        best = self.best()
+        to_do = {self.rows[clip] for clip in (self.missing() if clip_ids is None else clip_ids)}
+        known: dict[str, Any] = {"best": best, "attempts": self._attempts, "digest_later": digest_later}
+        return StageWriter(self.reader(), self.groups, self.rows, to_do=to_do, **known)
 
     def sweep(self) -> int:
         """Remove the pieces that killed writers left open; return how many clips they lost.
@@ -308,7 +308,7 @@ class Stage:
         to_do = {self.rows[clip] for clip in self.missing()}  # reads the last lines of those that have ended
         lost: set[int] = set()
         for attempt, paths in files.items():
-            if attempt not in self.attempts and attempt.writer in ended:
+            if attempt not in self._attempts and attempt.writer in ended:
                 for path in paths:
                     path.unlink(missing_ok=True)  # another run may sweep too
                 lost |= to_do.intersection(self.layout.rows(attempt.piece))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
@@ -30,9 +30,6 @@ from obygaze_features.store.format import ARRAYS, JOURNALS, PIECE_ROWS, PIECES
 from obygaze_features.store.journal import NO_ROW, Attempt, Journal, JournalEntry, Line, is_done
 from obygaze_features.store.pieces import Rows, StageLayout, StoredArray, attempt_file
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec
-
-if TYPE_CHECKING:
-    from obygaze_features.store.stage import Stage
 
 BLOCK = 1 << 18
 """Bytes of a row that are checked and digested together, while they are in the processor's cache."""
@@ -59,23 +56,40 @@ class StageWriter:
 
     Parameters
     ----------
-    stage
-        The stage.
+    reader
+        Reads the rows of the stage.
+    groups
+        The arrays of every clip.
+    row_of
+        Clip id -> row.
+    best
+        Row -> its best valid entry.
+    attempts
+        Those that have a line.
     to_do
         Rows that this writer will do: a piece is finished when all of them that are in it are there.
     digest_later
         Digests rows of `WRITE_BLOCK` bytes and more of shards, once they are written; None digests them here.
     """
 
-    def __init__(self, stage: "Stage", to_do: Iterable[int], digest_later: DigestLater | None = None) -> None:
-        self._best, self._reader = dict(stage.best()), stage.reader()
-        self._stage, self._row_of, self._layout = stage.path, stage.rows, stage.layout
-        self._groups = {group.name: group for group in stage.groups}
-        self.to_do, self._later = set(to_do), digest_later
+    def __init__(
+        self,
+        reader: Rows,
+        groups: Sequence[GroupSpec],
+        row_of: Mapping[str, int],
+        *,
+        best: Mapping[int, JournalEntry],
+        attempts: Iterable[Attempt],
+        to_do: Iterable[int],
+        digest_later: DigestLater | None = None,
+    ) -> None:
+        self._reader, self._stage, self._layout = reader, reader.stage, reader.layout
+        self._groups, self._row_of = {group.name: group for group in groups}, row_of
+        self._best, self.to_do, self._later = dict(best), set(to_do), digest_later
         self._earlier: defaultdict[int, set[Attempt]] = defaultdict(set)
-        for attempt in stage.attempts:
+        for attempt in attempts:
             self._earlier[attempt.piece].add(attempt)
-        self._journal = Journal(stage.path / JOURNALS)
+        self._journal = Journal(self._stage / JOURNALS)
         self._open: dict[int, _Piece] = {}
         self._is_open = True
 
