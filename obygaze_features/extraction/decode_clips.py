@@ -142,38 +142,31 @@ class Prepared:
     time_s: NDArray[np.float64]
 
 
-class Listener:
-    """Reads the sound of clips; that of clips of one file is decoded once for all of them."""
+def _hear(
+    track: SoundTrack, hearing: Hearing, request: Request, span: tuple[float | None, float | None]
+) -> tuple[Prepared, str]:
+    """Read the sound of a span, cut half-way between its sampled frames, and say what is missing of it.
 
-    def __init__(self) -> None:
-        self._track = lru_cache(2)(SoundTrack)
-
-    def hear(
-        self, hearing: Hearing, request: Request, path: Path, span: tuple[float | None, float | None]
-    ) -> tuple[Prepared, str]:
-        """Read the sound of a span, cut half-way between its sampled frames, and say what is missing of it.
-
-        Raises
-        ------
-        VideoError
-            There is no sound track, or nothing of it in the span; or the file can't be read.
-        """
-        track = self._track(path, hearing.track)
-        index, time_s, end_s = sampled_times(path, request.sampling, *span)
-        start_s = span[0] or 0.0
-        edges_s = [(before + after) / 2 for before, after in pairwise(time_s.tolist())]
-        parts, missing_s = track.parts(
-            start_s,
-            end_s,
-            edges_s,
-            rate=hearing.rate,
-            measure=hearing.measure,
-            steps_a_second=hearing.steps_a_second,
-        )
-        note = ""
-        if missing_s > min(LONGEST_HOLE_S, LARGEST_HOLE * (end_s - start_s)):
-            note = f"no sound for {missing_s:.2f} of {end_s - start_s:.2f} s"
-        return Prepared(request.prepare(parts), index, time_s), note
+    Raises
+    ------
+    VideoError
+        There is no sound track, or nothing of it in the span; or the file can't be read.
+    """
+    index, time_s, end_s = sampled_times(track.path, request.sampling, *span)
+    start_s = span[0] or 0.0
+    edges_s = [(before + after) / 2 for before, after in pairwise(time_s.tolist())]
+    parts, missing_s = track.parts(
+        start_s,
+        end_s,
+        edges_s,
+        rate=hearing.rate,
+        measure=hearing.measure,
+        steps_a_second=hearing.steps_a_second,
+    )
+    note = ""
+    if missing_s > min(LONGEST_HOLE_S, LARGEST_HOLE * (end_s - start_s)):
+        note = f"no sound for {missing_s:.2f} of {end_s - start_s:.2f} s"
+    return Prepared(request.prepare(parts), index, time_s), note
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +239,12 @@ def decode_clips(
         Its result.
     """
     started = time.process_time()
-    listener, left = Listener(), set(range(len(tasks)))
+    tracks, left = lru_cache(2)(SoundTrack), set(range(len(tasks)))  # clips of a file share its sound
     try:
         sound_alone = tasks and not tasks[0].requests
         for number, clip in decode_with_av(tasks) if sound_alone else decode(tasks):
             try:
-                encoded = _encoded(tasks[number], _with_sound(tasks[number], clip, listener))
+                encoded = _encoded(tasks[number], _with_sound(tasks[number], clip, tracks))
             except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
                 encoded = DecodedClip(clip.clip_id, "failed", _reason(error), source=clip.source)
             before, started = started, time.process_time()
@@ -268,7 +261,9 @@ def decode_clips(
                 yield from ((number, clip) for _, clip in decode_clips([tasks[number]], decode))
 
 
-def _with_sound(task: DecodeTask, clip: DecodedClip, listener: Listener) -> DecodedClip:
+def _with_sound(
+    task: DecodeTask, clip: DecodedClip, tracks: Callable[[Path, str], SoundTrack]
+) -> DecodedClip:
     """Add what backbones hear; a clip of which none of the backbones has anything has failed."""
     if clip.status == "failed" or not task.sounds or task.path is None:
         return clip
@@ -277,7 +272,8 @@ def _with_sound(task: DecodeTask, clip: DecodedClip, listener: Listener) -> Deco
     absent: dict[str, str] = {}
     for name, needed in task.sounds.items():
         try:
-            heard[name], note = listener.hear(*needed, task.path, (task.start_s, task.end_s))
+            track = tracks(task.path, needed[0].track)
+            heard[name], note = _hear(track, *needed, (task.start_s, task.end_s))
             missing[note] = None
         except Exception as error:  # noqa: BLE001 - others may have what they need of the clip
             absent[name] = _reason(error)

@@ -181,7 +181,7 @@ class Films:
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
 
 
-class WorkQueue:
+class WorkQueue(deque[Pass]):
     """Passes over files in the order in which workers get them.
 
     Parameters
@@ -199,14 +199,10 @@ class WorkQueue:
         self._films = {movie: _Film(stretches) for movie, stretches in left.items()}
         by_path = {film.path: film for film in self._films.values()}
         others = [task for task in tasks if task.path not in by_path or not by_path[task.path].takes(task)]
-        self._passes = deque(
-            [self._films[movie].pass_of(stretch) for movie, every in left.items() for stretch in every]
+        super().__init__(
+            self._films[movie].pass_of(stretch) for movie, every in left.items() for stretch in every
         )
-        self._passes += [Pass(some) for some in passes(others, workers)]
-
-    def next(self) -> Pass | None:
-        """Take the next pass; None if there is none now."""
-        return self._passes.popleft() if self._passes else None
+        self.extend(Pass(some) for some in passes(others, workers))
 
     def done(self, stretch: Stretch, left: Iterable[DecodeTask], known: KeptFrames | None) -> None:
         """Add the windows that need no further stretch.
@@ -221,7 +217,7 @@ class WorkQueue:
             Its frames that other windows need; None if it was given up.
         """
         film = self._films[stretch.movie]
-        self._passes.extendleft(reversed(film.done(stretch.number, left, known)))
+        self.extendleft(reversed(film.done(stretch.number, left, known)))
 
 
 class _Film:

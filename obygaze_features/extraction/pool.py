@@ -88,10 +88,8 @@ class DecodePool:
         """
         queue = WorkQueue(tasks, self.workers, films)
         while not stopped():
-            while (len(self._out) < self.workers or self._n_out() < ahead) and (
-                work := queue.next()
-            ) is not None:
-                self._put(work)
+            while queue and (len(self._out) < self.workers or self._n_out() < ahead):
+                self._put(queue.popleft())
             if not self._out:
                 return
             event = self._pool.get(POLL_S)
@@ -103,10 +101,6 @@ class DecodePool:
                 self._end_stretch(event, queue)
             else:
                 yield from self._take(event)
-
-    def pids(self) -> list[int]:
-        """List the worker processes."""
-        return self._pool.pids()
 
     def _n_out(self) -> int:
         return sum(max(len(attempt.left), 1) for attempt in self._out.values())

@@ -22,7 +22,7 @@ from obygaze_features.store.format import STATUSES
 from obygaze_features.store.growth import discard, is_outlived, plan_growth
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
-from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip
+from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.sealing import versioned
 from obygaze_features.store.stage import shard_rows
 from obygaze_features.store.store import sealed_versions
@@ -103,7 +103,8 @@ class Extraction:
             missing = self._missing(read_stage(self.stage_path))
         else:
             ids = sorted(clip.clip_id for clip in clips)
-            done = {clip.clip_id for clip in self._parent_clips() if clip.status != STATUSES[0]}
+            grown = () if self.append is None else open_store(self.append).clips
+            done = {clip.clip_id for clip in grown if clip.status != STATUSES[0]}
             missing = [ids[row] for row in shard_rows(len(ids), self.shard) if ids[row] not in done]
         costs = self.costs(missing[: self.limit])
         if isinstance(costs, TextEstimate):
@@ -132,9 +133,6 @@ class Extraction:
             planned = {clip.clip_id for clip in self.job.planned_clips()}
             missing = [clip for clip in missing if clip in planned]
         return missing
-
-    def _parent_clips(self) -> Sequence[StoredClip]:
-        return () if self.append is None else open_store(self.append).clips
 
     def _outlived(self) -> bool:
         """Whether the stage is that of a store, in whose place one that grows a store is begun."""

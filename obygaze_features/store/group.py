@@ -193,23 +193,17 @@ class Group:
     def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and standard deviation [D] of the pooled vectors that are usable.
 
-        Blocks are merged as by Chan, Golub and LeVeque (1983), "Algorithms for computing the sample
-        variance": a mean far from zero costs no digits.
+        They are those of the differences to one of the vectors: a mean far from zero costs no digits.
         """
-        n, mean, squares = 0, np.zeros(self.shape("pooled")[1]), 0.0
+        first, n = int(self.usable.argmax()), max(int(self.usable.sum()), 1)
+        origin = self.raw("pooled", slice(first, first + 1))[0]
+        sums, squares = np.zeros((2, len(origin)))
         for start, block in self.blocks("pooled"):
-            rows = block[self.usable[start : start + len(block)]]
-            if not len(rows):
-                continue
-            shift = rows[0]
-            apart = rows - shift
-            step = apart.mean(axis=0, dtype=np.float64)
-            within = np.einsum("ij,ij->j", apart, apart, dtype=np.float64) - len(rows) * step**2
-            step += shift - mean
-            n += len(rows)
-            mean += step * (len(rows) / n)
-            squares += within + step**2 * (len(rows) * (n - len(rows)) / n)
-        return mean, np.sqrt(np.maximum(squares, 0) / max(n, 1))
+            apart = block[self.usable[start : start + len(block)]] - origin
+            sums += apart.sum(axis=0, dtype=np.float64)
+            squares += np.einsum("ij,ij->j", apart, apart, dtype=np.float64)
+        mean = sums / n
+        return origin + mean, np.sqrt(np.maximum(squares / n - mean**2, 0))
 
     @cached_property
     def text(self) -> tuple[str, ...] | None:

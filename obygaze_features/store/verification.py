@@ -444,13 +444,10 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
     sizes: dict[str, int] = {}
     for name in sorted(present & ARRAYS.keys()):
         file = f"{below}{name}/{ZARR_METADATA}"
-        metadata = json.loads(files.read(file))
-        shape, kind = tuple(metadata["shape"]), metadata["data_type"]
-        if kind not in ARRAYS[name].dtypes:
-            yield Problem(file, f"data type {kind}, expected {' or '.join(ARRAYS[name].dtypes)}")
-            continue
+        shape, dtype = group.shape(name), group.dtype(name)
         axes = dimensions(name, shape, group.n_frames)
-        expected = array_layout(name, shape, kind, axes)
+        expected = array_layout(name, shape, "string" if dtype.kind == "T" else dtype.name, axes)
+        metadata = json.loads(files.read(file))
         if wrong := {field.partition(".")[0] for field in differences(lean(expected), lean(metadata))}:
             yield Problem(file, f"{', '.join(sorted(wrong))}: not as the format demands")
         for dimension, size in zip(axes, shape, strict=True):

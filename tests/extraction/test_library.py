@@ -24,7 +24,9 @@ def films(tmp_path):
 
 
 def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
-    store = of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1, licence="CC0-1.0")
+    told, how = [], {"n_frames": 2, "workers": 1, "licence": "CC0-1.0"}
+    store = of.extract(films / "films.csv", films / "mine", progress=lambda *at: told.append(at), **how)
+    assert told[-1] == (3, 3)
     assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
     said = obygaze(films, "extract", "films.csv", "theirs", "--n", 2, "--workers", 1, "--licence", "CC0-1.0")
     assert said.returncode == 3, said.stderr
