@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput, weightless
 from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resample
 from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
-from obygaze_features.errors import BackboneError, InputError
+from obygaze_features.errors import BackboneError
 from obygaze_features.file_kinds import what
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.schema import Licence, Name, SomeText, check, fields
@@ -112,6 +112,8 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
     BackboneError
         If a file is missing or damaged, the TOML leaves something out or contradicts the network, or the
         layer gives no vectors.
+    InputError
+        If a file is too large, or cannot be read.
     """
     network, geometry, frames = read_network(source, n_frames)
     outputs = _outputs(network, frames)
@@ -144,7 +146,7 @@ def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork,
     if not path.is_file():
         raise BackboneError(f"{path}: there is no such file")
     told = _description(path.with_suffix(".toml"))
-    sha256 = hashlib.sha256(_bytes(path)).hexdigest()
+    sha256 = hashlib.sha256(read_bytes(path, MOST_NETWORK)).hexdigest()
     plain = _session(path, sha256, "")
     layer, inner = _layer(path, sha256, plain, found[2])
     frames = _checked(path, plain, told, n_frames)
@@ -161,7 +163,7 @@ def _description(path: Path) -> Description:
         )
     try:
         document = parse_toml(read_text(path, MOST_TOML))
-    except (ValueError, InputError) as error:
+    except ValueError as error:
         raise BackboneError(f"{path}: no TOML that can be read: {error}") from None
     check(document, (Description,), str(path), error=BackboneError, page=PAGE)
     told = msgspec.convert(document, Description)
@@ -194,19 +196,12 @@ def _affine(told: Description) -> Affine | None:
     return None
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return read_bytes(path, MOST_NETWORK)
-    except InputError as error:
-        raise BackboneError(str(error)) from None
-
-
 @lru_cache(maxsize=4)
 def _session(path: Path, sha256: str, layer: str) -> Any:
     """Load a network, with a layer inside it as one more output."""
     import onnxruntime  # noqa: PLC0415 - an extra
 
-    content = _bytes(path)
+    content = read_bytes(path, MOST_NETWORK)
     if hashlib.sha256(content).hexdigest() != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
     settings = onnxruntime.SessionOptions()

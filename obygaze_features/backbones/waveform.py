@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput, Hearing
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
-from obygaze_features.backbones.compute import Compute, card_of, inference, is_out_of_memory
+from obygaze_features.backbones.compute import Compute, inference, is_out_of_memory
 from obygaze_features.backbones.weights import Weights, find_weights, object_beside
 from obygaze_features.errors import BackboneError, first_line
 
@@ -29,7 +29,7 @@ SHORTEST = 400
 SLOWEST, FASTEST = 4_000, 192_000
 WINDOWS_AT_ONCE = 8
 
-Steps = Callable[[Any, Any, int], torch.Tensor]
+Steps = Callable[[Any, Any, int], Any]
 """Turns a network's output, its configuration and the samples of a window into steps `[B, S, D]`."""
 
 
@@ -63,26 +63,16 @@ class WaveformKind:
     unexpected: tuple[str, ...] = ()
 
 
-def _every_step(output: Any, _config: Any, _n_samples: int) -> torch.Tensor:
-    steps: torch.Tensor = output.last_hidden_state
-    return steps
-
-
-def _whisper_steps(output: Any, _config: Any, n_samples: int) -> torch.Tensor:
+def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
     """Leave out the steps of the silence that fills the input: two frames of ten milliseconds make a step."""
-    return _every_step(output, None, 0)[:, : max(n_samples // 320, 1)]
+    return output.last_hidden_state[:, : max(n_samples // 320, 1)]
 
 
-def _ast_steps(output: Any, config: Any, n_samples: int) -> torch.Tensor:
+def _ast_steps(output: Any, config: Any, n_samples: int) -> Any:
     """Average over frequency; leave out the classes' two tokens, and what fills the input."""
     bands = (config.num_mel_bins - config.patch_size) // config.frequency_stride + 1
-    steps: torch.Tensor = output.last_hidden_state[:, 2:].unflatten(1, (bands, -1)).mean(dim=1)
+    steps = output.last_hidden_state[:, 2:].unflatten(1, (bands, -1)).mean(dim=1)
     return steps[:, : max(n_samples // (160 * config.time_stride), 1)]
-
-
-def _one_step(output: Any, _config: Any, _n_samples: int) -> torch.Tensor:
-    step: torch.Tensor = output.audio_embeds[:, None]
-    return step
 
 
 _LAST = "last hidden state"
@@ -93,7 +83,11 @@ _HEADS = (
     r"(\w+\.)?masked_spec_embed",
     r"projector\..*",
 )
-_SPEECH = ("Wav2Vec2FeatureExtractor", _every_step, f"{_LAST}, 50 steps a second")
+_SPEECH = (
+    "Wav2Vec2FeatureExtractor",
+    lambda output, _config, _n_samples: output.last_hidden_state,
+    f"{_LAST}, 50 steps a second",
+)
 
 KINDS: Mapping[str, WaveformKind] = {
     "wav2vec2": WaveformKind(
@@ -126,7 +120,7 @@ KINDS: Mapping[str, WaveformKind] = {
     "clap": WaveformKind(
         "ClapAudioModelWithProjection",
         "ClapFeatureExtractor",
-        _one_step,
+        lambda output, _config, _n_samples: output.audio_embeds[:, None],
         "audio embedding of each window, in the space of the texts, not normalised",
         "Wu et al., Large-scale contrastive language-audio pretraining, ICASSP 2023",
         longest_s=lambda extractor: float(extractor.max_length_s),
@@ -206,12 +200,9 @@ class WaveformEncoder:
     Every clip goes through alone, its windows together, so that it gets the same bytes in any batch.
     """
 
-    clips_at_once = 1
-
     def __init__(
         self, network: Any, config: Any, extractor: Any, kind: WaveformKind, compute: Compute
     ) -> None:
-        self.name = "waveform"
         self.compute = compute
         self.device = compute.torch_device()
         self.rate = int(extractor.sampling_rate)
@@ -219,11 +210,6 @@ class WaveformEncoder:
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self._network, self._config, self._kind = network, config, kind
         self._extractor = extractor
-
-    @property
-    def card(self) -> str:
-        """Model of the card; `cpu` without one."""
-        return card_of(self.device)
 
     def start(self, clips: NDArray[Any] | Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Encode clips, `[F, L]` each.

@@ -89,8 +89,9 @@ def gpu_busy_s(backbones: Sequence[Backbone]) -> float | None:
 
 def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
     """Describe the GPUs in use, with peak memory and the current clips at once; empty without a GPU."""
-    encoders: list[Any] = [backbone.encode for backbone in backbones if uses_gpu(backbone)]
-    records = {each.card: each.card_record() for each in encoders if hasattr(each, "card_record")}
+    used: list[Any] = [backbone.encode for backbone in backbones if uses_gpu(backbone)]
+    encoders = [each for each in used if hasattr(each, "card_record")]
+    records = {each.card: each.card_record() for each in encoders}
     return {
         name: {
             **record,
