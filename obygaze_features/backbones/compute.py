@@ -194,16 +194,12 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
                 backend.fp32_precision = value
 
 
-def autocast(compute: Compute, device: torch.device) -> Any:
-    """Return the autocast context for the requested precision, which disables autocast for others."""
-    dtype = AUTOCAST.get(compute.precision)
-    return torch.autocast(device.type, dtype, enabled=dtype is not None)
-
-
 @contextmanager
 def inference(compute: Compute, device: torch.device) -> Iterator[None]:
     """Run a network without gradients, in the requested precision."""
-    with torch.inference_mode(), matmul_precision(tf32=compute.tf32), autocast(compute, device):
+    dtype = AUTOCAST.get(compute.precision)
+    cast = torch.autocast(device.type, dtype, enabled=dtype is not None)  # disabled for other precisions
+    with torch.inference_mode(), matmul_precision(tf32=compute.tf32), cast:
         yield
 
 

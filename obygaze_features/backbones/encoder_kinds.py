@@ -134,8 +134,6 @@ def _by_time(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
 
 
 EMBEDDING = "image embedding of each frame, not normalised"
-_AIMV2 = "Fini et al., Multimodal autoregressive pre-training of large vision encoders, CVPR 2025"
-_VIDEOPRISM = "Zhao et al., VideoPrism: a foundational visual encoder for video understanding, ICML 2024"
 CLIP = EncoderKind(
     "CLIPVisionModelWithProjection",
     _read(attrgetter("image_embeds")),
@@ -172,6 +170,14 @@ DINOV2 = EncoderKind(
     "Oquab et al., DINOv2, TMLR 2024",
     side="",
 )
+AIMV2 = EncoderKind(
+    "Aimv2VisionModel",
+    _read(_POOLED),
+    "attention pooling of each frame, or the mean",
+    "CLIPImageProcessor",
+    "Fini et al., Multimodal autoregressive pre-training of large vision encoders, CVPR 2025",
+    prefix=0,
+)
 IMAGES: Mapping[str, EncoderKind] = {
     "clip": CLIP,
     "clip_vision_model": CLIP,
@@ -190,31 +196,20 @@ IMAGES: Mapping[str, EncoderKind] = {
         network="Dinov2WithRegistersModel",
         citation="Darcet et al., Vision transformers need registers, ICLR 2024",
     ),
-    "dinov3_vit": EncoderKind(
-        "DINOv3ViTModel",
-        _read(_POOLED),
-        "class token of each frame",
-        "DINOv3ViTImageProcessor",
-        "Siméoni et al., DINOv3, arXiv:2508.10104, 2025",
-        side="",
+    "dinov3_vit": replace(
+        DINOV2,
+        network="DINOv3ViTModel",
+        processor="DINOv3ViTImageProcessor",
+        citation="Siméoni et al., DINOv3, arXiv:2508.10104, 2025",
     ),
-    "aimv2": EncoderKind(
-        "Aimv2Model",
-        _read(_POOLED, "get_image_features"),
-        EMBEDDING,
-        "CLIPImageProcessor",
-        _AIMV2,
-        prefix=0,
+    "aimv2": replace(
+        AIMV2,
+        network="Aimv2Model",
+        read=_read(_POOLED, "get_image_features"),
+        vector=EMBEDDING,
         family="aimv2",
     ),
-    "aimv2_vision_model": EncoderKind(
-        "Aimv2VisionModel",
-        _read(_POOLED),
-        "attention pooling of each frame, or the mean",
-        "CLIPImageProcessor",
-        _AIMV2,
-        prefix=0,
-    ),
+    "aimv2_vision_model": AIMV2,
     "vit": EncoderKind(
         "ViTModel",
         _read(lambda output: output.last_hidden_state[:, 0]),
@@ -233,6 +228,15 @@ IMAGES: Mapping[str, EncoderKind] = {
     ),
 }
 """`model_type` -> how its networks read pictures."""
+VIDEOPRISM = EncoderKind(
+    "VideoPrismVisionModel",
+    _read(name=_VIDEOS),
+    "mean over all tokens",
+    "VideoPrismVideoProcessor",
+    "Zhao et al., VideoPrism: a foundational visual encoder for video understanding, ICML 2024",
+    prefix=0,
+    frames=("num_frames", 1),
+)
 VIDEOS: Mapping[str, EncoderKind] = {
     "videomae": EncoderKind(
         "VideoMAEModel",
@@ -254,23 +258,12 @@ VIDEOS: Mapping[str, EncoderKind] = {
         frames=("frames_per_clip", "tubelet_size"),
         flexible=True,
     ),
-    "videoprism_vision_model": EncoderKind(
-        "VideoPrismVisionModel",
-        _read(name=_VIDEOS),
-        "mean over all tokens",
-        "VideoPrismVideoProcessor",
-        _VIDEOPRISM,
-        prefix=0,
-        frames=("num_frames", 1),
-    ),
-    "videoprism": EncoderKind(
-        "VideoPrismClipModel",
-        _read(lambda output: output.pooler_output[:, 0], "video_model", _VIDEOS),
-        "video embedding, of length 1",
-        "VideoPrismVideoProcessor",
-        _VIDEOPRISM,
-        prefix=0,
-        frames=("num_frames", 1),
+    "videoprism_vision_model": VIDEOPRISM,
+    "videoprism": replace(
+        VIDEOPRISM,
+        network="VideoPrismClipModel",
+        read=_read(lambda output: output.pooler_output[:, 0], "video_model", _VIDEOS),
+        vector="video embedding, of length 1",
         family="videoprism",
     ),
     "timesformer": EncoderKind(

@@ -73,11 +73,6 @@ class Layout:
     config: str
     single: tuple[str, ...]
 
-    @property
-    def sharded(self) -> tuple[str, ...]:
-        """The indices of tensors in several files."""
-        return tuple(f"{name}.index.json" for name in self.single)
-
 
 TRANSFORMERS = Layout(CONFIG, SINGLE)
 OPEN_CLIP = Layout("open_clip_config.json", ("open_clip_model.safetensors", "open_clip_pytorch_model.bin"))
@@ -380,14 +375,15 @@ def _in_folder(folder: Path, layout: Layout) -> Weights:
 
 def _tensor_files(where: str, layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
     """Find the file with all tensors, or those that an index names."""
-    for name in (*layout.single, *layout.sharded):
+    sharded = tuple(f"{name}.index.json" for name in layout.single)
+    for name in (*layout.single, *sharded):
         if (path := find(name)) is None:
             continue
-        files = {shard: find(shard) for shard in _shards(path)} if name in layout.sharded else {name: path}
+        files = {shard: find(shard) for shard in _shards(path)} if name in sharded else {name: path}
         if absent := [shard for shard, file in files.items() if file is None]:
             raise BackboneError(f"{path} names {', '.join(absent)}, which the folder does not have")
         return [file for file in files.values() if file is not None]
-    raise BackboneError(f"{where}: there is none of {', '.join((*layout.single, *layout.sharded))}")
+    raise BackboneError(f"{where}: there is none of {', '.join((*layout.single, *sharded))}")
 
 
 def _shards(index: Path) -> tuple[str, ...]:

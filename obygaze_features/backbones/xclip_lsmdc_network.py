@@ -152,16 +152,13 @@ class LsmdcFormat:
 
     def matrices(self) -> dict[str, int]:
         """Name the learned square matrices of the similarities, with their size."""
-        return {
-            "global_mat_weight": self.embed,
-            "local_mat_weight": self.embed,
-            "word_logit_weight": self.max_words,
-            "word_mat_weight": self.max_words,
-            "word_mat_weight2": self.max_words,
-            "frame_logit_weight": self.max_frames,
-            "frame_mat_weight": self.max_frames,
-            "frame_mat_weight2": self.max_frames,
+        sides = {"word": self.max_words, "frame": self.max_frames}
+        of_each = {
+            f"{of}_{name}": n
+            for of, n in sides.items()
+            for name in ("logit_weight", "mat_weight", "mat_weight2")
         }
+        return {"global_mat_weight": self.embed, "local_mat_weight": self.embed, **of_each}
 
     def to_port(self, name: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Rename, split and transpose an original checkpoint, in float32 (originals mix float16 and float32).

@@ -9,7 +9,7 @@ from tests.later import later
 
 torch = later("torch")
 Compute = later("obygaze_features.backbones.compute", "Compute")
-autocast = later("obygaze_features.backbones.compute", "autocast")
+inference = later("obygaze_features.backbones.compute", "inference")
 matmul_precision = later("obygaze_features.backbones.compute", "matmul_precision")
 
 # Each in a process of its own, since torch never forgets which of its two interfaces was used.
@@ -79,5 +79,5 @@ def test_products_on_a_cpu_never_drop_bits():
 def test_an_autocast_around_ours_is_not_obeyed():
     compute = Compute(device="cpu")
     a = torch.ones(2, 2)
-    with torch.autocast("cpu", torch.bfloat16), autocast(compute, torch.device("cpu")):
+    with torch.autocast("cpu", torch.bfloat16), inference(compute, torch.device("cpu")):
         assert (a @ a).dtype == torch.float32
