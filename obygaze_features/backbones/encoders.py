@@ -4,7 +4,7 @@
 that were extracted under these names, and named presets.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -156,24 +156,6 @@ _BACKBONES: Mapping[str, tuple[Mapping[str, EncoderKind], tuple[str, ...]]] = {
 """Backbone -> the networks that it reads, and its presets beside those of the networks."""
 
 
-def _type_of(weights: Weights, kinds: Collection[str], usual: str) -> str:
-    """Return the `model_type` of weights; of `random:SEED` without a type, the usual one.
-
-    Raises
-    ------
-    BackboneError
-        If it is none of the kinds.
-    """
-    random = weights.seed is not None
-    found = weights.network or usual if random else str(weights.config().get("model_type"))
-    if found not in kinds:
-        known = f"expected {' or '.join(kinds)}" + (f", as random:{weights.seed}:TYPE" if random else "")
-        raise BackboneError(
-            f"{weights.name}: a network of type {found!r} is not read here: {REFUSED.get(found, known)}"
-        )
-    return found
-
-
 class Half(Generic[AnyKind]):
     """The half of a network that sees, or reads texts: its weights, kind and configuration.
 
@@ -201,7 +183,14 @@ class Half(Generic[AnyKind]):
 
     def __init__(self, weights: Weights, kinds: Mapping[str, AnyKind], usual: str, part: str) -> None:
         self.weights = weights
-        self.type = _type_of(weights, kinds, usual)
+        random = weights.seed is not None
+        self.type = weights.network or usual if random else str(weights.config().get("model_type"))
+        if self.type not in kinds:
+            known = f"expected {' or '.join(kinds)}" + (f", as random:{weights.seed}:TYPE" if random else "")
+            raise BackboneError(
+                f"{weights.name}: a network of type {self.type!r} is not read here: "
+                f"{REFUSED.get(self.type, known)}"
+            )
         self.kind = kinds[self.type]
         self.seeing: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
         self.config: Any = auto_config(weights, self.type, self.seeing.untrained)

@@ -169,11 +169,10 @@ def _description(path: Path) -> Description:
     told = msgspec.convert(document, Description)
     pairs = ((told.scale, told.shift), (told.mean, told.std))
     given = [pair for pair in pairs if any(pair)]
-    whole = [pair for pair in given if all(pair)]
     problem = ""
     if told.type == "uint8" and given:
         problem = "type is uint8, which takes pixels as they are: leave out scale, shift, mean and std"
-    elif told.type != "uint8" and (len(given) != 1 or len(whole) != 1):
+    elif told.type != "uint8" and (len(given) != 1 or not all(given[0])):
         problem = "expected either scale and shift (of 0 to 255), or mean and std (of 0 to 1)"
     elif told.std and not all(told.std):
         problem = "std has a zero"

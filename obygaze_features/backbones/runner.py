@@ -149,6 +149,8 @@ class Runner:
 
     Attributes
     ----------
+    card
+        Its model; `cpu` without one.
     busy_s
         Seconds that the card had work.
     """
@@ -169,7 +171,7 @@ class Runner:
         self.outputs = outputs
         self.compute = compute
         self.device = compute.torch_device()
-        self.busy_s = 0.0
+        self.card, self.busy_s = card_of(self.device), 0.0
         self._on_card = self.device.type == "cuda"
         self._size = BatchSize(name, compute.first_size(), "clip", self.device)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
@@ -182,11 +184,6 @@ class Runner:
     def clips_at_once(self) -> int:
         """Clips in every call of the network at present."""
         return self._size.now
-
-    @property
-    def card(self) -> str:
-        """Model of the card; `cpu` without one."""
-        return card_of(self.device)
 
     def card_record(self) -> dict[str, Any]:
         """Describe the card and its peak memory so far."""
