@@ -62,11 +62,13 @@ class ConceptBank(Standardised):
 
     Parameters
     ----------
-    kind : {"svm", "ridge"}
+    kind : {"svm", "logistic", "ridge", "mean_difference"}
         How each CAV is fitted; see `LinearCAV`. SVMs share one Gram matrix.
     C : float, optional
         Inverse strength of the penalty. None, for ``ridge``: chosen for each concept by leaving one movie out
         at a time, in closed form (`tuned_ridge`).
+    balanced : bool
+        Whether SVMs and logistic regressions weigh clips with and without a concept alike.
     concepts : sequence of str, optional
         Names of the columns of Y; when not given, those of the data frame, else ``concept0`` and so on.
     clip : float, optional
@@ -105,6 +107,7 @@ class ConceptBank(Standardised):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kind": [StrOptions(set(KINDS))],
         "C": [Interval(Real, 0, None, closed="neither"), None],
+        "balanced": ["boolean"],
         "concepts": ["array-like", None],
         "clip": [Interval(Real, 0, MOST, closed="right"), None],
     }
@@ -112,6 +115,7 @@ class ConceptBank(Standardised):
     kind: Kind = "svm"
     _: KW_ONLY
     C: float | None = 1.0
+    balanced: bool = True
     concepts: Sequence[str] | None = None
     clip: float | None = None
 
@@ -130,15 +134,17 @@ class ConceptBank(Standardised):
         ----------
         X : array-like, shape [N, D]
         y : array-like, shape [N, K] or [N]
-            Presence of each concept: two values, the larger for clips with it.
+            Presence of each concept: two values, the larger for clips with it; NaN for a clip that this
+            concept's CAV is not fitted on.
         groups : array-like, shape [N], optional
             The movie of each clip, to choose penalties by; not used otherwise.
 
         Raises
         ------
         ConceptError
-            A concept, named, is in all clips or in none; names and columns don't match; or C is None and
-            there are no movies, or another kind.
+            A concept, named, is in all its clips or in none; names and columns don't match; or C is None
+            and there are no movies, another kind, or a clip that does not say of each concept whether it is
+            there.
         """
         self._validate_params()
         named = getattr(y, "columns", None)
@@ -148,7 +154,7 @@ class ConceptBank(Standardised):
             y,
             validate_separately=(
                 {"dtype": (np.float64, np.float32), "ensure_min_samples": 2, "estimator": self},
-                {"ensure_2d": False, "dtype": np.float64},
+                {"ensure_2d": False, "ensure_all_finite": "allow-nan", "dtype": np.float64},
             ),
         )
         check_consistent_length(features, labels)
@@ -159,9 +165,14 @@ class ConceptBank(Standardised):
             self.hyperplanes_ = self._tuned(features, present, groups)
         else:
             self._fit_scaler(features)
-            names, C = self.concepts_.tolist(), float(self.C)
-            scaled = self._scaled(features)
-            self.hyperplanes_ = fit_hyperplanes(scaled, present, names=names, kind=self.kind, C=C)
+            self.hyperplanes_ = fit_hyperplanes(
+                self._scaled(features),
+                present,
+                names=self.concepts_.tolist(),
+                kind=self.kind,
+                C=float(self.C),
+                balanced=self.balanced,
+            )
         with one_blas_thread():
             self.rescale(self.hyperplanes_.distances(self._scaled(features)))
         return self
@@ -176,6 +187,12 @@ class ConceptBank(Standardised):
         features = self._scaled(rows_for(self, X, np.float64, np.float32))
         with one_blas_thread():
             return self.hyperplanes_.distances(features)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Name the columns that `transform` gives: the concepts."""
+        del input_features
+        check_is_fitted(self)
+        return self.concepts_.astype(object)
 
     def _fit_scaler(self, X: Floats) -> None:
         self.scaler_ = None if self.clip is None else ClippedScaler(self.clip).fit(X)
@@ -207,6 +224,10 @@ class ConceptBank(Standardised):
         """Fit the scaler, and ridge CAVs at penalties chosen by movie (`tuned_ridge`)."""
         if self.kind != "ridge" or groups is None:
             raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
+        if np.isnan(present).any():
+            raise ConceptError(
+                "C can be chosen (None) where every clip says of each concept whether it is there"
+            )
         names = self.concepts_.tolist()
         self.tuned_ = tuned_ridge(X, present == 1, np.asarray(groups), self.clip, names=names)
         self.scaler_, self.cross_distances_ = self.tuned_.scaler, self.tuned_.distances
@@ -214,21 +235,21 @@ class ConceptBank(Standardised):
 
 
 def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Read two values as 0 and 1.
+    """Read two values as 0 and 1, NaN staying NaN.
 
     Raises
     ------
     ConceptError
         There are more than two values; or one alone that says neither present (1) nor absent (0).
     """
-    values = np.unique(column)
+    values = np.unique(column[~np.isnan(column)])
     if values.size > 2:
         raise ConceptError(
             f"concept {name} has {values.size} different values: expected two, absent and present"
         )
     if values.size < 2:
         return column
-    return np.asarray(column == values[1], np.float64)
+    return np.where(np.isnan(column), np.nan, column == values[1]).astype(np.float64)
 
 
 def crossfit(
@@ -308,12 +329,15 @@ class LinearCAV(BinaryClassifier):
 
     Parameters
     ----------
-    kind : {"svm", "ridge"}
-        How the hyperplane is fitted. ``svm`` is the paper's: ``SVC(kernel="linear")``, both classes weighed
-        alike, without probabilities. ``ridge`` puts it midway between the two classes' mean projections.
+    kind : {"svm", "logistic", "ridge", "mean_difference"}
+        How the hyperplane is fitted. ``svm`` is the paper's: ``SVC(kernel="linear")``, without probabilities.
+        ``ridge`` and ``mean_difference`` put it midway between the two classes' mean projections.
     C : float, optional
-        Inverse strength of the penalty on w. None, for ``ridge``: chosen by leaving one movie out at a time,
-        in closed form, and the threshold with it; needs the movies.
+        Inverse strength of the penalty on w; `mean_difference` has none. None, for ``ridge``: chosen by
+        leaving one movie out at a time, in closed form, and the threshold with it; needs the movies.
+    balanced : bool
+        Whether ``svm`` and ``logistic`` weigh the two classes alike; the two others do, by where they put the
+        hyperplane.
     clip : float, optional
         Standardise features first, cut off at so many deviations; the direction is then of these.
 
@@ -351,12 +375,13 @@ class LinearCAV(BinaryClassifier):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: ConceptBank._parameter_constraints[name] for name in ("kind", "C", "clip")
+        name: ConceptBank._parameter_constraints[name] for name in ("kind", "C", "balanced", "clip")
     }
 
     kind: Kind = "svm"
     _: KW_ONLY
     C: float | None = 1.0
+    balanced: bool = True
     clip: float | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
@@ -382,8 +407,9 @@ class LinearCAV(BinaryClassifier):
         self.threshold_ = ABOVE_ZERO
         self.__dict__.pop("held_out_", None)
         self.candidates_: tuple[Candidate, ...] = ()
-        bank = ConceptBank(self.kind, C=self.C, concepts=[str(self.classes_[1])], clip=self.clip)
-        bank.fit(features, labels, groups)
+        bank = ConceptBank(
+            self.kind, C=self.C, balanced=self.balanced, concepts=[str(self.classes_[1])], clip=self.clip
+        ).fit(features, labels, groups)
         self.scaler_, planes = bank.scaler_, bank.hyperplanes_
         if self.C is None:
             tuned = bank.tuned_

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -54,6 +54,10 @@ class ConceptBottleneck(LogitClassifier):
         Or a linear model or tree of scikit-learn, taken as it is.
     bank : ConceptBank, optional
         How CAVs are learnt. A default one when not given.
+    residual : bool
+        Whether to add to the logit a linear term in the features, fitted on what the head leaves.
+    residual_C : float
+        Inverse strength of its penalty.
     inner_folds : int
         Inner folds of movies; fewer where there are fewer movies.
     random_state : int
@@ -69,6 +73,7 @@ class ConceptBottleneck(LogitClassifier):
     bank_ : ConceptBank or None
         Fitted on all training clips.
     head_ : estimator
+    residual_ : Residual or None
     train_values_ : ndarray of float64, shape [N, K]
         The concept values that the head was fitted on, of the clips in the task. A bottleneck read from a
         file has their quantiles at equal steps instead.
@@ -92,8 +97,8 @@ class ConceptBottleneck(LogitClassifier):
     >>> model.concepts_
     ('Body', 'Clothing')
     >>> clip = data.X[1:2]
-    >>> base, parts = model.contributions(clip)
-    >>> bool(abs(base + parts.sum() - model.decision_function(clip)[0]) < 1e-9)
+    >>> base, parts, residual = model.contributions(clip)
+    >>> bool(abs(base + parts.sum() + residual[0] - model.decision_function(clip)[0]) < 1e-9)
     True
     """
 
@@ -102,6 +107,8 @@ class ConceptBottleneck(LogitClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "head": [StrOptions({"logistic", "elastic_net", "tree"}), BaseEstimator],
         "bank": [ConceptBank, None],
+        "residual": ["boolean"],
+        "residual_C": [Interval(Real, 0, None, closed="neither")],
         "inner_folds": [Interval(Integral, 2, None, closed="left")],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
@@ -112,6 +119,8 @@ class ConceptBottleneck(LogitClassifier):
     head: HeadName | BaseEstimator = "logistic"
     _: KW_ONLY
     bank: ConceptBank | None = None
+    residual: bool = False
+    residual_C: float = 0.01  # noqa: N815  as scikit-learn spells it
     inner_folds: int = 4
     random_state: int = 0
 
@@ -135,7 +144,8 @@ class ConceptBottleneck(LogitClassifier):
         Raises
         ------
         ConceptError
-            Presences without movies; or a concept, named, that some inner fold leaves with one class.
+            Presences without movies; a residual without presences; or a concept, named, that some inner fold
+            leaves with one class.
         """
         self._validate_params()
         features, codes = self._given(X, y)
@@ -153,11 +163,14 @@ class ConceptBottleneck(LogitClassifier):
             folds = np.array([fold_of.get(movie, 0) for movie in movies.tolist()], dtype=np.int64)
         with one_blas_thread():
             values = self._learn_concepts(features, present, movies, folds)
-            head = ConceptHead(make_head(self.head, self.random_state))
+            # Concept values, and features where there is a residual, side by side.
+            given = np.hstack([values, features]) if self.residual else values
+            residual_C = self.residual_C if self.residual else None
+            head = ConceptHead(make_head(self.head, self.random_state), values.shape[1], residual_C)
             selection = GroupedSelection(head, choice(self.head), inner_folds=self.inner_folds)
-            selection.fit(values[known], labels, None if movies is None else movies[known])
-        self.head_, self.threshold_ = selection.estimator_.estimator_, selection.threshold_
-        self.candidates_ = selection.candidates_
+            selection.fit(given[known], labels, None if movies is None else movies[known])
+        self.head_, self.residual_ = selection.estimator_.estimator_, selection.estimator_.residual_
+        self.threshold_, self.candidates_ = selection.threshold_, selection.candidates_
         self.__dict__.pop("held_out_", None)
         if movies is not None:
             self.held_out_ = selection.held_out_
@@ -173,7 +186,8 @@ class ConceptBottleneck(LogitClassifier):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip of X [N, D]."""
         check_is_fitted(self)
-        return self._scores(self._values(self._checked(X)))
+        features = self._checked(X)
+        return self._scores(features, self._values(features))
 
     def explain(self, X: ArrayLike) -> Explanation:
         """Decompose the score of one clip, X [D] or [1, D].
@@ -188,8 +202,10 @@ class ConceptBottleneck(LogitClassifier):
         rows = self._checked(np.asarray(X)[None] if np.ndim(X) == self._clip_ndim else X)
         if len(rows) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(rows)}")
+        residual = 0.0 if self.residual_ is None else float(self.residual_.scores(rows)[0])
         known = self.train_values_, self.centre_, self.concepts_
-        return explain_score(self.head_, self._values(rows)[0], *known, threshold=self.threshold_)
+        values, threshold = self._values(rows)[0], self.threshold_
+        return explain_score(self.head_, values, *known, threshold=threshold, residual=residual)
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip with the values of some concepts replaced.
@@ -199,7 +215,7 @@ class ConceptBottleneck(LogitClassifier):
         X : array-like, shape [N, D]
         quantiles : mapping of str to float
             For each concept to set, the quantile (0 to 1) of the training clips' values to set it to. Other
-            concepts stay as they are.
+            concepts, and the residual, stay as they are.
 
         Raises
         ------
@@ -207,7 +223,8 @@ class ConceptBottleneck(LogitClassifier):
             A concept is unknown, or a quantile outside 0 to 1.
         """
         check_is_fitted(self)
-        values = self._values(self._checked(X)).copy()
+        features = self._checked(X)
+        values = self._values(features).copy()
         for concept, quantile in quantiles.items():
             if concept not in self.concepts_:
                 raise ConceptError(f"unknown concept {concept!r}{suggestion(concept, self.concepts_)}")
@@ -215,10 +232,10 @@ class ConceptBottleneck(LogitClassifier):
                 raise ConceptError(f"concept {concept}: a quantile is between 0 and 1, found {quantile}")
             column = self.concepts_.index(concept)
             values[:, column] = np.quantile(self.train_values_[:, column], quantile)
-        return self._scores(values)
+        return self._scores(features, values)
 
-    def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
-        """Decompose the logits of clips X [N, D] into base and concept parts, which add up to the logit.
+    def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Decompose the logits of clips X [N, D] into base, concept parts and residual.
 
         Returns
         -------
@@ -226,10 +243,14 @@ class ConceptBottleneck(LogitClassifier):
             The logit of the mean training clip (linear head), or of the tree's root.
         parts : ndarray, shape [N, K]
             What each concept adds, by all of its values.
+        residual : ndarray, shape [N]
+            What the features add beyond concepts. Base, parts and residual add up to the logit.
         """
         check_is_fitted(self)
-        base, parts = additive_parts(self.head_, self._values(self._checked(X)), self.centre_)
-        return base, by_concept(parts, len(self.concepts_))
+        features = self._checked(X)
+        residual = np.zeros(len(features)) if self.residual_ is None else self.residual_.scores(features)
+        base, parts = additive_parts(self.head_, self._values(features), self.centre_)
+        return base, by_concept(parts, len(self.concepts_)), residual
 
     def _given(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         """Check features and labels."""
@@ -244,6 +265,8 @@ class ConceptBottleneck(LogitClassifier):
     ) -> NDArray[np.float64]:
         """Learn the bank, if there is one to learn, and give the training clips' concept values [N, K]."""
         if present is None and self.bank is None:
+            if self.residual:
+                raise ConceptError("a residual needs features beside the concepts: give `present`")
             numbered = [f"concept{number}" for number in range(self.n_features_in_)]
             self.bank_, self.concepts_ = None, tuple(map(str, getattr(self, "feature_names_in_", numbered)))
             return X.astype(np.float64)
@@ -254,7 +277,7 @@ class ConceptBottleneck(LogitClassifier):
             bank.set_params(concepts=[str(name) for name in present.columns])
         columns: Any = present
         if present is not None:
-            columns = check_array(present, ensure_2d=False, dtype=np.float64)
+            columns = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
             check_consistent_length(X, columns)
             columns = columns.reshape(len(columns), -1)
         self.bank_ = clone(bank).fit(X, columns, groups=movies)
@@ -267,9 +290,10 @@ class ConceptBottleneck(LogitClassifier):
     def _values(self, X: Floats) -> NDArray[np.float64]:
         return X.astype(np.float64) if self.bank_ is None else self.bank_.transform(X)
 
-    def _scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Floats, values: NDArray[np.float64]) -> NDArray[np.float64]:
         with one_blas_thread():
-            return head_scores(self.head_, values)
+            scores = head_scores(self.head_, values)
+            return scores if self.residual_ is None else scores + self.residual_.scores(X)
 
 
 def _spec(name: str, title: str, head: HeadName = "logistic", control: Directions | None = None) -> ModelSpec:

@@ -1,8 +1,8 @@
 """Define hyperplanes, the common form of all concept activation vectors (CAVs), and fit them.
 
-Two kinds: linear support vector machines, in which both classes weigh alike, and ridge regression of a
-concept's presence, which has its offset midway between the two classes' mean projections: a rare concept is
-not called absent everywhere.
+Four kinds: linear support vector machines, logistic regression, ridge regression of a concept's presence, and
+the difference of the two classes' means. The last two have their offset midway between the two classes' mean
+projections, so that a rare concept is not called absent everywhere.
 
 Concepts x C x folds are SVM problems on subsets of the same clips: inner products are computed once, and each
 problem is solved on its rows and columns of them. No probabilities are fitted: that would refit every problem
@@ -16,14 +16,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
 
 Floats = NDArray[np.floating[Any]]
-Kind = Literal["svm", "ridge"]
-KINDS: tuple[Kind, ...] = ("svm", "ridge")
+Kind = Literal["svm", "logistic", "ridge", "mean_difference"]
+KINDS: tuple[Kind, ...] = ("svm", "logistic", "ridge", "mean_difference")
 
 TOLERANCE = 1e-3
 """Where the solver stops, as in libsvm and the published models; decisions follow it to about this much."""
@@ -69,7 +70,13 @@ class Hyperplanes:
 
 
 def fit_hyperplanes(
-    X: Floats, present: NDArray[np.float64], *, names: Sequence[str], kind: Kind, C: float
+    X: Floats,
+    present: NDArray[np.float64],
+    *,
+    names: Sequence[str],
+    kind: Kind,
+    C: float,
+    balanced: bool = True,
 ) -> Hyperplanes:
     """Fit the hyperplane of each of K concepts.
 
@@ -77,12 +84,14 @@ def fit_hyperplanes(
     ----------
     X : ndarray, shape [N, D]
     present : ndarray of float64, shape [N, K]
-        1 with the concept, 0 without.
+        1 with the concept, 0 without, NaN for a clip that this concept is not fitted on.
     names : sequence of str
         The concepts, for messages.
-    kind : {"svm", "ridge"}
+    kind : {"svm", "logistic", "ridge", "mean_difference"}
     C : float
-        Inverse strength of the penalty.
+        Inverse strength of the penalty; `mean_difference` has none.
+    balanced : bool
+        Whether an SVM or a logistic regression weighs the two classes alike; the others do by their offset.
 
     Raises
     ------
@@ -91,18 +100,37 @@ def fit_hyperplanes(
     """
     for name, column in zip(names, present.T, strict=True):
         refuse_constant(name, column)
-    if kind == "ridge":
-        return ridge_hyperplanes(X, present == 1, C)
-    every = np.arange(len(X))
-    return svm_hyperplanes(X, [(every, column == 1, C) for column in present.T])
+    if kind == "svm":
+        used = [(np.flatnonzero(~np.isnan(column)), column) for column in present.T]
+        problems = [(rows, column[rows] == 1, C) for rows, column in used]
+        return svm_hyperplanes(X, problems, balanced=balanced)
+    planes = []
+    with one_blas_thread():
+        for column in present.T:
+            known = ~np.isnan(column)
+            own, marked = X[known], column[known] == 1
+            if kind == "ridge":
+                planes.append(ridge_hyperplanes(own, marked[:, None], C))
+            elif kind == "mean_difference":
+                planes.append(mean_difference_hyperplanes(own, marked[:, None]))
+            else:
+                weight = "balanced" if balanced else None
+                model = LogisticRegression(C=C, class_weight=weight, tol=1e-8, max_iter=10_000)
+                model.fit(own.astype(np.float64), marked)
+                planes.append(Hyperplanes(model.coef_, model.intercept_))
+    return Hyperplanes(
+        np.concatenate([plane.weights for plane in planes]),
+        np.concatenate([plane.intercepts for plane in planes]),
+    )
 
 
 def refuse_constant(name: str, column: NDArray[Any]) -> None:
     """Refuse a concept that is in all the clips it is fitted on, or in none."""
-    if not column.size or column.min() == column.max():
-        where = "all" if column.size and column[0] == 1 else "none"
+    used = column[~np.isnan(column)]
+    if not used.size or used.min() == used.max():
+        where = "all" if used.size and used[0] == 1 else "none"
         raise ConceptError(
-            f"concept {name} is in {where} of the {column.size} clips to learn it from: "
+            f"concept {name} is in {where} of the {used.size} clips to learn it from: "
             "a CAV needs clips of both classes"
         )
 
@@ -115,11 +143,11 @@ Problem = tuple[NDArray[np.intp], NDArray[np.bool_], float]
 """One SVM to fit: the clips, by row, whether each has the concept, and the price C of an error."""
 
 
-def svm_hyperplanes(X: Floats, problems: Sequence[Problem]) -> Hyperplanes:
+def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = True) -> Hyperplanes:
     """Fit a linear SVM for each problem on subsets of the rows of X [N, D].
 
-    Each is the one that ``SVC(kernel="linear", class_weight="balanced")`` gives on the problem's rows alone,
-    to rounding.
+    Each is the one that ``SVC(kernel="linear")`` gives on the problem's rows alone, to rounding; with
+    `balanced`, its two classes weigh alike.
 
     Raises
     ------
@@ -134,14 +162,20 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem]) -> Hyperplanes:
         gram = wide @ wide.T
         for number, (rows, present, C) in enumerate(problems):
             refuse_constant(f"of SVM {number}", present)
-            machine = SVC(kernel="precomputed", C=C, class_weight="balanced", tol=TOLERANCE, cache_size=500)
+            machine = SVC(
+                kernel="precomputed",
+                C=C,
+                class_weight="balanced" if balanced else None,
+                tol=TOLERANCE,
+                cache_size=500,
+            )
             machine.fit(gram[np.ix_(rows, rows)], present)
             weights[number] = machine.dual_coef_[0] @ wide[rows[machine.support_]]
             intercepts[number] = machine.intercept_[0]
     return Hyperplanes(weights, intercepts)
 
 
-# --- ridge regression
+# --- ridge regression and differences of means
 # ---------------------------------------------------------------------------
 
 
@@ -169,10 +203,23 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
     return Hyperplanes(weights, _midway(weights, wide, present))
 
 
+def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperplanes:
+    """Take the difference of the two classes' means as direction, and put b midway between them."""
+    wide = np.asarray(X, dtype=np.float64)
+    weights = np.subtract(*_class_means(wide, present))
+    return Hyperplanes(weights, _midway(weights, wide, present))
+
+
+def _class_means(
+    X: NDArray[np.float64], present: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean of the clips with, and of those without, each concept: [K, D] each."""
+    share = present.astype(np.float64)
+    return (share / share.sum(axis=0)).T @ X, ((1 - share) / (1 - share).sum(axis=0)).T @ X
+
+
 def _midway(
     weights: NDArray[np.float64], X: NDArray[np.float64], present: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Put the offsets [K] midway between the mean projections of clips with and without each concept."""
-    share = present.astype(np.float64)
-    positive, negative = (share / share.sum(axis=0)).T @ X, ((1 - share) / (1 - share).sum(axis=0)).T @ X
+    positive, negative = _class_means(X, present)
     return np.asarray(-np.einsum("kd,kd->k", weights, (positive + negative) / 2))

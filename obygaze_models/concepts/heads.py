@@ -15,6 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.grouped_selection import Grid, Threshold
+from obygaze_models.models.linear import MOST, ClippedScaler
+from obygaze_models.protocol.held_out import logistic
 
 HeadName = Literal["logistic", "elastic_net", "tree"]
 
@@ -52,33 +54,46 @@ def choice(head: HeadName | BaseEstimator) -> Grid | Threshold:
 
 @dataclass(eq=False, repr=False)
 class ConceptHead(ClassifierMixin, BaseEstimator):
-    """Score clips by their concept values.
+    """Score clips by their concept values, and by a residual in the features if there is one.
 
     Parameters
     ----------
     estimator : estimator
         A linear model or a tree of scikit-learn.
+    n_concepts : int
+        The first columns of X are concept values; the rest, features for the residual.
+    residual_C : float, optional
+        Inverse strength of the residual's penalty; None for no residual.
 
     Attributes
     ----------
     estimator_ : estimator
+    residual_ : Residual or None
     """
 
     estimator: Any
+    n_concepts: int
+    residual_C: float | None = None  # noqa: N815  as scikit-learn spells it
 
     def fit(self, X: Floats, y: NDArray[np.int64]) -> Self:
-        """Fit on concept values X [N, K] and labels y [N], 0 or 1."""
+        """Fit on concept values, and features, X [N, K + D] and labels y [N], 0 or 1."""
+        values = X[:, : self.n_concepts]
         self.classes_ = np.array([0, 1])
         # Values and parameters were checked by the bottleneck: to do so again takes a fifth of a small fit.
         with config_context(
             assume_finite=True, skip_parameter_validation=True, enable_metadata_routing=False
         ):
-            self.estimator_ = copy(self.estimator).fit(X, y)
+            self.estimator_ = copy(self.estimator).fit(values, y)
+        self.residual_ = None
+        if self.residual_C is not None:
+            logit = head_scores(self.estimator_, values)
+            self.residual_ = fit_residual(X[:, self.n_concepts :], y, logit, self.residual_C)
         return self
 
     def decision_function(self, X: Floats) -> NDArray[np.float64]:
-        """Compute the logit [N] of each row of X [N, K]."""
-        return head_scores(self.estimator_, X)
+        """Compute the logit [N] of each row of X [N, K + D]."""
+        scores = head_scores(self.estimator_, X[:, : self.n_concepts])
+        return scores if self.residual_ is None else scores + self.residual_.scores(X[:, self.n_concepts :])
 
 
 def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
@@ -111,6 +126,38 @@ def node_logits(head: DecisionTreeClassifier) -> NDArray[np.float64]:
     """Compute log((n1 + 1) / (n0 + 1)) of each node [M]."""
     counts = node_counts(head)
     return np.log((counts[:, 1] + 1) / (counts[:, 0] + 1))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Residual:
+    """A linear term of the features, added to the head's logit, for what the concepts do not explain.
+
+    Attributes
+    ----------
+    scaler : ClippedScaler
+    weights : ndarray, shape [D]
+    intercept : float
+    """
+
+    scaler: ClippedScaler
+    weights: NDArray[np.float64]
+    intercept: float
+
+    def scores(self, X: Floats) -> NDArray[np.float64]:
+        """Compute the term [N] of each row of X [N, D]."""
+        return self.scaler.transform(X) @ self.weights + self.intercept
+
+
+def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C: float) -> Residual:
+    """Fit the residual on top of the head's logit [N], which stays as it is.
+
+    Minimises the log loss of ``logit + r(X)`` plus ||w||^2 / (2 C) (the residual of Yuksekgonul et al., ICLR
+    2023, PCBM-h, as one logit).
+    """
+    scaler = ClippedScaler(MOST)
+    given = scaler.fit_transform(X), y, np.ones(len(y))
+    *weights, intercept = logistic(*given, offsets=logit, penalty=1 / C, least=None)
+    return Residual(scaler, np.array(weights), intercept)
 
 
 # --- explaining a score
@@ -164,7 +211,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A decomposed score: score = base + contributions.
+    """A decomposed score: score = base + contributions + residual.
 
     Attributes
     ----------
@@ -177,6 +224,8 @@ class Explanation:
     contributions : tuple of Contribution
         In the concepts' order. A linear head's is weight times distance from the training mean; a tree's is
         the change of logit at the nodes that test the concept.
+    residual : float
+        What the features add beyond concepts; 0 without a residual.
     path : tuple of Step
         The decision path, root first; empty for a linear head.
     """
@@ -185,6 +234,7 @@ class Explanation:
     threshold: float
     base: float
     contributions: tuple[Contribution, ...]
+    residual: float
     path: tuple[Step, ...]
 
 
@@ -196,6 +246,7 @@ def explain_score(
     concepts: Sequence[str],
     *,
     threshold: float,
+    residual: float,
 ) -> Explanation:
     """Decompose the score that a head gives the concept values [K] of one clip.
 
@@ -215,7 +266,7 @@ def explain_score(
     path = _path(head, values, concepts) if hasattr(head, "tree_") else ()
     columns = (column.tolist() for column in (values[:k], percentiles[:k], parts))
     contributions = tuple(map(Contribution, concepts, *columns))
-    return Explanation(base + float(parts.sum()), threshold, base, contributions, path)
+    return Explanation(base + float(parts.sum()) + residual, threshold, base, contributions, residual, path)
 
 
 def additive_parts(

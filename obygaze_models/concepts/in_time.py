@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank, exchanged
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.concepts.cav_fitting import Floats, refuse_constant
+from obygaze_models.concepts.cav_fitting import Floats, Kind, refuse_constant
 from obygaze_models.concepts.heads import HeadName
 from obygaze_models.models.linear import CLIP, FrameReader, check_frames, frame_moments, standardise
 from obygaze_models.models.spec import ModelSpec
@@ -87,6 +87,7 @@ class TimeBank(ConceptBank):
         "directions": ["array-like", None],
     }
 
+    kind: Kind = "mean_difference"
     clip: float | None = CLIP
     disturb: Disturb = "none"
     random_state: int = 0
@@ -228,8 +229,8 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
 
     Parameters
     ----------
-    head, bank, inner_folds, random_state
-        As of a `ConceptBottleneck`; the head is sparse by default.
+    head, bank, residual, residual_C, inner_folds, random_state
+        As of a `ConceptBottleneck`; the head is sparse by default, and there is no residual.
 
     Attributes
     ----------
@@ -250,6 +251,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ConceptBottleneck._parameter_constraints,
         "bank": [HasMethods("frame_scores"), None],
+        "residual": [Options(bool, {False})],
     }
 
     _clip_ndim: ClassVar[int] = 2

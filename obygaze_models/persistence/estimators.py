@@ -238,8 +238,9 @@ def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
 
 
 def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
-    if estimator.bank_ is None:
-        raise ModelError("a bottleneck fed with concept values can't be kept in a file")
+    if estimator.bank_ is None or estimator.residual_ is not None:
+        what = "with a residual" if estimator.bank_ is not None else "fed with concept values"
+        raise ModelError(f"a bottleneck {what} can't be kept in a file")
     parameters, arrays = _bank_to_state(estimator.bank_)
     if isinstance(estimator, ConceptsUnlabelled):
         parameters[UNLABELLED] = True
@@ -282,7 +283,7 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
         model.head_ = LogisticRegression()
         fill_linear(model.head_, arrays["head"][:-1], arrays["head"][-1:])
     model.classes_, model.n_features_in_ = np.array(CLASSES), card.n_features
-    model.bank_, model.concepts_ = bank, card.concepts
+    model.bank_, model.concepts_, model.residual_ = bank, card.concepts, None
     model.train_values_, model.centre_ = arrays["values"], arrays["centre"]
     model.threshold_, model.candidates_ = float(card.threshold), ()
     return model

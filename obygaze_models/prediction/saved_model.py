@@ -147,7 +147,8 @@ class Model:
         ConceptError
             The model does not decide by concepts.
         """
-        return self._bottleneck().contributions(X)
+        base, parts, _ = self._bottleneck().contributions(X)
+        return base, parts
 
     def out_of_distribution_share(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the share of training clips nearer than each clip [N]; NaN if the file lacks distances."""

@@ -153,20 +153,28 @@ class HeldOut:
         return np.column_stack([slopes, _intercepts(slopes, self.levels, times, shares)])
 
 
-def logistic(z: Floats, targets: NDArray[Any], times: Floats, *, penalty: float = 0.0) -> Floats:
-    """Fit logistic regression of targets [N] on scores [N, M], its weights not below 0.
+def logistic(
+    z: Floats,
+    targets: NDArray[Any],
+    times: Floats,
+    *,
+    offsets: Floats | float = 0.0,
+    penalty: float = 0.0,
+    least: float | None = 0.0,
+) -> Floats:
+    """Fit logistic regression of targets [N] on scores [N, M], beside offsets [N] of the logits.
 
-    Clips count `times` [N]. Returns weights and intercept [M + 1].
+    Clips count `times` [N]; no weight is below `least`. Returns weights and intercept [M + 1].
     """
     n = z.shape[1]
 
     def loss(given: Floats) -> tuple[float, Floats]:
-        weights, logits = given[:n], z @ given[:n] + given[n]
+        weights, logits = given[:n], offsets + z @ given[:n] + given[n]
         error = times * (expit(logits) - targets)
         value = times @ (np.logaddexp(0, logits) - targets * logits) + penalty * weights @ weights / 2
         return float(value), np.append(z.T @ error + penalty * weights, error.sum())
 
-    bounds: list[tuple[float | None, None]] = [*[(0.0, None)] * n, (None, None)]
+    bounds: list[tuple[float | None, None]] = [*[(least, None)] * n, (None, None)]
     zero = np.zeros(n + 1)
     found = minimize(
         loss, zero, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-10}

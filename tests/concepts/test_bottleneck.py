@@ -16,7 +16,10 @@ NAMES = ("Body", "Look", "Posture")
 
 @pytest.fixture(scope="module")
 def world():
-    """The label follows Body, a little Look, and never Posture; each concept has a direction of its own."""
+    """The label follows Body, a little Look, and never Posture; each concept has a direction of its own.
+
+    A direction beyond concepts carries some of the label as well.
+    """
     rng = np.random.default_rng(0)
     movies = np.repeat(np.arange(8), 60)
     axes = np.linalg.qr(rng.normal(size=(24, 24)))[0][:4]
@@ -35,14 +38,16 @@ def fitted(world, head="logistic", **settings):
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_a_score_is_base_and_contributions(world, head):
-    model = fitted(world, head)
+@pytest.mark.parametrize("residual", [False, True])
+def test_a_score_is_base_contributions_and_residual(world, head, residual):
+    model = fitted(world, head, residual=residual)
     X = world[0]
     for row in (0, 77, 301):
         told = model.explain(X[row])
-        parts = told.base + sum(part.contribution for part in told.contributions)
+        parts = told.base + sum(part.contribution for part in told.contributions) + told.residual
         assert parts == pytest.approx(float(model.decision_function(X[row : row + 1])[0]), abs=1e-9)
         assert told.score == pytest.approx(parts)
+        assert (told.residual != 0) == residual
         assert [part.concept for part in told.contributions] == list(NAMES)
         assert all(0 <= part.percentile <= 100 for part in told.contributions)
         assert bool(told.path) == (head == "tree")
@@ -74,6 +79,15 @@ def test_an_intervention_on_the_concept_that_matters_moves_scores_up(world, head
     assert (high >= low).all()
     assert (high - low).mean() > 0.5
     assert np.array_equal(model.intervene(X, {}), model.decision_function(X))
+
+
+def test_a_residual_adds_what_concepts_leave_out(world):
+    X, y, movies, present = world
+    train, test = movies < 6, movies >= 6
+    part = X[train], y[train], movies[train], present[train]
+    without = auc(y[test], fitted(part).decision_function(X[test]))
+    with_residual = auc(y[test], fitted(part, residual=True).decision_function(X[test]))
+    assert 0.6 < without < with_residual
 
 
 def test_training_values_are_crossfitted_and_standardised(world):
@@ -110,6 +124,7 @@ def test_selection_is_inside_the_training_movies_and_kept(world):
         (lambda *given: fitted(given).intervene(given[0], {"Body": 5}), "between 0 and 1"),
         (lambda *given: fitted(given).explain(given[0][:2]), "one clip"),
         (lambda X, y, _, present: ConceptBottleneck().fit(X, y, present=present), "movies"),
+        (lambda X, y, *_: ConceptBottleneck(residual=True).fit(X, y), "residual"),
         (lambda X, y, *_: ConceptBottleneck(KNeighborsClassifier()).fit(X, y).predict(X), "KNeighbors"),
         (lambda *given: fitted((*given[:3], given[3] & (np.arange(480) < 5)[:, None])), "concept Body"),
     ],

@@ -22,6 +22,7 @@ from obygaze_models.errors import ConceptError
 ESTIMATORS = [
     *(LinearCAV(kind) for kind in KINDS),
     ConceptBank(),
+    ConceptBank("mean_difference"),
     ConceptBottleneck(),
     ConceptBottleneck("elastic_net"),
     ConceptBottleneck("tree"),
@@ -71,10 +72,11 @@ def test_a_planted_bias_off_the_origin_is_recovered(kind, bias):
     assert (cav.predict(X) == present).mean() > 0.97
 
 
-def test_the_decision_is_the_signed_distance_and_norm_gives_the_raw_value():
+@pytest.mark.parametrize("balanced", [True, False])
+def test_the_decision_is_the_signed_distance_and_norm_gives_the_raw_value(balanced):
     X, present, *_ = planted()
-    reference = SVC(kernel="linear", C=0.1, class_weight="balanced").fit(X, present)
-    cav = LinearCAV(C=0.1).fit(X, present)
+    reference = SVC(kernel="linear", C=0.1, class_weight="balanced" if balanced else None).fit(X, present)
+    cav = LinearCAV(C=0.1, balanced=balanced).fit(X, present)
     raw = reference.decision_function(X)
     assert np.abs(cav.decision_function(X) - raw / np.linalg.norm(reference.coef_)).max() < 1e-6
     assert np.abs(cav.decision_function(X) * cav.norm_ - raw).max() < 1e-6
@@ -82,8 +84,8 @@ def test_the_decision_is_the_signed_distance_and_norm_gives_the_raw_value():
 
 @pytest.mark.long  # for other seeds, sizes and penalties than those of the oracle below
 @settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([0.01, 0.1, 1.0, 10.0]))
-def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C):
+@given(st.integers(0, 10_000), st.sampled_from([0.01, 0.1, 1.0, 10.0]), st.booleans())
+def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, 8)).astype(np.float32)
     problems = []
@@ -92,9 +94,9 @@ def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C):
         present = rng.random(rows.size) < 0.4
         present[:2] = [True, False]
         problems.append((rows, present, C))
-    planes = svm_hyperplanes(X, problems)
+    planes = svm_hyperplanes(X, problems, balanced=balanced)
     for number, (rows, present, _) in enumerate(problems):
-        reference = SVC(kernel="linear", C=C, class_weight="balanced")
+        reference = SVC(kernel="linear", C=C, class_weight="balanced" if balanced else None)
         reference.fit(X[rows].astype(np.float64), present)
         assert np.abs(planes.decisions(X)[:, number] - reference.decision_function(X)).max() < 1e-6
 
@@ -110,12 +112,21 @@ def test_a_bank_is_its_cavs_and_names_its_columns():
     present = np.column_stack([first, np.roll(first, 5)])
     bank = ConceptBank("ridge", C=0.1, concepts=["Body", "Look"]).fit(X, present)
     distances = bank.distances(X)
-    assert bank.concepts_.tolist() == ["Body", "Look"]
+    assert bank.get_feature_names_out().tolist() == ["Body", "Look"]
     for column in (0, 1):
         alone = LinearCAV("ridge", C=0.1).fit(X, present[:, column])
         assert np.abs(distances[:, column] - alone.decision_function(X)).max() < 1e-10
     assert np.allclose(bank.transform(X).mean(axis=0), 0)
     assert np.allclose(bank.transform(X).std(axis=0), 1)
+
+
+def test_a_cav_is_fitted_without_its_unused_clips():
+    X, present, *_ = planted()
+    labels = present.astype(float)
+    labels[::3] = np.nan
+    bank = ConceptBank(C=0.1).fit(X, labels)
+    alone = LinearCAV(C=0.1).fit(X[~np.isnan(labels)], labels[~np.isnan(labels)])
+    assert np.allclose(bank.hyperplanes_.weights[0] / bank.hyperplanes_.norms[0], alone.direction_)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -52,7 +52,7 @@ def test_scores_are_base_and_contributions_and_a_set_concept_moves_them(world):
     assert told.base + sum(part.contribution for part in told.contributions) == pytest.approx(logit)
     assert [part.value for part in told.contributions] == model.concept_values(clip)[0].tolist()
     assert model.intervene(clip, {"concept0": 0.99})[0] > model.intervene(clip, {"concept0": 0.01})[0]
-    base, parts = model.contributions(clip)
+    base, parts, _ = model.contributions(clip)
     assert base + parts.sum() == pytest.approx(logit)
 
 
@@ -91,6 +91,8 @@ def test_presence_and_position_of_frames():
 def test_what_cannot_be_learnt_is_named(world):
     with pytest.raises(ConceptError, match="concept1"):
         TimeBank().fit(world.X, world.present * [1, 0, 1, 1], world.movies)
+    with pytest.raises(ValueError, match="residual"):
+        ConceptsInTime(residual=True).fit(world.X, world.y, world.movies, present=world.present)
     with pytest.raises(ValueError, match=r"\[N, F, D\]"):
         TimeBank().fit(world.X[:, 0], world.present, world.movies)
 
