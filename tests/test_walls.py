@@ -177,7 +177,7 @@ OPENED = {
     "obygaze_features/backbones/waveform.py": "`weights.py` has looked at all that is beside the weights",
     "obygaze_features/backbones/weights.py": "digested by the door before",
     "obygaze_features/backbones/xclip_lsmdc.py": "`weights.py` has digested them by the door",
-    "obygaze_features/exchange/import_hdf5.py": "`table_items` and `hdf5_items` open it by the door first",
+    "obygaze_features/exchange/import_hdf5.py": "`open_source` and `table_items` open it by the door first",
     "obygaze_features/exchange/row_ids.py": "`table_items` opens it by the door first, `read_ids` reads it",
     "obygaze_features/extraction/doctor.py": "its own file, and the system's list of mounts",
     "obygaze_features/extraction/pool.py": "its own process's",

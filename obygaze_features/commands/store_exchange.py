@@ -13,7 +13,7 @@ import click
 import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.store_output import sealed_result
-from obygaze_features.door import read_text
+from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import NPZ, what, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
@@ -90,6 +90,8 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
+    if not source.is_dir():
+        open_regular(source).close()  # libraries open the name themselves, and would wait for a pipe
     if kind == "hdf5":
         return hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips})
     if kind == "table":

@@ -1,7 +1,9 @@
 """The layouts of the field come in by their features' name; what is left out is said, the rest refused."""
 
 import io
+import os
 import shutil
+import sys
 import tarfile
 import zipfile
 from unicodedata import normalize
@@ -457,6 +459,13 @@ def test_arrays_named_otherwise_are_no_features_as_whole_numbers_until_they_are_
         assert imported(films, tmp_path / name, how) == nameless, name
         if not nameless:
             assert imported(films, tmp_path / name, how, "--columns", "*"), name
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders there")
+@pytest.mark.parametrize("kind", ["npy", "pth", "hdf5", "table"])
+def test_a_pipe_in_place_of_features_is_not_waited_for(films, tmp_path, kind):
+    os.mkfifo(tmp_path / "a.h5")
+    assert not imported(films, tmp_path / "a.h5", (kind,))
 
 
 def test_features_may_be_whole_numbers(films, tmp_path):
