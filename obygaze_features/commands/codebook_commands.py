@@ -14,9 +14,10 @@ from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line, json_bytes
 from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
 from obygaze_features.screen import table
+from obygaze_features.templates import filled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from obygaze_features.manifest import Codebook
 
@@ -193,21 +194,6 @@ def _counts(codebook: "Codebook") -> str:
     return ", ".join(f"{manifests.counted(len(things), name)}{more}" for name, things, more in parts)
 
 
-COLUMNS = {
-    "levels": {"level": "name", "title": "title", "in tasks": "label", "also spelled": "synonyms"},
-    "concepts": {
-        "concept": "name",
-        "group": "group",
-        "visual": "visual",
-        "also spelled": "synonyms",
-        "definition": "definition",
-    },
-    "tasks": {"task": "name", "negative": "negatives", "positive": "positives"},
-    "scales": {"scale": "name", "levels": "levels", "cuts": "cuts"},
-}
-"""Parts of a codebook -> heading -> attribute."""
-
-
 def _cell(thing: object, name: str) -> str:
     value = getattr(thing, name)
     if isinstance(value, tuple):
@@ -221,22 +207,12 @@ def _record(codebook: "Codebook") -> dict[str, object]:
 
 
 def _text(codebook: "Codebook") -> str:
-    lines = [f"{codebook.name} {codebook.version}  {codebook.source}".rstrip()]
-    policies = ", ".join(manifests.policies_of(codebook))
-    lines += [f"digest {codebook.digest()}", f"label policies: {policies}\n"]
-    for part, columns in COLUMNS.items():
-        if things := getattr(codebook, part):
-            rows = [[_cell(thing, name) for name in columns.values()] for thing in things]
-            lines.append(_table(rows, [*columns]))
-    if codebook.sub_constructs:
-        lines.append(f"sub-constructs: {'; '.join(codebook.sub_constructs)}\n")
-    for concept in codebook.concepts:
-        lines += [f"{concept.name}:"] * bool(concept.instances)
-        lines += [
-            f"  {each.name}" + f" ({'; '.join(each.examples)})" * bool(each.examples)
-            for each in concept.instances
-        ]
-    return "\n".join(lines)
+    def columns(things: "Sequence[object]", named: "Mapping[str, str]") -> str:
+        return _table([[_cell(thing, name) for name in named.values()] for thing in things], [*named])
+
+    values = {"book": codebook, "policies": manifests.policies_of(codebook)}
+    filters = {"table": columns}
+    return filled(__package__, "codebook.txt.jinja", values, filters=filters).removesuffix("\n")
 
 
 def _table(rows: "Sequence[list[str]]", headers: list[str]) -> str:

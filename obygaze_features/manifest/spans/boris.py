@@ -8,29 +8,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import first_of, table, timed
 from obygaze_features.manifest.text_tables import Row
 from obygaze_features.workbook import Records
 
-BORIS_EVENT = ("Behavior", "Time")
-BORIS_BOUT = ("Behavior", "Start (s)", "Stop (s)")
-MEDIA = ("Media file name", "Media file path", "Media file", "Source")
-READ = "behavi.*|subject|modifier.*|comment.*|observation id|media.*|source|status|start.*|stop.*|time.*"
+BOUT, EVENT = KINDS["boris"]["columns"][:2]
 NOBODY = "No focal subject"
 POINT = "a point event, which has no end"
 OFFSET, OBSERVATION, TYPE = "Time offset (s)", "Observation id", "Behavior type"
-KNOWN = (*MEDIA, OFFSET, OBSERVATION, TYPE, "Status", "Subject", "Behavioral category")
 
 
 def read_boris(given: Given) -> Iterator[RawSpan]:
     """Yield the state events of BORIS: aggregated ones, or tabular ones whose START and STOP are paired."""
     records = given.records(("Behavior",))
-    bouts = given.has_columns(BORIS_BOUT)
+    bouts = given.has_columns(BOUT)
     head = list(takewhile(lambda record: "Behavior" not in record[1], records[0]))
-    events = table(given, BORIS_BOUT if bouts else BORIS_EVENT, KNOWN, READ, records)
+    events = table(given, BOUT if bouts else EVENT[:2], records)
     rows = [row for row in events.rows if not row.is_empty]
     _refuse_shifted(given, rows, head)
     if bouts:
@@ -82,7 +78,14 @@ def _joined(texts: Iterable[str]) -> str:
 
 def _media(row: Row) -> list[str]:
     """Return the files of the first player, which follow one another; none of live observations (`NA`)."""
-    said = next((row.cells[name] for name in MEDIA if row.cells.get(name, "").strip() not in {"", "NA"}), "")
+    said = next(
+        (
+            row.cells[name]
+            for name in KINDS["boris"]["media"]
+            if row.cells.get(name, "").strip() not in {"", "NA"}
+        ),
+        "",
+    )
     first = re.split(r";\s*(?:player )?#\d+ *:", said, maxsplit=1, flags=re.IGNORECASE)[0]
     return [name for name in map(one_line, first.split("|")) if name]
 

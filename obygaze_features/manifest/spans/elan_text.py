@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import takewhile
 
-from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
 from obygaze_features.manifest.spans.instant import CLOCK, time_or_nan
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
@@ -22,8 +22,7 @@ from obygaze_features.workbook import Records
 TIME = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
 TIMES = ("Begin Time", "End Time", "Duration")
 """Of an annotation, in ELAN's order, each in all forms that are exported."""
-_KNOWN = ("Tier", "Participant", "Annotator", "Annotation", "File Path", "File Name")
-_READ = "|".join(("", *_KNOWN, ".* - .*"))
+_READ = KINDS["elan-text"]["read"]
 _TITLE = re.compile(r"(?!.* Time - )(?:[^\t]*$|\"?sep=)", re.IGNORECASE)
 """What stands above the annotations: lines without tabs, and a spreadsheet's own."""
 _OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
@@ -75,7 +74,7 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     odd, even = _by_width(rows, len(header))
     yield from odd
     one = {"tier", "annotation"} <= set(map(plain, header))  # else there is a column for each tier
-    made = table(given, (start, end or length), _KNOWN, _READ if one else ".*", (even, "\t"))
+    made = table(given, (start, end or length), (even, "\t"), "" if one else ".*")
     rest = [name for name in made.columns if name == "Annotation" or not re.fullmatch(_READ, name)]
     values = ["Annotation"] if one else rest
     unit = 1000.0 if form == "msec" else 1.0

@@ -5,15 +5,17 @@ import io
 import json
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from importlib.resources import files
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from obygaze_features.errors import ManifestError
@@ -25,6 +27,10 @@ from obygaze_features.manifest.text_tables import content_of, counted, naming, p
 from obygaze_features.text import first_few
 from obygaze_features.text_records import DELIMITERS, HEADER_ROWS, marked_encoding, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
+
+FACTS: Final = tomllib.loads(files(__package__).joinpath("kinds.toml").read_text(encoding="utf-8"))
+KINDS, NOT_READ = FACTS["kinds"], FACTS["not_read"]
+"""What is known of kinds of files, and of those that are near to one and not read."""
 
 HEAD_BYTES = 1 << 16
 """Of a file, by which its kind is told."""

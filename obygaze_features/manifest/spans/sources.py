@@ -1,10 +1,8 @@
 """List the kinds of files that spans are read from, and tell a file's kind by its content."""
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +14,7 @@ from obygaze_features.manifest.spans.boris import read_boris
 from obygaze_features.manifest.spans.documents import read_activitynet, read_cvat, read_labelstudio
 from obygaze_features.manifest.spans.eaf import read_eaf
 from obygaze_features.manifest.spans.elan_text import read_elan_text
-from obygaze_features.manifest.spans.given import Account, Given, RawSpan
+from obygaze_features.manifest.spans.given import KINDS, NOT_READ, Account, Given, RawSpan
 from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
 from obygaze_features.manifest.spans.subtitles import Subtitle, read_ass, read_cues
 from obygaze_features.manifest.spans.tables import read_vian
@@ -44,7 +42,6 @@ class SpanSource:
     is_signed: bool = False
 
 
-FACTS: Final = tomllib.loads(files(__package__).joinpath("kinds.toml").read_text(encoding="utf-8"))
 READERS: Final[Mapping[str, Callable[[Given], Iterable[RawSpan]]]] = {
     read.__name__.removeprefix("read_").replace("_", "-"): read
     for read in (
@@ -76,7 +73,7 @@ def _tells(facts: Mapping[str, Any]) -> Callable[[Given], bool]:
 SOURCES: Final[Mapping[str, SpanSource]] = {
     **{
         kind: SpanSource(READERS.get(kind, lambda _: ()), _tells(facts), facts.get("is_signed", False))
-        for kind, facts in FACTS["kinds"].items()
+        for kind, facts in KINDS.items()
     },
     **offered("obygaze.importers", SpanSource),
 }
@@ -105,7 +102,7 @@ def kind_of(given: Given) -> str:
 
 def _what_instead(given: Given) -> str:
     """Say what a file is that is near to a kind that is read, or no text; "" if that is not known."""
-    near = (each["what"] for each in FACTS["not_read"] if re.search(each["holds"], given.head))
+    near = (each["what"] for each in NOT_READ if re.search(each["holds"], given.head))
     return no_text(given.content) or next(near, "")
 
 

@@ -7,47 +7,38 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from obygaze_features.manifest.spans.given import Given, RawSpan
+from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants, western
 from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.text_tables import Row, Table, placed, table_of
 from obygaze_features.workbook import Records
 
-VIAN_SEGMENTS = ("segmentation_name",)
-VIAN_PROJECT = ("START_MS", "END_MS", "SELECTOR_TYPE")
-_FILM = ("movie", "movie_name", "film", "video", "MOVIE", "MOVIE_NAME", "FILM")
-"""Columns in which exports of several films name each."""
-_VIAN_TIMES = (
-    ("START_MS", "END_MS", 1000.0), ("start_ms", "end_ms", 1000.0),
-    ("start_ts", "end_ts", 1.0), ("start_frame", "end_frame", None),
-)  # fmt: skip
-_VIAN_KNOWN = (*_FILM, *(name for start, end, _ in _VIAN_TIMES[1:] for name in (start, end)))
-_VIAN_READ = "|".join(("annotation_.*|segmentation_name|start_.*|end_.*|selector_type|.*:.*", *_FILM))
+VIAN = KINDS["vian"]
 
 
 def table(
-    given: Given,
-    needed: Sequence[str],
-    known: Sequence[str],
-    read: str,
-    records: tuple[Records, str] | None = None,
+    given: Given, needed: Sequence[str], records: tuple[Records, str] | None = None, read: str = ""
 ) -> Table:
-    """Read a table with these columns, and those that are known.
+    """Read a table with these columns, and those that are known of its kind.
 
     What stands above its header is noted, and which columns hold something and are none that are `read`.
     """
-    made = table_of(given.path, *(records or given.records(needed)), needed, known=known, named=False)
+    facts = KINDS[given.account.kind]
+    made = table_of(
+        given.path, *(records or given.records(needed)), needed, known=facts["known"], named=False
+    )
     given.account.note(*made.notes)
     given.usual *= made.delimiter != ";"  # which no tool writes, but a spreadsheet
-    rest = [name for name in made.columns if name and not re.fullmatch(read, name, re.IGNORECASE)]
+    are_read = re.compile(read or facts["read"], re.IGNORECASE)
+    rest = [name for name in made.columns if name and not are_read.fullmatch(name)]
     filled = (name for name in rest if any(row.cells[name].strip() for row in made.rows))
     given.account.unread("column", filled)
     return made
 
 
 def timed(
-    given: Given, rows: Sequence[Row], start: str, end: str, per_second: float | None = 1.0
+    given: Given, rows: Sequence[Row], start: str, end: str, per_second: float = 1.0
 ) -> Iterator[tuple[Row, tuple[str, float, float], str]]:
     """Yield the rows of a tool's table with their place, start and end, and why one is missing.
 
@@ -56,7 +47,7 @@ def timed(
     start, end
         Columns of times.
     per_second
-        How many of their units a second has; None for frames, at the rate that the person gives.
+        How many of their units a second has; 0 for frames, at the rate that the person gives.
     """
     cells = [row.cells[name] for name in (start, end) for row in rows]
     with placed(f"{given.path}: columns {start} and {end}"):
@@ -69,7 +60,7 @@ def timed(
             elif ":" in western(row.cells[column]):
                 found.append(value)  # a clock, whatever its column is called
             else:
-                found.append(given.frames(value, where) if per_second is None else value / per_second)
+                found.append(value / per_second if per_second else given.frames(value, where))
         yield row, (where, *((found[0], found[1]) if not why else (math.nan, math.nan))), why
 
 
@@ -82,10 +73,9 @@ def first_of(cells: Mapping[str, str], *names: str) -> str:
 # ---------------------------------------------------------------------------
 def read_vian(given: Given) -> Iterator[RawSpan]:
     """Yield the segments of VIAN: of its segmentation exporter, or of its project as CSV."""
-    made = table(
-        given, VIAN_PROJECT if given.has_columns(VIAN_PROJECT) else VIAN_SEGMENTS, _VIAN_KNOWN, _VIAN_READ
-    )
-    columns = next((each for each in _VIAN_TIMES if {*each[:2]} <= set(made.columns)), None)
+    segments, project = VIAN["columns"]
+    made = table(given, project if given.has_columns(project) else segments)
+    columns = next((each for each in VIAN["times"] if {*each[:2]} <= set(made.columns)), None)
     if columns is None:
         raise given.error("no start and end of segments: export both from VIAN, as milliseconds")
     bodies = [name for name in made.columns if name.lower().startswith("annotation_")]
@@ -95,7 +85,10 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
         odd = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
         marked = (name.rpartition(":")[2] for name in keywords if row.cells[name].strip() in {"1", "1.0"})
         text = "; ".join(filter(None, [*(one_line(row.cells[name]) for name in bodies), *marked]))
-        cells, tier = {"movie": first_of(row.cells, *_FILM)}, one_line(row.cells.get("segmentation_name", ""))
+        cells, tier = (
+            {"movie": first_of(row.cells, *VIAN["film"])},
+            one_line(row.cells.get("segmentation_name", "")),
+        )
         yield RawSpan(*at, text, tier, cells, why=no_time or odd)
 
 
