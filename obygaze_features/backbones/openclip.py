@@ -8,8 +8,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone, Tokens
 from obygaze_features.backbones.checkpoint import check_size, frozen, load_exactly, untrained
 from obygaze_features.backbones.compute import Compute
@@ -65,7 +63,8 @@ def openclip(
     """
     source = find_openclip(weights)
     config = configuration(source)
-    module = Pictures(load_openclip(source, config).visual, _embedded)
+    # OpenCLIP does not give the tokens of an image network: the pixels are in their place.
+    module = Pictures(load_openclip(source, config).visual, lambda visual, pixels: (pixels, visual(pixels)))
     frames, width = n_frames or 32, int(config["embed_dim"])
     return network_backbone(
         "openclip",
@@ -86,16 +85,6 @@ def openclip(
         libraries=LIBRARIES,
         space=space_of("openclip", source),
     )
-
-
-def _embedded_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    vectors: torch.Tensor = model.encode_text(tokens)
-    return vectors
-
-
-def _embedded(visual: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Read an image network, whose tokens OpenCLIP does not give: the pixels are in their place."""
-    return pixels, visual(pixels)
 
 
 def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:
@@ -121,7 +110,7 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
     return text_backbone(
         "openclip-text",
         model,
-        _embedded_text,
+        lambda clip, tokens: clip.encode_text(tokens),
         width=int(config["embed_dim"]),
         tokenizer=tokenizer,
         weights=source,
