@@ -22,7 +22,7 @@ from obygaze_features.backbones.backbone import Backbone, BackboneOutput, weight
 from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resample
 from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
 from obygaze_features.errors import BackboneError
-from obygaze_features.file_kinds import what
+from obygaze_features.file_kinds import UNKNOWN, what, why_not
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.schema import Licence, Name, SomeText, check, fields
 
@@ -214,11 +214,9 @@ def _session(path: Path, sha256: str, layer: str) -> Any:
     except Exception as error:
         if layer:
             raise
-        kind = what(content[: 1 << 16])
-        known = kind.name if kind.remedy and "unknown" not in kind.name else ""
         reason = (
-            f"{known}, and an ONNX file was expected: {kind.remedy}"
-            if known
+            why_not(content, "an ONNX file")
+            if what(content) != UNKNOWN
             else f"onnxruntime {onnxruntime.__version__} cannot load it: it is damaged, of a newer version, "
             "or keeps weights in other files (save it as one file)"
         )
