@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from obygaze_features.backbones import Backbone, Hearing, load_backbone
+from obygaze_features.backbones import Backbone, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
@@ -131,14 +131,11 @@ class Job:
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
         """Create decode tasks for some of the clips."""
-        requests: dict[str, Request] = {}
-        sounds: dict[str, tuple[Hearing, Request]] = {}
-        for each in self.backbones:
-            request = Request(self.sampling(each), each.prepare, _in_worker(each))
-            if each.hears is None:
-                requests[each.name] = request
-            else:
-                sounds[each.name] = each.hears, request
+        requests = {
+            each.name: Request(self.sampling(each), each.prepare, _in_worker(each)) for each in self.backbones
+        }
+        hearing = {each.name: each.hears for each in self.backbones if each.hears is not None}
+        sounds = {name: (hears, requests.pop(name)) for name, hears in hearing.items()}
         clips = self.manifest.by_id
         keep = None
         if self.keep_frames is not None:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
+from functools import reduce
 from itertools import count
 from math import inf
+from operator import add, or_
 from pathlib import Path
 from typing import Any, Literal
 
@@ -205,18 +207,11 @@ def added(reports: Sequence[RunReport]) -> RunReport:
     """Sum reports; the wall time is the longest."""
     total = RunReport()
     for each in fields(RunReport):
-        values = [getattr(report, each.name) for report in reports]
-        known = [value for value in values if value is not None]
-        if not known or each.name in ("engine", "encoders"):
-            continue
-        if each.name == "wall_s":
-            total.wall_s = max(known)
-        elif isinstance(known[0], Counter):
-            setattr(total, each.name, sum(known, Counter()))
-        elif isinstance(known[0], dict):
-            setattr(total, each.name, {key: value for record in known for key, value in record.items()})
-        else:
-            setattr(total, each.name, sum(known))
+        known = [value for report in reports if (value := getattr(report, each.name)) is not None]
+        if known and each.name not in ("engine", "encoders"):
+            kind = type(known[0])
+            join = max if each.name == "wall_s" else or_ if kind is dict else add
+            setattr(total, each.name, reduce(join, known, kind()))
     return total
 
 

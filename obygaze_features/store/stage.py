@@ -17,7 +17,7 @@ import msgspec
 
 from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.errors import StoreError
-from obygaze_features.io import make_folder, sha256_of, whole_folder, write_whole
+from obygaze_features.io import make_folder, sha256_of, whole_folder, write_new, write_whole
 from obygaze_features.lines import checked_entry, encode_line, json_bytes
 from obygaze_features.locks import locked, require_locks
 from obygaze_features.store.format import (
@@ -356,9 +356,9 @@ def _create(path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None
         with whole_folder(path) as draft:
             for folder in (JOURNALS, PIECES):
                 (draft / folder).mkdir()
-            (draft / STAGE).write_bytes(json_bytes(msgspec.to_builtins(record)))
+            write_new(draft / STAGE, json_bytes(msgspec.to_builtins(record)))
             lines = (encode_line({"row": row, **asdict(clip)}) for row, clip in enumerate(clips))
-            (draft / PLAN).write_bytes(b"".join(lines))
+            write_new(draft / PLAN, b"".join(lines))
 
 
 class _PlanLine(msgspec.Struct):

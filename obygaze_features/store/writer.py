@@ -10,7 +10,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -116,15 +116,10 @@ class StageWriter:
             If a piece cannot be finished; names the path. The others are.
         """
         self._is_open = False
-        failures = []
-        for _, piece in sorted(self._open.items()):
-            try:
-                self._finish(piece)
-            except (OSError, StoreError) as error:
-                failures.append(error)
-        self._journal.close()
-        if failures:
-            raise failures[0]
+        with ExitStack() as stack:  # which does all of it, whatever fails
+            stack.callback(self._journal.close)
+            for _, piece in sorted(self._open.items()):
+                stack.callback(self._finish, piece)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
         """Write clips; all of them are checked before any is written.
