@@ -1,6 +1,5 @@
 """One table for all clips, in every format, comes in bit for bit or is refused by name."""
 
-import json
 import struct
 
 import h5py
@@ -8,14 +7,11 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.export import export_anndata
 from obygaze_features.exchange.import_items import match
 from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.exchange.row_ids import read_ids, row_items
-from obygaze_features.store import PlannedClip, open_store
 
 from ..manifest.spans.files import sheet
-from ..store.toy_stores import sealed
 from .lab_features import D, imported, row
 
 IDS = ["b", "a", "c"]
@@ -125,26 +121,6 @@ def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
         row_items(tmp_path / "a.npy", ["a"], {"": wide})
 
 
-def test_our_own_exports_come_back_as_a_table(tmp_path):
-    source = open_store(sealed(tmp_path, 9, name="source"))
-    export_anndata(source, "toy", tmp_path / "a.h5ad")
-    clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
-    with table_items(tmp_path / "a.h5ad", None) as (found, said):
-        matched, _ = match(found, {clip.clip_id: clip.clip_id for clip in clips})
-        known = json.loads(said["provenance"])
-        store = imported(tmp_path, matched, known=known, clips=clips, allow_missing=True)
-    assert said["backbone"] == "toy"
-    usable = [clip.clip_id for clip in source.clips if clip.digests]
-    assert usable
-    for clip in source.clips:
-        back = store.clips[store["lab"].clip_ids.index(clip.clip_id)]
-        if clip.clip_id in usable:
-            assert (back.status, back.reason) == (clip.status, clip.reason)
-            assert store["lab"].read(clip.clip_id, "pooled").tobytes() == (
-                source["toy"].read(clip.clip_id, "pooled").tobytes()
-            )
-
-
 @pytest.mark.parametrize(
     ("name", "make", "ids", "message"),
     [
@@ -183,9 +159,7 @@ def test_an_index_of_a_data_frame_holds_the_ids_only_where_no_column_does(tmp_pa
     import pandas as pd
 
     frame = pd.DataFrame({"clip_id": ["a", "b"], "f0": [1.0, 2.0], "f1": [0.0, 0.0]}, index=["x", "y"])
-    frame.to_parquet(tmp_path / "a.parquet")
-    with table_items(tmp_path / "a.parquet", None) as (found, _):
-        assert sorted(found) == ["a", "b"]
-    frame.drop(columns="clip_id").to_parquet(tmp_path / "b.parquet")
-    with table_items(tmp_path / "b.parquet", None) as (found, _):
-        assert sorted(found) == ["x", "y"]
+    for given, ids in ((frame, ["a", "b"]), (frame.drop(columns="clip_id"), ["x", "y"])):
+        given.to_parquet(tmp_path / "a.parquet")
+        with table_items(tmp_path / "a.parquet", None) as (found, _):
+            assert sorted(found) == ids

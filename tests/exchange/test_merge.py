@@ -80,16 +80,6 @@ def test_what_a_killed_merge_left_is_not_taken_for_what_is_in_the_stores(tmp_pat
     assert open_store(merge(stores, tmp_path / "merged")).fingerprint == open_store(whole).fingerprint
 
 
-def test_provenance_that_differs_is_refused_by_field(tmp_path):
-    first = part(tmp_path, "a", range(8))
-    other = part(
-        tmp_path, "b", range(8, N), groups=[group(preset={**group().provenance["preset"], "crop": 8})]
-    )
-    refused([first, other], tmp_path, r"features of toy: provenance differs in preset\.crop")
-    imported = part(tmp_path, "c", range(8, N), groups=[group(imported=True)])
-    refused([first, imported], tmp_path, "provenance differs in imported")
-
-
 def test_what_does_not_change_numbers_is_joined(tmp_path):
     first = part(tmp_path, "a", range(8), groups=[group(contact="b@b", licence="MIT", commit="1" * 40)])
     other = part(tmp_path, "b", range(8, N), groups=[group(contact="a@a", licence="CC0-1.0", commit=None)])
@@ -98,18 +88,26 @@ def test_what_does_not_change_numbers_is_joined(tmp_path):
     assert found["hub"] == first["toy"].provenance["hub"]
 
 
-def test_a_clip_that_is_not_the_same_in_both_is_refused_by_clip_and_array(tmp_path):
-    first = part(tmp_path, "a", range(8))
+def bend(made):
+    if made.groups:
+        made.groups["toy"].arrays["frames"][0, 0] += 1
+    return made
 
-    def bend(made):
-        if made.groups:
-            made.groups["toy"].arrays["frames"][0, 0] += 1
-        return made
 
-    refused(
-        [first, part(tmp_path, "b", range(7, N), change=bend)], tmp_path, r"clip tt0009-é: array toy/frames"
-    )
-    refused([first, part(tmp_path, "c", range(N), groups=[group("other")])], tmp_path, "same backbones")
+CROPPED = group(preset={**group().provenance["preset"], "crop": 8})
+
+
+@pytest.mark.parametrize(
+    ("rows", "other", "message"),
+    [
+        (range(8, N), {"groups": [CROPPED]}, r"features of toy: provenance differs in preset\.crop"),
+        (range(8, N), {"groups": [group(imported=True)]}, "provenance differs in imported"),
+        (range(7, N), {"change": bend}, r"clip tt0009-é: array toy/frames"),
+        (range(N), {"groups": [group("other")]}, "same backbones"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_by_field_or_by_clip_and_array(tmp_path, rows, other, message):
+    refused([part(tmp_path, "a", range(8)), part(tmp_path, "b", rows, **other)], tmp_path, message)
 
 
 def test_missing_clips_are_taken_from_whoever_has_them(tmp_path):
