@@ -1,6 +1,6 @@
 """Small real films, made here: every picture carries its own number, so that a wrong picture shows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,11 @@ def number_in(picture: np.ndarray) -> int:
     return sum(1 << bit for bit in range(BITS) if bars[bit] > 128)
 
 
+def numbers_of(pictures: Iterable[np.ndarray]) -> list[int]:
+    """Read the numbers in pictures."""
+    return [number_in(picture) for picture in pictures]
+
+
 def remux(
     source: Path, target: Path, edit: Callable[[list[av.Packet]], list[av.Packet]], **options: str
 ) -> Path:
@@ -42,6 +47,22 @@ def remux(
         for packet in edit([packet for packet in opened.demux(opened.streams.video[0]) if packet.size]):
             packet.stream = stream
             output.mux(packet)
+    return target
+
+
+def packets_of(path: Path) -> list[av.Packet]:
+    """Read the packets of a film's pictures."""
+    with av.open(str(path)) as container:
+        return [packet for packet in container.demux(video=0) if packet.size]
+
+
+def spoiled(source: Path, target: Path, numbers: Iterable[int], byte: bytes = b"\x00") -> Path:
+    """Copy a film with a byte in place of all bytes of some packets."""
+    data, packets = bytearray(source.read_bytes()), packets_of(source)
+    for packet in (packets[number] for number in numbers):
+        start = data.index(bytes(packet))
+        data[start : start + packet.size] = byte * packet.size
+    target.write_bytes(data)
     return target
 
 
@@ -127,32 +148,13 @@ def _other_codecs() -> dict[str, dict[str, Any]]:
     }
 
 
-class Films(dict[str, Path]):
-    """Films by name, each encoded when it is first asked for."""
-
-    def __init__(self, folder: Path, how: dict[str, dict[str, Any]]) -> None:
-        self.folder, self.how = folder, how
-
-    def __missing__(self, name: str) -> Path:
-        """Encode a film."""
-        path = self.folder / name
-        if name == "packed.avi":
-            remux(self["asp.avi"], path, pack)
-        else:
-            encode(path, map(draw, range(100)), **self.how[name])
-        self[name] = path
-        return path
-
-
-@pytest.fixture(scope="session")
-def films(tmp_path_factory: pytest.TempPathFactory) -> Films:
-    """One small film of each kind; 100 numbered pictures each."""
-    folder = tmp_path_factory.mktemp("films")
+def _of_x264_and_mpeg4() -> dict[str, dict[str, Any]]:
+    """Films of the codecs that most have."""
     x264 = {"preset": "veryfast", "crf": "18"}
     gop = x264 | {"g": "24", "bf": "3", "sc_threshold": "0"}
     every_second = list(range(0, 200, 2))
     irregular = np.cumsum(1 + np.arange(100) % 3).tolist()
-    made = {
+    return {
         "no_b.mp4": {"options": x264 | {"g": "24", "bf": "0"}},
         "b1.mp4": {"options": gop | {"bf": "1"}},
         "b2.mkv": {"options": gop | {"bf": "2"}},
@@ -179,14 +181,33 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> Films:
         "fast.mp4": {"options": gop, "container_options": {"movflags": "faststart"}},
         "raw.h264": {"options": gop},
     }
-    made |= _other_codecs()
-    return Films(folder, made)
+
+
+HOW = _of_x264_and_mpeg4() | _other_codecs()
+"""How each film is encoded."""
+
+
+class Films(dict[str, Path]):
+    """Films by name, each encoded when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __missing__(self, name: str) -> Path:
+        """Encode a film."""
+        path = self.folder / name
+        if name == "packed.avi":
+            remux(self["asp.avi"], path, pack)
+        else:
+            encode(path, map(draw, range(100)), **HOW[name])
+        self[name] = path
+        return path
 
 
 @pytest.fixture(scope="session")
-def numbers() -> Callable[[Sequence[np.ndarray]], list[int]]:
-    """Read the numbers in a row of pictures."""
-    return lambda pictures: [number_in(picture) for picture in pictures]
+def films(tmp_path_factory: pytest.TempPathFactory) -> Films:
+    """One small film of each kind; 100 numbered pictures each."""
+    return Films(tmp_path_factory.mktemp("films"))
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import av
-import numpy as np
-
 from tests.video.conftest import draw
 from tests.video.encoding import encode
 
@@ -46,23 +43,3 @@ def joined(path: Path, parts: Sequence[Path], cut: int = 0) -> Path:
     data[0] = data[0][: len(data[0]) - cut]
     path.write_bytes(b"".join(data))
     return path
-
-
-def numbers_of(pictures: Sequence[np.ndarray]) -> list[int]:
-    """Read the numbers in pictures."""
-    from tests.video.conftest import number_in
-
-    return [number_in(picture) for picture in pictures]
-
-
-def moved(source: Path, target: Path, seconds: float) -> Path:
-    """Copy a file's packets with later times."""
-    with av.open(str(source)) as film, av.open(str(target), "w") as made:
-        stream = made.add_stream_from_template(film.streams.video[0])
-        for packet in film.demux(video=0):
-            if packet.size:
-                shift = round(seconds / packet.time_base)
-                packet.pts, packet.dts = packet.pts + shift, packet.dts + shift
-                packet.stream = stream
-                made.mux(packet)
-    return target

@@ -61,9 +61,8 @@ def write_film(
             stream.metadata["language"] = language
             sounds.append((stream, samples))
         done, seen = dict.fromkeys(tracks, 0), iter(pictures or ())
-        for number in range(
-            round(25 * seconds) + 1
-        ):  # alternately, so that readers find both near each other
+        # Alternately, so that readers find both near each other.
+        for number in range(round(25 * seconds) + 1):
             if number < round(25 * seconds):
                 plain = np.full((*wide_high[::-1], 3), grey, np.uint8)
                 picture = plain if pictures is None else next(seen)

@@ -4,20 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.video.bitstream import (
-    NO_HEADER,
-    READERS,
-    av1,
-    h264,
-    mpeg4,
-    mpeg12,
-    picture_header,
-    sei_says,
-    vp8,
-    vp9,
-)
-from obygaze_features.video.bitstream import hevc as read_hevc
+from obygaze_features.video.bitstream import NO_HEADER, READERS, picture_header, sei_says
 
+h264, read_hevc, mpeg4, mpeg12 = (READERS[codec] for codec in ("h264", "hevc", "mpeg4", "mpeg2video"))
+vp8, vp9, av1 = (READERS[codec] for codec in ("vp8", "vp9", "av1"))
 SLICE, IDR, SPS = b"\x41\x9a\x00", b"\x65\x88\x00", b"\x67\x64\x00\x0c"
 
 

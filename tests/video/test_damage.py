@@ -11,7 +11,7 @@ import pytest
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, probe, read_frames, uniform
-from tests.video.conftest import draw
+from tests.video.conftest import draw, numbers_of, packets_of, spoiled
 from tests.video.encoding import encode
 
 
@@ -86,9 +86,8 @@ def test_damaged_pictures_end_in_frames_or_a_reason(films, tmp_path, name):
     for trial in range(15):
         broken = data.copy()
         broken[rng.integers(len(data) // 10, len(data), 30)] ^= 0xFF
-        path = written(
-            tmp_path, f"{trial}-{name}", broken[: rng.integers(len(data) // 2, len(data) + 1)].tobytes()
-        )
+        end = rng.integers(len(data) // 2, len(data) + 1)
+        path = written(tmp_path, f"{trial}-{name}", broken[:end].tobytes())
         try:
             frames = read_frames(path, uniform(8))
         except VideoError as error:
@@ -101,18 +100,18 @@ def test_damaged_pictures_end_in_frames_or_a_reason(films, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["asp.avi", "b2.mkv", "fast.mp4"])
-def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, numbers, name):
+def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, name):
     data = films[name].read_bytes()
     path = written(tmp_path, name, data[: len(data) * 6 // 10])
     frames = read_frames(path, uniform(8))
     assert frames.status == "partial"
     assert "cut off" in frames.notes[0]
-    assert numbers(frames.images) == frames.index.tolist()
+    assert numbers_of(frames.images) == frames.index.tolist()
     assert "cut off" in refused(path, strict=True)
     assert "cut off" in probe(path).damage
 
 
-def test_a_container_that_counts_more_than_it_shows_is_not_taken_for_truncated(films, short_film, numbers):
+def test_a_container_that_counts_more_than_it_shows_is_not_taken_for_truncated(films, short_film):
     with av.open(str(films["dropped.avi"])) as container:
         assert container.streams.video[0].frames == 199  # every second one was dropped
     with av.open(str(short_film)) as container:
@@ -120,15 +119,12 @@ def test_a_container_that_counts_more_than_it_shows_is_not_taken_for_truncated(f
     for path, count in ((films["dropped.avi"], 100), (short_film, 45)):
         frames = read_frames(path, uniform(9), strict=True)
         assert (frames.total, frames.status, frames.method) == (count, "ok", "sparse")
-        assert numbers(frames.images) == [i * count // 9 for i in range(9)]
+        assert numbers_of(frames.images) == [i * count // 9 for i in range(9)]
 
 
-def test_a_packet_that_cannot_be_decoded_costs_only_its_frame(films, tmp_path, numbers):
-    source = films["no_b.mp4"]
-    with av.open(str(source)) as container:
-        packets = [packet for packet in container.demux(video=0) if packet.size]
-    data = bytearray(source.read_bytes())
-    victim = packets[90]
+def test_a_packet_that_cannot_be_decoded_costs_only_its_frame(films, tmp_path):
+    data = bytearray(films["no_b.mp4"].read_bytes())
+    victim = packets_of(films["no_b.mp4"])[90]
     data[victim.pos : victim.pos + 4] = b"\x7f\xff\xff\xff"  # the length of its first NAL unit
     path = written(tmp_path, "hole.mp4", data)
     frames = read_frames(path, at([10, 50]))
@@ -136,7 +132,7 @@ def test_a_packet_that_cannot_be_decoded_costs_only_its_frame(films, tmp_path, n
     with pytest.raises(VideoError, match="frame 90"):
         read_frames(path, at([90]))
     around = read_frames(path, at(range(85, 90)))
-    assert numbers(around.images) == list(range(85, 90))
+    assert numbers_of(around.images) == list(range(85, 90))
     after = read_frames(path, at([94]))
     assert (after.status, after.method) == ("partial", "sequential")
     assert after.notes[0] == "the decoder refused 1 packet on the way"
@@ -145,19 +141,12 @@ def test_a_packet_that_cannot_be_decoded_costs_only_its_frame(films, tmp_path, n
     assert read_frames(path, at([99]), strict=True).status == "ok"  # a key frame lies between
 
 
-def test_where_frames_are_counted_an_error_does_not_shift_the_numbers_unsaid(films, tmp_path, numbers):
-    source = films["h264.avi"]
-    with av.open(str(source)) as container:
-        packets = [packet for packet in container.demux(video=0) if packet.size]
-    data = bytearray(source.read_bytes())
-    victim = packets[50]
-    start = data.index(bytes(victim))
-    data[start : start + victim.size] = bytes(victim.size)
-    frames = read_frames(written(tmp_path, "hole.avi", data), uniform(10))
+def test_where_frames_are_counted_an_error_does_not_shift_the_numbers_unsaid(films, tmp_path):
+    frames = read_frames(spoiled(films["h264.avi"], tmp_path / "hole.avi", [50]), uniform(10))
     assert (frames.status, frames.method, frames.total) == ("partial", "sequential", 99)
     assert frames.notes[0].startswith("99 of 100 frames")
     assert frames.index.tolist() == [i * 99 // 10 for i in range(10)]
-    assert numbers(frames.images[:5]) == frames.index[:5].tolist()
+    assert numbers_of(frames.images[:5]) == frames.index[:5].tolist()
     assert (np.diff(frames.time_s) > 0).all()
 
 
@@ -181,10 +170,8 @@ def test_errors_travel_between_processes():
 def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
     film = encode(tmp_path / name, map(draw, range(60)), codec=codec)
     assert read_frames(film, uniform(4)).status == "ok"
-    assert (
-        read_frames(written(tmp_path, f"cut-{name}", film.read_bytes()[:-5000]), uniform(4)).status
-        == "partial"
-    )
+    cut = written(tmp_path, f"cut-{name}", film.read_bytes()[:-5000])
+    assert read_frames(cut, uniform(4)).status == "partial"
 
 
 def test_bytes_that_a_broadcast_states_are_not_believed(tmp_path):

@@ -19,31 +19,16 @@ from obygaze_features.video import (
 from obygaze_features.video.decode import Decoder, NotSafe, needed_packets
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import Converter
-from tests.video.conftest import draw, remux
+from tests.video.conftest import HOW, draw, numbers_of, remux
 from tests.video.encoding import encode
 
-SPARSE = ["no_b.mp4", "b1.mp4", "b2.mkv", "pyramid.mp4", "pyramid_strict.mkv", "open_gop.mp4", "open_gop.ts"]
-SPARSE += [
-    "refresh.mkv",
-    "closed.ts",
-    "interlaced.mp4",
-    "flash.flv",
-    "uneven.mp4",
-    "uneven.mkv",
-    "fragmented.mp4",
-]
-SPARSE += ["asp.avi", "sp.avi", "asp.mp4", "packed.avi"]
-SPARSE += ["hevc.mp4", "hevc_cra.mp4", "hevc_cra.mkv", "hevc_cra.ts", "hevc_layers.mp4", "hevc_uneven.mkv"]
-SPARSE += ["hevc_radl.mp4"]
-SPARSE += ["vp9.webm", "vp9.mp4", "vp8.webm", "av1.mkv", "av1.mp4"]
-SPARSE += ["mpeg2.ts", "mpeg2.mkv", "mpeg2_fields.mpg", "mpeg2.vob", "mpeg2.avi", "mpeg1.mpg", "mpeg1.mkv"]
-SPARSE += ["motion.mkv", "prores.mov", "ffv1.mkv"]
 SEQUENTIAL = {
     "h264.avi": "H.264 in avi has no reliable time stamps",
     "raw.h264": "H.264 in h264 has no reliable time stamps",
     "raw.hevc": "HEVC in hevc has no reliable time stamps",
     "wmv2.asf": "the codec is wmv2",
 }
+SPARSE = [name for name in (*HOW, "packed.avi") if name not in {*SEQUENTIAL, "dropped.avi", "fast.mp4"}]
 RULES = [uniform(32), uniform(7), fps(3), keyframes(5), at([99, 0, 50, 50, 23, 24, 25]), at([97])]
 
 
@@ -57,9 +42,9 @@ def plainly(path: Path) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", [*SPARSE, *SEQUENTIAL])
-def test_every_frame_is_the_one_that_its_number_says(films, numbers, name):
+def test_every_frame_is_the_one_that_its_number_says(films, name):
     frames = read_frames(films[name], at(range(100)), strict=True)
-    assert numbers(frames.images) == list(range(100))
+    assert numbers_of(frames.images) == list(range(100))
     assert frames.total == 100
     assert frames.status == "ok"
 
@@ -76,10 +61,10 @@ def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name
 
 
 @pytest.mark.parametrize(("name", "reason"), SEQUENTIAL.items())
-def test_what_is_not_safe_is_decoded_in_order_and_says_why(films, numbers, name, reason):
+def test_what_is_not_safe_is_decoded_in_order_and_says_why(films, name, reason):
     frames = read_frames(films[name], uniform(16))
     assert (frames.method, frames.why_sequential) == ("sequential", reason)
-    assert numbers(frames.images) == frames.index.tolist() == [int(i * 100 / 16) for i in range(16)]
+    assert numbers_of(frames.images) == frames.index.tolist() == [int(i * 100 / 16) for i in range(16)]
 
 
 @pytest.mark.parametrize("name", SPARSE)
@@ -96,22 +81,22 @@ def test_times_are_those_of_presentation(films, name):
     np.testing.assert_allclose(frames.time_s, expected, atol=tolerance)
 
 
-def test_an_edit_list_leaves_frames_out_of_the_count_but_not_of_the_decoding(cut_film, numbers):
+def test_an_edit_list_leaves_frames_out_of_the_count_but_not_of_the_decoding(cut_film):
     frames = read_frames(cut_film, uniform(10))
     assert (frames.total, frames.method, frames.status) == (90, "sparse", "ok")
-    assert numbers(frames.images) == list(range(10, 100, 9))
+    assert numbers_of(frames.images) == list(range(10, 100, 9))
     assert frames.time_s[0] == 0.0
 
 
 @pytest.mark.parametrize(
     "name", ["pyramid.mp4", "open_gop.ts", "uneven.mkv", "asp.avi", "mpeg2.ts", "h264.avi"]
 )
-def test_a_span_gives_frames_inside_it_alone(films, numbers, name):
+def test_a_span_gives_frames_inside_it_alone(films, name):
     whole = read_frames(films[name], at(range(100)))
     frames = read_frames(films[name], uniform(8), start_s=1.0, end_s=1.8)
     inside = np.flatnonzero((whole.time_s >= 1.0) & (whole.time_s < 1.8))
     assert frames.index.tolist() == [inside[i * len(inside) // 8] for i in range(8)]
-    assert numbers(frames.images) == frames.index.tolist()
+    assert numbers_of(frames.images) == frames.index.tolist()
     assert np.array_equal(frames.time_s, whole.time_s[frames.index])
     assert frames.status == "ok"
 
@@ -131,10 +116,10 @@ def test_a_span_that_begins_long_before_the_pictures_is_partial_and_says_so(film
         assert any("no pictures for 3.00 s" in note for note in frames.notes) == (status == "partial")
 
 
-def test_keyframes_are_key_frames_and_need_no_others(films, numbers):
+def test_keyframes_are_key_frames_and_need_no_others(films):
     frames = read_frames(films["b1.mp4"], keyframes(4))
     assert frames.index.tolist() == [0, 24, 48, 72]
-    assert numbers(frames.images) == [0, 24, 48, 72]
+    assert numbers_of(frames.images) == [0, 24, 48, 72]
     assert frames.decoded == 4
 
 
@@ -147,7 +132,7 @@ def test_an_error_of_each_is_not_taken_for_one_of_the_file(films):
 
 
 @pytest.mark.parametrize("last", [40, -1])
-def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeypatch, numbers, last):
+def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeypatch, last):
     sparse = Decoder.sparse
 
     def odd(decoder, targets):
@@ -161,7 +146,7 @@ def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeyp
     frames = read_frames(films["pyramid.mp4"], uniform(8))
     assert frames.method == "sequential"
     assert frames.why_sequential
-    assert numbers(frames.images) == frames.index.tolist()
+    assert numbers_of(frames.images) == frames.index.tolist()
 
 
 def test_sparse_decoding_notices_another_file_in_the_old_ones_place(films):
@@ -183,10 +168,12 @@ def test_the_random_access_of_an_open_group_serves_only_what_is_shown_after_it(f
     assert np.flatnonzero(needed_packets(table, [shown_after])).tolist() == [starts[1]]
 
 
-def test_pictures_before_the_first_random_access_are_decoded_where_they_can_be(beginless, numbers):
+def test_pictures_before_the_first_random_access_are_decoded_where_they_can_be(beginless):
     whole = read_frames(beginless("hevc_radl.mp4"), uniform(200))
     assert (whole.method, whole.status) == ("sparse", "ok")
-    assert numbers(whole.images[::2]) == [number + 100 - whole.total for number in whole.index[::2].tolist()]
+    assert numbers_of(whole.images[::2]) == [
+        number + 100 - whole.total for number in whole.index[::2].tolist()
+    ]
     for name in ("hevc_cra.mp4", "mpeg2.mkv"):
         frames = read_frames(beginless(name), uniform(8))
         reference = plainly(beginless(name))

@@ -1,41 +1,31 @@
 """A video that lacks pictures in the middle is no whole one, whatever its container counts."""
 
-from fractions import Fraction
 from pathlib import Path
 
-import av
 import numpy as np
 import pytest
 
 from obygaze_features.video import read_frames, read_windows, uniform
+from tests.video.conftest import remux
+from tests.video.encoding import encode
 
 RATE, N = 24, 240
 
 
 def written(path: Path, codec: str, moments: list[int]) -> Path:
     """Write pictures at these moments (in frames of a steady rate), a key frame each half second."""
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream(codec, rate=RATE, options={"g": "12", "crf": "40", "cpu-used": "8"})
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        stream.time_base = stream.codec_context.time_base = Fraction(1, RATE)
-        rng = np.random.default_rng(0)
-        for moment in moments:
-            frame = av.VideoFrame.from_ndarray(rng.integers(0, 255, (48, 64, 3), dtype=np.uint8))
-            frame.pts, frame.time_base = moment, Fraction(1, RATE)
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode())
-    return path
+    pictures = np.random.default_rng(0).integers(0, 255, (len(moments), 48, 64, 3), np.uint8)
+    options = {"g": "12", "crf": "40", "cpu-used": "8"}
+    return encode(path, pictures, codec, rate=RATE, times=moments, options=options)
 
 
 def without(path: Path, source: Path, start_s: float, end_s: float) -> Path:
     """Copy a video without the packets of a time, as a lost block leaves it."""
-    with av.open(str(source)) as given, av.open(str(path), "w") as copy:
-        stream = copy.add_stream_from_template(given.streams.video[0])
-        for packet in given.demux(video=0):
-            if packet.dts is not None and not start_s <= packet.pts * packet.time_base < end_s:
-                packet.stream = stream
-                copy.mux(packet)
-    return path
+
+    def cut(packets):
+        return [each for each in packets if not start_s <= each.pts * each.time_base < end_s]
+
+    return remux(source, path, cut)
 
 
 @pytest.mark.parametrize(("codec", "suffix"), [("libvpx-vp9", ".webm"), ("libx265", ".mkv")])

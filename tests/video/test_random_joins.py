@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, probe, read_frames, uniform
-from tests.video.joining import KINDS, joined, numbers_of, part
+from tests.video.conftest import numbers_of
+from tests.video.joining import KINDS, joined, part
 
 STEP_S = 1 / 25
 LENGTHS = (1, 2, 13, 30, 45)

@@ -54,21 +54,7 @@ def test_a_click_is_found_at_its_sample(films, kind, rate):
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
 @pytest.mark.parametrize("kind", KINDS)
 def test_samples_are_those_of_ffmpegs_command(films, kind):
-    words = [
-        "ffmpeg",
-        "-v",
-        "error",
-        "-i",
-        films[kind],
-        "-vn",
-        "-ac",
-        "1",
-        "-ar",
-        "16000",
-        "-f",
-        "f32le",
-        "-",
-    ]
+    words = f"ffmpeg -v error -i {films[kind]} -vn -ac 1 -ar 16000 -f f32le -".split()
     expected = np.frombuffer(subprocess.run(words, capture_output=True, check=True).stdout, "<f4")
     (samples,), _ = read(films[kind], 16_000, 0.0, 36.0)
     late = round(TICK_S[kind] / 2 * 16_000)

@@ -24,9 +24,9 @@ from obygaze_features.store import same_numerics
 from obygaze_features.video import at, decoder_versions, file_digest, probe, read_frames, uniform
 from obygaze_features.video.file_facts import is_here
 from obygaze_features.video.stream import DISPOSITIONS, FATES, FRAMES, PACKETS, STREAMS
-from tests.video.conftest import draw
+from tests.video.conftest import draw, numbers_of, remux, spoiled
 from tests.video.encoding import encode
-from tests.video.joining import VPX, X264, numbers_of
+from tests.video.joining import VPX, X264, joined
 
 
 @pytest.mark.parametrize(
@@ -158,13 +158,7 @@ def test_encrypted_pictures_are_refused_as_such(plain, tmp_path, key):
         "encryption_key": f"{key:032x}",
         "encryption_kid": "0" * 32,
     }
-    path = tmp_path / "secret.mp4"
-    with av.open(str(plain)) as film, av.open(str(path), "w", options=secret) as made:
-        stream = made.add_stream_from_template(film.streams.video[0])
-        for packet in film.demux(video=0):
-            if packet.size:
-                packet.stream = stream
-                made.mux(packet)
+    path = remux(plain, tmp_path / "secret.mp4", list, **secret)
     for read in (lambda: read_frames(path, uniform(2)), lambda: probe(path)):
         with pytest.raises(VideoError, match="encrypted"):
             read()
@@ -281,13 +275,7 @@ def test_more_video_streams_are_noted_and_covers_are_not(tmp_path):
 @pytest.mark.parametrize(("lost", "status"), [(6, "partial"), (14, "failed")])
 def test_a_clip_with_under_half_of_its_frames_has_failed(tmp_path, lost, status):
     film = encode(tmp_path / "a.mkv", map(draw, range(24)), "mjpeg", pix_fmt="yuvj420p")
-    with av.open(str(film)) as container:
-        packets = [bytes(packet) for packet in container.demux(video=0) if packet.size]
-    data = bytearray(film.read_bytes())
-    for packet in packets[:lost]:
-        start = data.index(packet)
-        data[start : start + len(packet)] = bytes(len(packet))
-    film.write_bytes(data)
+    spoiled(film, film, range(lost))
     if status == "failed":
         with pytest.raises(VideoError, match="half"):
             read_frames(film, uniform(8))
@@ -335,8 +323,7 @@ def test_what_changes_from_picture_to_picture_is_said(tmp_path):
     parts = [
         tagged(tmp_path / f"{matrix}.webm", 20 * n, colorspace=matrix) for n, matrix in enumerate((5, 1))
     ]
-    film = tmp_path / "both.webm"
-    film.write_bytes(b"".join(each.read_bytes() for each in parts))
+    film = joined(tmp_path / "both.webm", parts)
     whole = read_frames(film, at(range(40)))
     assert numbers_of(whole.images) == [*range(40)]
     assert any("changes" in note for note in whole.notes)
@@ -351,8 +338,7 @@ def test_a_change_of_the_shape_of_pixels_is_said(tmp_path):
         encode(tmp_path / f"{n}.mpg", map(draw, range(20)), codec="mpeg2video", sample_aspect_ratio=shape)
         for n, shape in enumerate(shapes)
     ]
-    film = tmp_path / "both.mpg"
-    film.write_bytes(b"".join(each.read_bytes() for each in parts))
+    film = joined(tmp_path / "both.mpg", parts)
     assert any("shape" in note for note in read_frames(film, uniform(4)).notes)
     assert not any("shape" in note for note in read_frames(parts[0], uniform(4)).notes)
 

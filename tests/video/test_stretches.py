@@ -20,18 +20,8 @@ from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.file_facts import packed, unpacked
 from obygaze_features.video.shots import Measured
 from tests.video.test_decoding import plainly
-from tests.video.test_windows import assert_same, damaged
+from tests.video.test_windows import FILMS, assert_same, damaged
 
-FILMS = [
-    "pyramid.mp4",
-    "open_gop.mp4",
-    "b2.mkv",
-    "closed.ts",
-    "hevc_cra.mp4",
-    "vp9.webm",
-    "av1.mkv",
-    "mpeg2.mkv",
-]
 WINDOWS = [(0.0, 1.6), (0.8, 2.4), (1.6, 3.2), (2.0, 3.2), (2.4, 4.0)]
 EDGES = (-np.inf, 0.8, 1.7, 3.0, np.inf)
 WISHES = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
@@ -61,7 +51,7 @@ def in_stretches(path, windows, wishes=WISHES, edges=EDGES):
     return results, measured, decoded
 
 
-@pytest.mark.parametrize("name", FILMS)
+@pytest.mark.parametrize("name", [*FILMS[:-1], "open_gop.mp4", "b2.mkv", "closed.ts", "mpeg2.mkv"])
 def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, name):
     path = films[name]
     results, measured, decoded = in_stretches(path, WINDOWS)

@@ -23,9 +23,9 @@ from obygaze_features.video import (
 )
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.time_line import MOST_PARTS, time_line
-from tests.video.conftest import cut_first_group, draw, remux
+from tests.video.conftest import cut_first_group, draw, numbers_of, packets_of, remux
 from tests.video.encoding import encode
-from tests.video.joining import KINDS, MPEG, VPX, X264, joined, numbers_of, part
+from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
 from tests.video.sounding import clicks, write_film
 
 LENGTHS = (24, 31)
@@ -83,19 +83,8 @@ def test_a_step_back_of_hours_of_a_transport_stream_is_no_film_of_days(tmp_path)
 
 def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
     film = joined(tmp_path / "film.vob", halves["mpeg2.vob"])
-    arguments = [
-        "manifest",
-        "import",
-        "film",
-        str(film),
-        "--window",
-        "0.5",
-        "--hop",
-        "0.5",
-        "--shots",
-        "none",
-    ]
-    result = CliRunner().invoke(table_of_contents(), [*arguments, "--out", str(tmp_path / "w.csv")])
+    command = f"manifest import film {film} --window 0.5 --hop 0.5 --shots none --out {tmp_path / 'w.csv'}"
+    result = CliRunner().invoke(table_of_contents(), command.split())
     assert result.exit_code == 0, result.output
     spans = [line.split(",") for line in (tmp_path / "w.csv").read_text().splitlines()]
     place = spans[0].index("end_s")
@@ -200,10 +189,7 @@ def test_a_picture_that_was_cut_through_before_films_were_joined_is_left_out_and
     halves, tmp_path, kind, packet
 ):
     first, second = halves[kind]
-    with av.open(str(first)) as film:
-        packets = [
-            (bytes(each), round(25 * each.pts * each.time_base)) for each in film.demux(video=0) if each.size
-        ]
+    packets = [(bytes(each), round(25 * each.pts * each.time_base)) for each in packets_of(first)]
     content, _ = packets[packet]
     cut = first.read_bytes()
     cut = cut[: cut.index(content) + len(content) // 2]
@@ -394,12 +380,8 @@ def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path
             data[coding + 7] = data[coding + 7] & 0x7D | (0x00, 0x02, 0x80, 0x82)[3 - shown[packet.pts] % 4]
             data[coding + 8] |= 0x80  # a progressive frame
             new = av.Packet(bytes(data))
-            new.pts, new.dts, new.time_base, new.is_keyframe = (
-                packet.pts,
-                packet.dts,
-                packet.time_base,
-                packet.is_keyframe,
-            )
+            for name in ("pts", "dts", "time_base", "is_keyframe"):
+                setattr(new, name, getattr(packet, name))
             made.append(new)
         return made
 
