@@ -1,6 +1,6 @@
 """Small real films, made here: every picture carries its own number, so that a wrong picture shows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,10 @@ import av
 import numpy as np
 import pytest
 
+from obygaze_features.errors import VideoError
+from obygaze_features.video import Sampling, read_frames, uniform
 from tests.video.encoding import encode
+from tests.video.sounding import RATE, write_film
 
 WIDTH, HEIGHT, BITS = 96, 64, 8
 VOP_START = b"\x00\x00\x01\xb6"
@@ -39,15 +42,28 @@ def numbers_of(pictures: Iterable[np.ndarray]) -> list[int]:
 
 
 def remux(
-    source: Path, target: Path, edit: Callable[[list[av.Packet]], list[av.Packet]], **options: str
+    source: Path,
+    target: Path,
+    edit: Callable[[list[av.Packet]], list[av.Packet]],
+    kinds: Collection[str] = ("video",),
+    **options: str,
 ) -> Path:
-    """Copy the packets of a film into another container, edited on the way."""
+    """Copy the packets of a film's streams of some kinds into another container, edited on the way."""
     with av.open(str(source)) as opened, av.open(str(target), "w", options=options) as output:
-        stream = output.add_stream_from_template(opened.streams.video[0])
-        for packet in edit([packet for packet in opened.demux(opened.streams.video[0]) if packet.size]):
-            packet.stream = stream
+        given = [stream for stream in opened.streams if stream.type in kinds]
+        streams = {stream.index: output.add_stream_from_template(stream) for stream in given}
+        for packet in edit([packet for packet in opened.demux(given) if packet.size]):
+            packet.stream = streams[(packet.stream or given[0]).index]
             output.mux(packet)
     return target
+
+
+def refused(path: Path, sampling: Sampling | None = None, **settings: object) -> str:
+    """Return why no frames can be read of a file."""
+    with pytest.raises(VideoError) as caught:
+        read_frames(path, sampling or uniform(1), **settings)
+    assert str(caught.value) == f"{path}: {caught.value.reason}"
+    return caught.value.reason
 
 
 def packets_of(path: Path) -> list[av.Packet]:
@@ -235,15 +251,9 @@ def short_film(films: dict[str, Path]) -> Path:
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with sound alone."""
-    path = tmp_path_factory.mktemp("sound") / "sound.mp4"
-    with av.open(str(path), "w") as output:
-        stream = output.add_stream("aac", rate=16000, layout="mono")
-        for start in range(0, 16000, 1024):
-            frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
-            frame.sample_rate, frame.pts = 16000, start
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
+    folder = tmp_path_factory.mktemp("sound")
+    film = write_film(folder / "film.mp4", {"eng": np.zeros(RATE, np.float32)}, seconds=1.0)
+    return remux(film, folder / "sound.mp4", list, kinds=("audio",))
 
 
 @pytest.fixture(scope="session")

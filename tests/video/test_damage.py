@@ -11,15 +11,8 @@ import pytest
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, probe, read_frames, uniform
-from tests.video.conftest import draw, numbers_of, packets_of, spoiled
+from tests.video.conftest import draw, numbers_of, packets_of, refused, spoiled
 from tests.video.encoding import encode
-
-
-def refused(path: Path, **settings) -> str:
-    with pytest.raises(VideoError) as caught:
-        read_frames(path, uniform(8), **settings)
-    assert str(caught.value) == f"{path}: {caught.value.reason}"
-    return caught.value.reason
 
 
 def written(folder: Path, name: str, data: bytes) -> Path:

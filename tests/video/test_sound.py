@@ -11,6 +11,7 @@ from av.stream import Disposition
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import SoundTrack, played
+from tests.video.conftest import remux
 from tests.video.sounding import RATE, clicks, tone, write_channels, write_film
 
 AT_S = (1.0, 29.5, 31.5, 33.0)
@@ -161,18 +162,15 @@ def test_a_small_file_with_much_sound_takes_little_memory(tmp_path):
 
 def test_sound_that_cannot_be_sought_in_is_read_from_its_start(tmp_path):
     """FFmpeg cannot seek to zero in FLV whose sound begins later, and has moved when it says so."""
-    late, early = tmp_path / "late.flv", tmp_path / "early.flv"
-    write_film(early, {"": clicks([1.0, 2.5], 4)}, seconds=4, codec="libmp3lame")
-    with av.open(str(early)) as film, av.open(str(late), "w") as made:
-        streams = {each.index: made.add_stream_from_template(each) for each in film.streams}
-        for packet in sorted(
-            (each for each in film.demux() if each.size),
-            key=lambda each: each.dts + 500 * (each.stream.type == "audio"),
-        ):
+    early = write_film(tmp_path / "early.flv", {"": clicks([1.0, 2.5], 4)}, seconds=4, codec="libmp3lame")
+
+    def later(packets):
+        for packet in packets:
             shift = round(0.5 / packet.time_base) * (packet.stream.type == "audio")
             packet.pts, packet.dts = packet.pts + shift, packet.dts + shift
-            packet.stream = streams[packet.stream.index]
-            made.mux(packet)
+        return sorted(packets, key=lambda each: each.dts)
+
+    late = remux(early, tmp_path / "late.flv", later, kinds=("video", "audio"))
     [samples], _ = SoundTrack(late).parts(0, 5, [], rate=16_000)
     loud = np.flatnonzero(np.nan_to_num(np.abs(samples)) > 0.2) / 16_000
     assert np.abs(loud[:, None] - [1.5, 3.0]).min(axis=0).max() < 0.03

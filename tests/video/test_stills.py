@@ -11,6 +11,7 @@ from PIL import Image, ImageCms, ImageDraw, PngImagePlugin
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, fps, is_still, keyframes, probe, read_frames, uniform
 from obygaze_features.video.stills import MOST_PIXELS
+from tests.video.conftest import refused
 
 ORIENTATION = 0x0112
 # What each EXIF orientation does to the picture that is stored: turns clockwise, mirrored after that.
@@ -33,13 +34,6 @@ def one(path, **settings):
 
 def difference(rgb, image):
     return np.abs(rgb.astype(int) - np.asarray(image)).mean()
-
-
-def refused(path, sampling=None, **settings):
-    with pytest.raises(VideoError) as caught:
-        read_frames(path, sampling or uniform(1), **settings)
-    assert str(caught.value) == f"{path}: {caught.value.reason}"
-    return caught.value.reason
 
 
 def kept(image, path, **settings) -> Path:
