@@ -104,9 +104,7 @@ def texts(what: str, output: Output) -> Result:
     texts = manifests.concept_texts(codebook)
     if not texts:
         raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
-    rows = [("text_id", "concept", "kind", "text")]
-    rows += [(text.text_id, text.concept, text.kind, text.text) for text in texts]
-    write_whole(output.path, "".join(csv_line(list(row)) for row in rows))
+    write_whole(output.path, "".join(map(csv_line, (texts[0]._fields, *texts))))
     document = {"file": str(output.path), "texts": len(texts), "concepts": len(codebook.visual_concepts)}
     return (
         document,

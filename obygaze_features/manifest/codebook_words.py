@@ -1,13 +1,11 @@
 """Put a codebook into words: texts of its concepts for encoders, and questions for machines."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from obygaze_features.manifest.codebook import Codebook
 
 
-@dataclass(frozen=True, slots=True)
-class ConceptText:
+class ConceptText(NamedTuple):
     """A text that a codebook has of a visual concept.
 
     Attributes

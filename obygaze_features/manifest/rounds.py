@@ -68,7 +68,11 @@ def assign(
     for place, name in enumerate(names):
         mine = [film for film in rest if place in chosen[film]]
         order = [mine[number] for number in rng.permutation(len(mine)).tolist()]
-        for number, film in enumerate(_among(order, common), start=1):
+        # The common films stand evenly among one's own, the first of them first.
+        places = [(k * max(len(order), 1) // len(common), 0, film) for k, film in enumerate(common)]
+        places += [(k, 1, film) for k, film in enumerate(order)]
+        places.sort(key=lambda each: each[:2])
+        for number, (*_, film) in enumerate(places, start=1):
             extras = {CALIBRATION: str(int(film in common)), ORDER: str(number)}
             rows += [
                 replace(clip, level=None, concepts=(), annotator=name, extras={**clip.extras, **extras})
@@ -90,10 +94,3 @@ def _spread(films: Sequence[str], length: dict[str, float], each: int, n: int) -
         seconds[group] += length[film]
         pairs[np.ix_(group, group)] += 1
     return chosen
-
-
-def _among(films: Sequence[str], common: Sequence[str]) -> list[str]:
-    """Put the common films evenly among an annotator's own, the first of them first."""
-    places = [(k * max(len(films), 1) // len(common), 0, film) for k, film in enumerate(common)]
-    places += [(k, 1, film) for k, film in enumerate(films)]
-    return [film for *_, film in sorted(places, key=lambda each: each[:2])]

@@ -144,7 +144,12 @@ def import_film(
             spans, remainder_s[movie] = _windows(film, window_s or 0.0, hop_s or 0.0, notices)
         else:
             spans, remainder_s[movie] = _scenes(film, scenes.get(movie, ()), notices)
-        clips += _clips(film, stored_path(film.path, root), spans)
+        video = stored_path(film.path, root)
+        with placed(f"file {str(film.path)!r}", "; rename it"):
+            clips += [
+                Clip(clip_id, movie, video, *span)
+                for clip_id, span in zip(numbered_ids(movie, len(spans)), spans, strict=True)
+            ]
         if film.damage:
             notices.append(f"{film.path.name}: {film.damage}")
     if window_s is not None and hop_s is not None:
@@ -186,13 +191,6 @@ def window_of_model(path: Path) -> float:
             "give --store STORE that they lie in, or --window SECONDS"
         )
     return float(clip_s)
-
-
-def _clips(film: Film, video: str, spans: Sequence[tuple[float, float]]) -> list[Clip]:
-    """Make the clips of a film, numbered."""
-    ids = numbered_ids(film.movie, len(spans))
-    with placed(f"file {str(film.path)!r}", "; rename it"):
-        return [Clip(clip_id, film.movie, video, *span) for clip_id, span in zip(ids, spans, strict=True)]
 
 
 def _lengths(window_s: float | None, hop_s: float | None) -> tuple[float, float]:

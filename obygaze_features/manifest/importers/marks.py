@@ -7,7 +7,7 @@ from obygaze_features.file_kinds import FILM_SUFFIXES
 from obygaze_features.manifest.clip import Clip, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
-from obygaze_features.manifest.spans.eaf import MODEL, tier_key
+from obygaze_features.manifest.spans.eaf import MODEL, key_among
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
 from obygaze_features.manifest.spans.names import is_foreign, nearest, path_of, plain
@@ -96,8 +96,7 @@ def role_of(
     if raw.role:
         return raw.role, [raw.text]
     if roles:
-        name = tier_key(raw.tier)
-        return roles.get(name) or roles.get(tier_key(raw.tier.partition("@")[0]), "left"), [raw.text]
+        return roles.get(key_among(raw.tier, roles), "left"), [raw.text]
     parts = [raw.text] if plain(raw.text) in levels else parts_of(raw.text)
     said = [part for part in parts if plain(part) in levels]
     others = [part for part in parts if part not in said]

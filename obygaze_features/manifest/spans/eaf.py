@@ -4,7 +4,7 @@ Source: EAF 2.8 and 3.0 (Max Planck Institute for Psycholinguistics).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from xml.etree.ElementTree import Element
@@ -35,6 +35,11 @@ MODEL = "obygaze"
 def tier_key(name: str) -> str:
     """Fold the name of a tier: case, accents' forms and blanks do not count."""
     return plain(name).replace(" ", "")
+
+
+def key_among(name: str, keys: Collection[str]) -> str:
+    """Find the key of a tier, of its whole name or of what stands before its `@`; "" if there is none."""
+    return next((key for key in map(tier_key, (name, name.partition("@")[0])) if key in keys), "")
 
 
 def read_eaf(given: Given) -> Iterator[RawSpan]:
@@ -80,8 +85,7 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
 def _chosen(given: Given, wanted: Mapping[str, str], ids: Sequence[str]) -> dict[str, str]:
     """Find the tiers to read, each with its role; note the others."""
     roles = {tier_key(name): role for name, role in wanted.items()}
-    forms = {name: (tier_key(name), tier_key(name.partition("@")[0])) for name in ids}
-    keys = {name: next((key for key in forms[name] if key in roles), "") for name in ids}
+    keys = {name: key_among(name, roles) for name in ids}
     chosen = {name: roles[key] for name, key in keys.items() if key}
     spelled: dict[str, str] = {}
     for name in chosen:

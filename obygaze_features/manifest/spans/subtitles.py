@@ -115,11 +115,8 @@ def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tup
         body = list(lines[at + 1 : max(heads.get(end, end), at + 1)])
         if is_vtt:  # an empty line ends a cue, one of blanks does not; SRT has both inside
             body = body[: next((n for n, line in enumerate(body) if not line), len(body))]
-        while body and not body[-1].strip():
-            body.pop()
-        while body and not body[0].strip():
-            body.pop(0)
-        bodies.append(body)
+        said = [n for n, line in enumerate(body) if line.strip()]
+        bodies.append(body[said[0] : said[-1] + 1] if said else [])
     return bodies, set(heads.values())
 
 
