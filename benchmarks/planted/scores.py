@@ -108,7 +108,7 @@ def findings(difference: Floats) -> Draw:
     models, method = t_interval(difference), t_interval(difference, covers="method")
     return {
         "sign flip": sign_flip(difference).p <= 0.05,
-        "corrected t": corrected_t(difference) <= 0.05,
+        "corrected t": corrected_t(difference).p <= 0.05,
         "interval of the method without 0": not method.low <= 0 <= method.high,
         "interval of trained models without 0": not models.low <= 0 <= models.high,
     }

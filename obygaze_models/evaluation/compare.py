@@ -118,7 +118,7 @@ def compare(a: Side, b: Side) -> Comparison:
         test = sign_flip(part["difference"])
         means = (t_interval(part[name]).mean for name in ("a", "b"))
         both = models.mean, models.low, models.high, test.p, method.low, method.high
-        of_method = corrected_t(part["difference"])
+        of_method = corrected_t(part["difference"]).p
         rows.append((metric, *means, *both, of_method, test.n_pairs, test.n_patterns, test.exact))
     metrics = pd.DataFrame(rows, columns=COLUMNS)
     family = "two classes" if a.predictions.n_classes == 2 else "levels"

@@ -87,7 +87,23 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     return SignFlip((hits + 1) / (N_DRAWS + 1), n, N_DRAWS, exact=False)
 
 
-def corrected_t(differences: ArrayLike) -> float:
+@dataclass(frozen=True, slots=True)
+class CorrectedT:
+    """Result of a corrected resampled t test.
+
+    Attributes
+    ----------
+    t : float
+        Student's statistic, of as many degrees of freedom as there are pairs less 1.
+    p : float
+        Two-sided; NaN with fewer than two pairs.
+    """
+
+    t: float
+    p: float
+
+
+def corrected_t(differences: ArrayLike) -> CorrectedT:
     """Test whether two methods differ, by the paired differences [K] of models trained on the other movies.
 
     The t test of the mean, its variance corrected for folds that learn from nearly the same movies: 1/K +
@@ -96,18 +112,19 @@ def corrected_t(differences: ArrayLike) -> float:
 
     Examples
     --------
-    >>> round(corrected_t([0.08, 0.11, 0.02, 0.07, 0.10, 0.04]), 3)
-    0.021
+    >>> test = corrected_t([0.08, 0.11, 0.02, 0.07, 0.10, 0.04])
+    >>> f"t = {test.t:.2f}, p = {test.p:.3f}"
+    't = 3.34, p = 0.021'
     """
     values = np.asarray(differences, dtype=np.float64)
     values = values[~np.isnan(values)]
     n = len(values)
     if n < 2:
-        return float("nan")
+        return CorrectedT(float("nan"), float("nan"))
     mean, error = float(values.mean()), float(values.std(ddof=1)) * variance_factor(n, "method") ** 0.5
     # Differences that are all equal leave no doubt, unless they are 0.
     t = mean / error if error else float(np.copysign(np.inf, mean)) if mean else 0.0
-    return float(2 * student.sf(abs(t), n - 1))
+    return CorrectedT(t, float(2 * student.sf(abs(t), n - 1)))
 
 
 def smallest_p(n_pairs: int) -> float:

@@ -49,12 +49,14 @@ class Significance:
     lag1 : ndarray, shape [K]
         Correlation of a clip's presence with the next clip's, within movies: near 0, clips could have been
         exchanged freely; the larger, the fewer clips the test is worth.
+    n_permutations : int
     """
 
     statistic: NDArray[np.float64]
     p: NDArray[np.float64]
     p_holm: NDArray[np.float64]
     lag1: NDArray[np.float64]
+    n_permutations: int
 
 
 def permutation_pvalues(
@@ -102,7 +104,7 @@ def permutation_pvalues(
             lag1[which] = lag_correlation(presence, groups[used])
             for concept, z in zip(which, np.ascontiguousarray(presence.T), strict=True):
                 statistic[concept], p[concept] = _test(operator, z, orders)
-    return Significance(statistic, p, holm(p), lag1)
+    return Significance(statistic, p, holm(p), lag1, n_permutations)
 
 
 def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
