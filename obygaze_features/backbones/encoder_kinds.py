@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any
 
 import torch
@@ -116,7 +115,10 @@ def _read(
     return read
 
 
-_POOLED = attrgetter("pooler_output")
+def _pooled(output: Any) -> Any:  # torch.compile sees through no attrgetter
+    return output.pooler_output
+
+
 _VIDEOS = "pixel_values_videos"
 
 
@@ -136,7 +138,7 @@ def _by_time(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
 EMBEDDING = "image embedding of each frame, not normalised"
 CLIP = EncoderKind(
     "CLIPVisionModelWithProjection",
-    _read(attrgetter("image_embeds")),
+    _read(lambda output: output.image_embeds),
     EMBEDDING,
     "CLIPImageProcessor",
     "Radford et al., Learning transferable visual models from natural language supervision, ICML 2021",
@@ -148,7 +150,7 @@ CLIP = EncoderKind(
 )
 SIGLIP = EncoderKind(
     "SiglipVisionModel",
-    _read(_POOLED),
+    _read(_pooled),
     EMBEDDING,
     "SiglipImageProcessor",
     "Zhai et al., Sigmoid loss for language image pre-training, ICCV 2023",
@@ -164,7 +166,7 @@ SIGLIP2 = (
 )
 DINOV2 = EncoderKind(
     "Dinov2Model",
-    _read(_POOLED),
+    _read(_pooled),
     "class token of each frame",
     "BitImageProcessor",
     "Oquab et al., DINOv2, TMLR 2024",
@@ -172,7 +174,7 @@ DINOV2 = EncoderKind(
 )
 AIMV2 = EncoderKind(
     "Aimv2VisionModel",
-    _read(_POOLED),
+    _read(_pooled),
     "attention pooling of each frame, or the mean",
     "CLIPImageProcessor",
     "Fini et al., Multimodal autoregressive pre-training of large vision encoders, CVPR 2025",
@@ -205,7 +207,7 @@ IMAGES: Mapping[str, EncoderKind] = {
     "aimv2": replace(
         AIMV2,
         network="Aimv2Model",
-        read=_read(_POOLED, "get_image_features"),
+        read=_read(_pooled, "get_image_features"),
         vector=EMBEDDING,
         family="aimv2",
     ),
@@ -220,7 +222,7 @@ IMAGES: Mapping[str, EncoderKind] = {
     ),
     "hiera": EncoderKind(
         "HieraModel",
-        _read(_POOLED),
+        _read(_pooled),
         "mean over the tokens of each frame, normalised",
         "BitImageProcessor",
         "Ryali et al., Hiera: a hierarchical vision transformer without the bells-and-whistles, ICML 2023",

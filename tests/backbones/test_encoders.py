@@ -341,6 +341,15 @@ def test_attention_is_what_the_class_supports(folders):
     assert made == {kind: "eager" if kind in eager else "sdpa" for kind in CONFIGS}
 
 
+@without_gradients
+@pytest.mark.parametrize("kind", ["clip", "dinov2", "siglip", "vivit", "xclip"])
+def test_nothing_breaks_the_graph_of_a_network_that_is_compiled(folders, kind):
+    runner = backbone_of(kind, folders[kind]).encode
+    frames, side, *_ = runner.shape
+    found = torch._dynamo.explain(runner.network)(torch.zeros(1, frames, 3, side, side))
+    assert found.graph_break_count == 0, found.break_reasons
+
+
 SEEN = {
     "images": ("dinov2", "patches", (4 * 9, 32)),
     "registers": ("dinov3_vit", "patches", (4 * 4, 32)),
