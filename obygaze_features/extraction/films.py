@@ -178,7 +178,7 @@ class Films:
 
     def _file(self, stretch: Stretch) -> Path:
         key = f"{stretch.movie}\0{stretch.start_s}\0{stretch.end_s}"
-        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+        return self._folder / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 class WorkQueue(deque[Pass]):

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from obygaze_features.door import open_regular, read_bytes
-from obygaze_features.errors import InputError, StoreError, VideoError
+from obygaze_features.errors import StoreError, VideoError
 from obygaze_features.locks import hold
 
 # Below this size, recomputing costs less than a cache file: reading 32 MiB takes tens of milliseconds.
@@ -110,7 +110,7 @@ def cached_fact(path: Path, what: str, compute: Callable[[], T], kind: type[T]) 
         # Without locks (a full disk, a file system without) two processes may compute the same fact.
         with suppress(StoreError, OSError):
             hold(held.enter_context(lock.open("wb")).fileno(), lock)
-        with suppress(OSError, InputError):  # not cached yet
+        with suppress(OSError, ValueError):  # not cached yet, or written by another version
             return unpacked(read_bytes(cache_file), kind)
         fact = compute()
         with suppress(OSError):  # with a full disk, other processes compute it again

@@ -153,6 +153,10 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
             monkeypatch.setattr(index_room, "_read_index", read)
             for table in (first, again):
                 np.testing.assert_equal(asdict(table), asdict(direct))
+        for fact in tmp_path.glob("?" * 64):
+            fact.write_bytes(b"of another version")
+        index_room._tables.clear()
+        np.testing.assert_equal(asdict(index_packets(joined)), asdict(direct))
     finally:
         share_in(None)
         index_room._tables.clear()
