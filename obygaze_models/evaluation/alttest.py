@@ -6,7 +6,7 @@ stands beside. On two unequal classes plain agreement is lax: whoever always say
 balanced agreement each class of another annotator's calls weighs the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -17,7 +17,6 @@ from scipy.stats import false_discovery_control
 
 from obygaze_features.manifest import Manifest
 from obygaze_features.text import composed
-from obygaze_models.concepts.bank import exchanged
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import find_target
 from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
@@ -159,7 +158,7 @@ def alt_test(
     if np.ptp(known) == 0:
         raise ProtocolError(f"{name or 'a machine'}: annotators call all clips alike, which tells nothing")
     constant = np.full_like(machine, np.bincount(known).argmax())
-    first, *more = (machine[exchanged(film, seed)] for seed in range(SHUFFLES))
+    first, *more = _shuffles(machine, film, np.random.default_rng(0))
     rows = zip((name, *KNOW_NOTHING), (machine, constant, first), strict=True)
     standings = tuple(_standing(who, codes, humans, film, compared) for who, codes in rows)
     tried = more if standings[0].passes else ()
@@ -202,6 +201,15 @@ def compare_machines(
     people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
     none = np.full(len(clips.movies), UNKNOWN)  # of one who has no clip in common with others
     return {name: alt_test(codes.get(name, none), people, clips.movies, name) for name in chosen}
+
+
+def _shuffles(machine: Codes, film: Codes, rng: np.random.Generator) -> Iterator[Codes]:
+    """Yield a machine's answers in other orders within films."""
+    places = np.argsort(film, kind="stable")
+    for _ in range(SHUFFLES):
+        row = np.empty_like(machine)
+        row[places] = machine[np.lexsort((rng.random(len(film)), film))]
+        yield row
 
 
 def _standing(name: str, machine: Codes, humans: Codes, film: Codes, compared: Sequence[int]) -> Standing:
