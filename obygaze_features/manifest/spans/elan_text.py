@@ -71,8 +71,10 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     if "PAL" in form:
         given.rate = Fraction(50 if "50" in form else 25)
     start, end, length = have[form]
-    odd, even = _by_width(rows, len(header))
-    yield from odd
+    for at, texts in rows:
+        if len(texts) != len(header):
+            yield RawSpan(f"line {at}", why=f"{len(texts)} cells where others have {len(header)}")
+    even = [each for each in rows if len(each[1]) == len(header)]
     one = {"tier", "annotation"} <= set(map(plain, header))  # else there is a column for each tier
     made = table(given, (start, end or length), (even, "\t"), "" if one else ".*")
     rest = [name for name in made.columns if name == "Annotation" or not re.fullmatch(_READ, name)]
@@ -118,22 +120,14 @@ def _in_english(given: Given, header: list[str], rows: Records) -> list[str]:
     return named
 
 
-def _by_width(rows: Records, width: int) -> tuple[list[RawSpan], Records]:
-    """Part rows that have another number of cells, which are left out, from the others."""
-    why = "{} cells where others have {}"
-    odd = [RawSpan(f"line {at}", why=why.format(len(row), width)) for at, row in rows if len(row) != width]
-    return odd, [(at, row) for at, row in rows if len(row) == width]
-
-
 TOLD_BY = 200
 """Rows by which columns without names are told."""
 
 
 def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     """Tell columns by their forms: tier, participant, begins, ends, durations, text, names of files."""
-    odd, rows = _by_width(rows, Counter(len(cells) for _, cells in rows).most_common(1)[0][0])
-    yield from odd
-    columns = list(zip(*(cells for _, cells in rows), strict=True))
+    width = Counter(len(cells) for _, cells in rows).most_common(1)[0][0]
+    columns = list(zip(*(cells for _, cells in rows if len(cells) == width), strict=True))
     first, end, text = _layout(given, [column[:TOLD_BY] for column in columns])
     files = columns[text + 1 :]
     if any("." not in cell for column in files for cell in column):

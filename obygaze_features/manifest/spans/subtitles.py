@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
@@ -73,16 +73,13 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
     if not is_vtt:
         yield from _cut_at_numbers(lines, starts, bodies)
     clean = _vtt_text if is_vtt else _srt_text
-    before: tuple[str, str] = ("", "")
-    repeated = 0
+    shown: list[tuple[str, str]] = []
     for at, body in zip(starts, bodies, strict=True):
         start, end, behind, why = _times(lines[at], given.rate)
         said = [line for line in (behind, *body) if line]
         text, who = one_line(clean("\n".join(said))), _VOICE.findall("\n".join(said))
         if text:
-            shown = (clean(said[0]).strip(), clean(said[-1]).strip())
-            repeated += bool(shown[0]) and shown[0] == before[1]
-            before = shown
+            shown.append((clean(said[0]).strip(), clean(said[-1]).strip()))
         cells = {"subject": one_line("; ".join(dict.fromkeys(who)))}
         yield RawSpan(f"line {at + 1}", start, end, text, "", cells, why=why or "no text" * (not text))
     first = [at for at in starts if at and lines[at - 1].strip() == "1"]
@@ -92,6 +89,7 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
         )
     if gaps := [at + 1 for at, body in zip(starts, bodies, strict=True) if not all(map(str.strip, body))]:
         given.account.note(f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)")
+    repeated = sum(line != "" and line == before for (_, before), (line, _) in pairwise(shown))
     if repeated > max(1, len(starts) // 3):
         given.account.note(f"{repeated} captions repeat the line before them (rolling captions)")
 
