@@ -28,13 +28,13 @@ def main(folder: Path) -> None:
         np.save(theirs / f"{clip.clip_id}.npy", rng.normal(size=16).astype(np.float32))
     np.save(theirs / "trailer.npy", np.zeros(16, dtype=np.float32))
 
-    matched = match(array_files(theirs, ArrayChoice()), {clip.clip_id: clip.clip_id for clip in manifest})
-    print("of no clip in the manifest:", *matched.unknown)
-    print(
-        "clips without features:", *(clip_id for clip_id in manifest.by_id if clip_id not in matched.features)
+    matched, unknown = match(
+        array_files(theirs, ArrayChoice()), {clip.clip_id: clip.clip_id for clip in manifest}
     )
+    print("of no clip in the manifest:", *unknown)
+    print("clips without features:", *(clip_id for clip_id in manifest.by_id if clip_id not in matched))
     path = import_features(
-        matched.features,
+        matched,
         [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in manifest],
         Declared("theirs", "pooled", {"citation": "Another Tool 2.1"}),
         folder / "stores" / "theirs",
