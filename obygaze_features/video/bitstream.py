@@ -89,8 +89,9 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
     size, read = nal_length_size(extradata, codec), READERS.get(codec)
     if read is None:
         return lambda _: NO_HEADER
-    every = codec not in KEYS_ALONE
-    return lambda packet: read(memoryview(packet), size) if every or packet.is_keyframe else NO_HEADER
+    if codec not in KEYS_ALONE:
+        return lambda packet: read(memoryview(packet), size)
+    return lambda packet: read(memoryview(packet), size) if packet.is_keyframe else NO_HEADER
 
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
@@ -278,6 +279,6 @@ def display_ranks(types: str) -> NDArray[np.int64]:
         Shape [P]: 0 for the picture shown first.
     """
     shown_at = np.arange(len(types), dtype=np.float64)
-    held = np.flatnonzero([kind != "B" for kind in types])
+    held = np.flatnonzero(np.frombuffer(types.encode(), np.uint8) != ord("B"))
     shown_at[held] = np.append(held, len(types))[1:] - 0.5
     return np.argsort(np.argsort(shown_at))

@@ -149,11 +149,15 @@ class Decoder:
         raise SeekFailed("a seek leads to packets that are not known")
 
     def _needed(self, stored: Iterable[Numbered], first: int, wanted: Collection[int]) -> Iterator[Numbered]:
-        """Yield packets from `first` on, as in the table, without those that no wanted frame needs."""
+        """Yield packets from `first` on, as in the table, without those that no wanted frame needs.
+
+        Their time stamp is their number, which their frames keep.
+        """
         for number, packet in stored:
             if packet is None or not (number < first or self.table.is_at(number, packet)):
                 raise NotSafe("the file gives other packets than at first reading")
-            if number >= first and (number in wanted or not self.table.spare[number]):
+            if number >= first and (number in wanted or not self.table.spare.item(number)):
+                packet.pts, packet.dts = number, None
                 yield number, packet
 
     def _run(self, source: Source, packets: Iterable[Numbered], wanted: dict[int, int]) -> Iterator[Frame]:
@@ -162,9 +166,8 @@ class Decoder:
         skips = self.table.stream.codec in SKIPS_UNREFERENCED
         due, shown = set[int](), -1
         for number, packet in chain(packets, ((-1, None),)):  # the decoder is drained at the end
-            if packet is not None:
-                packet.pts, packet.dts = number, None
-                context.skip_frame = "NONREF" if skips and number not in wanted else "DEFAULT"
+            if skips:
+                context.skip_frame = "DEFAULT" if packet is None or number in wanted else "NONREF"
             if number in wanted:
                 due.add(number)
             for frame in context.decode(packet):

@@ -35,10 +35,10 @@ from obygaze_features.video.boxes import (
     states_rate,
 )
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
-from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
+from obygaze_features.video.packet_table import MISSING, PacketTable
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, check_file, opened
-from obygaze_features.video.stream import describe, side_data_names
+from obygaze_features.video.stream import describe, note_side_data
 from obygaze_features.video.time_line import JUMP_S, USUAL_RATE, TimeLine, settled, time_line, unbroken
 
 # Containers with presentation time stamps; AVI and raw streams store none.
@@ -140,7 +140,7 @@ def _read_index(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
 
 def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
     """Read all packets; return their columns and, to keep them, themselves."""
-    rows: list[tuple[int, ...]] = []
+    rows: list[tuple[int | None, ...]] = []
     headers: list[PictureHeader] = []
     side_data = set[str]()
     kept: list[Packet] = []
@@ -152,16 +152,16 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
                 empty += 1
                 continue
             header = read_header(packet)
-            stamps = map(stamp, (packet.pts, packet.dts, packet.pos))
             flags = packet.is_keyframe, packet.is_discard or header.hidden, packet.is_corrupt
-            rows.append((*stamps, packet.size, packet.duration or 0, *flags))
+            rows.append((packet.pts, packet.dts, packet.pos, packet.size, packet.duration or 0, *flags))
             headers.append(header)
-            side_data.update(side_data_names(packet))
+            note_side_data(packet, side_data)
             if keep:
                 kept.append(packet)
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
-    pts, dts, pos, size, duration, *marks = np.array(rows, np.int64).reshape(-1, 8).T
+    every = ([MISSING if value is None else value for value in column] for column in zip(*rows, strict=True))
+    pts, dts, pos, size, duration, *marks = np.array([*every], np.int64).reshape(8, -1)
     key, hidden, corrupt = (mark > 0 for mark in marks)
     columns = pts, dts, pos, size, duration, key, hidden, corrupt
     return Packets(*columns, headers, side_data, len(rows) + empty, error), kept
@@ -184,7 +184,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         line = line._replace(ticks=_following(line.ticks, _step(source))[ranks])
     if program and "mpegvideo" in formats:
         line = line._replace(ticks=line.ticks - line.ticks.min())
-    unique = line.known and not note and len(np.unique(line.ticks)) == count
+    unique = line.known and not note and len({*line.ticks.tolist()}) == count
     rank = line.ticks if ranks is None else ranks
     # Others store no presentation times, and FFmpeg's estimates are wrong with B-frames (AVI, ASF).
     labelled = by_kind or (unique and source.codec != "mpeg4" and bool(formats & TIMED_FORMATS))
@@ -324,9 +324,9 @@ def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> in
 
 def _seams(source: Source, packets: Packets, line: TimeLine) -> tuple[list[int], int]:
     """Find where Matroska was joined: packets that were cut through, the first that is wrongly decoded."""
-    if "matroska" not in source.formats:
-        return [], 0
     starts, settings = line.first[1:].tolist(), source.context.extradata or b""
+    if "matroska" not in source.formats or not starts:
+        return [], 0
     position, size = packets.pos.tolist(), packets.size.tolist()
     found = heads(source.path, [(position[first - 1], position[first]) for first in starts])
     cut, wrong = [], []

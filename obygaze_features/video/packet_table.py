@@ -86,4 +86,4 @@ class PacketTable:
 
     def is_at(self, number: int, packet: Packet) -> bool:
         """Return whether a packet may be the one of this number."""
-        return bool(stamp(packet.pts) == self.pts[number] and packet.size == self.size[number])
+        return self.pts.item(number) == stamp(packet.pts) and self.size.item(number) == packet.size

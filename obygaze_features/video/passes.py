@@ -7,7 +7,6 @@ missing, sequential decoding with frames chosen from those that exist.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -55,6 +54,17 @@ WindowResult = tuple[int, tuple[Frames[T], ...] | VideoError]
 WindowList = list[Window[T]]
 Shown = tuple[int, RgbPicture, Callable[[int], T]]
 """A frame's number, its picture, and what each wish, by its place, makes of it."""
+
+
+class Results(dict[int, T]):
+    """What each wish, by its place, makes of a picture: made when it is first asked for."""
+
+    def __init__(self, wishes: Wishes[T], rgb: Pixels) -> None:
+        self._wishes, self._rgb = wishes, rgb
+
+    def __missing__(self, wish: int) -> T:
+        made = self[wish] = self._wishes[wish][1](self._rgb)
+        return made
 
 
 class WindowReader(Decoder, Generic[T]):
@@ -126,9 +136,9 @@ class WindowReader(Decoder, Generic[T]):
         return chosen, errors
 
     def applied(self, frames: Iterable[Frame]) -> Iterator[Shown[T]]:
-        """Convert frames to pictures; each wish is applied once to a picture, when it is first asked for."""
+        """Convert frames to pictures, with the results of the wishes."""
         for number, picture in pictures(frames, self.path, self.table.stream.crop):
-            yield number, picture, cache(lambda wish, rgb=picture.rgb: self.wishes[wish][1](rgb))
+            yield number, picture, Results(self.wishes, picture.rgb).__getitem__
 
     def _sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode sparsely; return the windows that may not be exact, each with the reason."""

@@ -136,16 +136,13 @@ class Converter:
         facts = {
             "interlaced": frame.interlaced_frame,
             "oblique": oblique,
-            tags.transfer: bool(tags.transfer),
             "transparent": transparent,
-            "limited": frame.format.is_rgb and frame.color_range == ColorRange.MPEG,
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
         }
         shown = Shown(90 * turns, mirrored, tags.matrix, tags.full_range)
         said = [PICTURES[fact] for fact, holds in facts.items() if holds]
-        said += [PICTURES.get(name, STRANGE) for name in side_data]
-        said += [f"{tags.bits} bits a sample: rounded to 8"] if tags.bits > 8 else []
-        return RgbPicture(rgb, shown, frame.is_corrupt, tuple(filter(None, said)))
+        said += filter(None, [PICTURES.get(name, STRANGE) for name in side_data])
+        return RgbPicture(rgb, shown, frame.is_corrupt, (*said, *tags.said))
 
     def _rgb(self, frame: VideoFrame, tags: "Tags") -> tuple[NDArray[np.uint8], bool]:
         """Convert to RGB [H, W, 3]; return whether a pixel was transparent (rgba is wrong at some widths)."""
@@ -173,10 +170,10 @@ class Tags(NamedTuple):
 
     Parameters
     ----------
-    matrix, full_range, bits
+    matrix, full_range
         As a picture has them.
-    transfer
-        Name of a transfer that is not mapped to an ordinary screen's; empty for others.
+    said
+        What is to be said of them.
     alpha
         Whether pixels may be transparent.
     exact
@@ -187,8 +184,7 @@ class Tags(NamedTuple):
 
     matrix: str
     full_range: bool
-    transfer: str
-    bits: int
+    said: tuple[str, ...]
     alpha: bool
     exact: bool
     levels: NDArray[np.uint8] | None
@@ -221,7 +217,13 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
             f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
         )
     alpha, exact = has_alpha(pixels), is_exact(pixels)
-    return Tags(matrix, full_range, TRANSFERS.get(transfer, ""), bits, alpha, exact, levels)
+    facts = {
+        TRANSFERS.get(transfer, ""): transfer in TRANSFERS,
+        "limited": pixels.is_rgb and color_range == ColorRange.MPEG,
+    }
+    said = [PICTURES[fact] for fact, holds in facts.items() if holds]
+    said += [f"{bits} bits a sample: rounded to 8"] if bits > 8 else []
+    return Tags(matrix, full_range, tuple(filter(None, said)), alpha, exact, levels)
 
 
 def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:

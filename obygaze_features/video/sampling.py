@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -94,7 +95,7 @@ def at(indices: Iterable[int]) -> Sampling:
     return Sampling("indices", indices=tuple(int(index) for index in indices))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FrameTimes:
     """The frames of a video in display order.
 
@@ -123,7 +124,7 @@ class FrameTimes:
         if np.isnan(self.time_s).any():
             raise VideoError(f"the file gives no times for its frames, {purpose}")
 
-    @property
+    @cached_property
     def step_s(self) -> float:
         """Median seconds between frames, 0 for a single frame."""
         return float(np.median(np.diff(self.time_s))) if len(self) > 1 else 0.0

@@ -114,12 +114,13 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
         return record
 
 
-def side_data_names(packet: Any) -> list[str]:
-    """List the side data of a packet, by PyAV's names."""
+def note_side_data(packet: Any, names: set[str]) -> None:
+    """Add the side data of a packet to names of side data, by PyAV's."""
     try:
-        return [each.data_type for each in packet.iter_sidedata()]
+        for each in packet.iter_sidedata():  # few packets have any
+            names.add(each.data_type)
     except (ValueError, KeyError):
-        return [UNKNOWN]
+        names.add(UNKNOWN)
 
 
 def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[Stream, tuple[str, ...]]:
