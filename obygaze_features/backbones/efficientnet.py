@@ -80,8 +80,8 @@ def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None =
         network.load_state_dict({_renamed(key): tensors[key] for key in tensors if CLASSIFIER not in key})
     except RuntimeError:
         raise BackboneError(
-            f"{NAME}: the EfficientNet of transformers {transformers.__version__} has tensors of other names or "
-            "shapes than these weights; install version 5.23"
+            f"{NAME}: the EfficientNet of transformers {transformers.__version__} has tensors of other names "
+            "or shapes than these weights; install version 5.23"
         ) from None
     module = Pictures(frozen(network), _read, "mean over positions, before the classifier")
     frames = n_frames or 8

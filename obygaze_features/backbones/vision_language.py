@@ -77,7 +77,10 @@ class Answerer:
         inputs = self.processor(
             images=[images], text=[self.prompt(question, len(images))], return_tensors="pt"
         )
-        yes, no = (self._log_probability(inputs, answer) for answer in ANSWERS)
+        told = [*map(tuple, self.processor.tokenizer([*ANSWERS], add_special_tokens=False).input_ids)]
+        # Nothing hangs on an answer's last token: answers of one token each are both asked at once.
+        after = {begun: self._log_probabilities(inputs, begun) for begun in {ids[:-1] for ids in told}}
+        yes, no = (float(after[ids[:-1]].gather(1, torch.tensor([ids]).T).double().sum()) for ids in told)
         return float(1 / (1 + np.exp(no - yes)))
 
     def prompt(self, question: str, n_images: int) -> str:
@@ -89,23 +92,21 @@ class Answerer:
             return text
         return " ".join([getattr(self.processor, "image_token", "<image>")] * n_images + [question])
 
-    def _log_probability(self, inputs: Mapping[str, Any], answer: str) -> float:
-        """Sum the log-probabilities of an answer's tokens after the prompt."""
+    def _log_probabilities(self, inputs: Mapping[str, Any], begun: tuple[int, ...]) -> torch.Tensor:
+        """Give the log-probabilities of every token after the prompt, and after each of an answer begun."""
         ids = inputs["input_ids"]
-        told = torch.tensor([self.processor.tokenizer(answer, add_special_tokens=False).input_ids])
         longer = {  # whatever is said of each token is said of the answer's as of the prompt's last
-            name: torch.cat([value, value[:, -1:].expand(-1, told.shape[1])], dim=1)
+            name: torch.cat([value, value[:, -1:].expand(-1, len(begun))], dim=1)
             for name, value in inputs.items()
-            if torch.is_tensor(value) and value.shape == ids.shape and name != "input_ids"
+            if torch.is_tensor(value) and value.shape == ids.shape
         }
-        given = {**inputs, **longer, "input_ids": torch.cat([ids, told.to(ids.dtype)], dim=1)}
-        given = {name: value.to(self.device) for name, value in given.items() if torch.is_tensor(value)}
+        longer["input_ids"][0, ids.shape[1] :] = torch.tensor(begun)
+        given = {name: v.to(self.device) for name, v in {**inputs, **longer}.items() if torch.is_tensor(v)}
         if self.compute.precision == "bfloat16-weights":
             given = {name: v.bfloat16() if v.is_floating_point() else v for name, v in given.items()}
         with inference(self.compute, self.device):
-            logits = self.model(**given).logits[0, -told.shape[1] - 1 : -1].float()
-        chosen = torch.log_softmax(logits, dim=-1).cpu().gather(1, told.T)
-        return float(chosen.double().sum())
+            logits = self.model(**given).logits[0, -len(begun) - 1 :].float()
+        return torch.log_softmax(logits, dim=-1).cpu()
 
 
 def vlm(
