@@ -33,7 +33,7 @@ class FaceDetector:
         path, told = self._network.path, self._network.told
         if told.fit != "squash":
             raise BackboneError(f'{path}: a detector of faces sees whole pictures: fit = "squash"')
-        shape = self._network.run(np.zeros((1, told.size, told.size, 3), np.uint8)).shape
+        shape = self._network.run(np.zeros((1, *told.sides, 3), np.uint8)).shape
         if shape[-1] != 5:
             raise BackboneError(
                 f"{path}: {self._network.layer} gives {list(shape)}, and boxes were expected, [N, 5]: left, "

@@ -7,6 +7,7 @@ features that look like any others. docs/backbones.md lists its fields.
 """
 
 import hashlib
+import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -37,6 +38,7 @@ PAGE = "docs/backbones.md#a-network-in-an-onnx-file"
 TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
 Three = Annotated[list[float], Meta(min_length=3, max_length=3, description="three numbers")]
 Side = Annotated[int, Meta(ge=1, le=8192, description="a number of pixels")]
+Sides = Annotated[list[Side], Meta(min_length=2, max_length=2, description="height and width")]
 
 
 class Description(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -46,7 +48,7 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     type: Literal["float32", "float16", "uint8"]
     channels: Literal["RGB", "BGR"]
     resize: Resample
-    size: Side
+    size: Side | Sides
     fit: Literal["crop", "squash"]
     shortest: Side | UnsetType = UNSET
     scale: Three | UnsetType = UNSET
@@ -56,6 +58,12 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     name: Name | UnsetType = UNSET
     licence: Licence | UnsetType = UNSET
     citation: SomeText | UnsetType = UNSET
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Height and width of the pictures."""
+        height, width = self.size if isinstance(self.size, list) else (self.size, self.size)
+        return height, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +158,8 @@ def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork,
     plain = _session(path, sha256, "")
     layer, inner = _layer(path, sha256, plain, found[2])
     frames = _checked(path, plain, told, n_frames)
-    geometry = Geometry(told.resize, told.size, told.shortest or None, "even")
+    height, width = told.sides
+    geometry = Geometry(told.resize, height, told.shortest or None, "even", width)
     return OnnxNetwork(path, sha256, layer, inner, told), geometry, frames
 
 
@@ -169,19 +178,23 @@ def _description(path: Path) -> Description:
     told = msgspec.convert(document, Description)
     pairs = ((told.scale, told.shift), (told.mean, told.std))
     given = [pair for pair in pairs if any(pair)]
-    problem = ""
-    if told.type == "uint8" and given:
-        problem = "type is uint8, which takes pixels as they are: leave out scale, shift, mean and std"
-    elif told.type != "uint8" and (len(given) != 1 or not all(given[0])):
-        problem = "expected either scale and shift (of 0 to 255), or mean and std (of 0 to 1)"
-    elif told.std and not all(told.std):
-        problem = "std has a zero"
-    elif (told.fit == "crop") != bool(told.shortest):
-        problem = 'shortest, the edge before the crop, goes with fit = "crop", and only with it'
-    elif told.shortest and told.shortest < told.size:
-        problem = f"shortest is {told.shortest}, less than the crop of {told.size}"
-    elif told.fit == "crop" and told.resize == "opencv-bilinear":
-        problem = "resize 'opencv-bilinear' squashes: it goes with fit = \"squash\""
+    crops, plain = told.fit == "crop", told.type == "uint8"
+    problems = {
+        "type is uint8, which takes pixels as they are: leave out scale, shift, mean and std": plain
+        and given,
+        "expected either scale and shift (of 0 to 255), or mean and std (of 0 to 1)": not plain
+        and (len(given) != 1 or not all(given[0])),
+        "std has a zero": told.std and not all(told.std),
+        'shortest, the edge before the crop, goes with fit = "crop", and only with it': crops
+        != bool(told.shortest),
+        'a height and a width go with fit = "squash": a crop is square': crops
+        and isinstance(told.size, list),
+        f"shortest is {told.shortest}, less than the crop of {told.size}": (told.shortest or math.inf)
+        < told.sides[0],
+        "resize 'opencv-bilinear' squashes: it goes with fit = \"squash\"": crops
+        and told.resize == "opencv-bilinear",
+    }
+    problem = next((text for text, holds in problems.items() if holds), "")
     if problem:
         raise BackboneError(f"{path}: {problem}")
     return told
@@ -273,13 +286,13 @@ def _checked(path: Path, plain: Any, told: Description, n_frames: int | None) ->
     sizes = dict(zip(told.layout, shape, strict=True))  # a number, or a name or None where any will do
     wrong = [
         f"{axis} = {sizes[axis]}"
-        for axis, size in {"C": 3, "H": told.size, "W": told.size}.items()
+        for axis, size in zip("CHW", (3, *told.sides), strict=True)
         if isinstance(sizes[axis], int) and sizes[axis] != size
     ]
     if wrong:
         raise BackboneError(
             f"{path}: it takes {kind} {shape}, so {', '.join(wrong)}, and its TOML says {told.layout} of "
-            f"{told.size} x {told.size} pixels of 3 channels"
+            f"{told.sides[0]} x {told.sides[1]} pixels of 3 channels"
         )
     own = sizes.get("F")
     if isinstance(own, int) and n_frames not in (None, own):
@@ -307,13 +320,15 @@ def _arrays(found: NDArray[Any], layout: str) -> dict[str, NDArray[np.float32]]:
 
 def _outputs(network: OnnxNetwork, frames: int) -> tuple[BackboneOutput, ...]:
     """Run a black clip to see what the layer gives."""
-    path, layout, size = network.path, network.told.layout, network.told.size
+    path, layout, sides = network.path, network.told.layout, network.told.sides
     try:
-        found = network.run(np.zeros((frames, size, size, 3), np.uint8))
+        found = network.run(np.zeros((frames, *sides, 3), np.uint8))
     except BackboneError:
         raise
     except Exception:  # noqa: BLE001 - whatever onnxruntime says of sizes that do not fit
-        raise BackboneError(f"{path}: it does not run on {layout} of {size} x {size} pixels") from None
+        raise BackboneError(
+            f"{path}: it does not run on {layout} of {sides[0]} x {sides[1]} pixels"
+        ) from None
     rows = 1 if "F" in layout else frames
     if not np.issubdtype(found.dtype, np.floating) or not 2 <= found.ndim <= 4 or len(found) != rows:
         raise BackboneError(

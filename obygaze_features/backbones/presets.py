@@ -45,39 +45,49 @@ class Geometry:
         Height and width of the result, a centre crop where `shortest` is given.
     crop_rounding
         Rounding of half a pixel of margin: `down`, or `even` (torchvision's).
+    width
+        Width of the result of a squash, where it is not the height.
     """
 
     resample: Resample
     size: int
     shortest: int | None = None
     crop_rounding: Literal["down", "even"] = "down"
+    width: int | None = None
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Height and width of the result."""
+        return self.size, self.width or self.size
 
     def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Turn a frame, uint8 `[H, W, 3]`, into `[size, size, 3]`."""
+        """Turn a frame, uint8 `[H, W, 3]`, into `[*sides, 3]`."""
         if self.resample == "opencv-bilinear":
-            return opencv_bilinear(frame, self.size, self.size)
+            return opencv_bilinear(frame, *self.sides)
         library, _, name = self.resample.partition("-")
         height, width = self.resized(*frame.shape[:2])
-        crop = (self.margin(height), self.margin(width), self.size, self.size)
+        above, left = map(self.margin, (height, width), self.sides)
+        crop = (above, left, *self.sides)
         bits = PILLOW_BITS if library == "pillow" else None
         return antialiased_resize(frame, (height, width), crop, name, bits)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
         """Return the size before the crop."""
         if self.shortest is None:
-            return self.size, self.size
+            return self.sides
         if height <= width:
             return self.shortest, self.shortest * width // height
         return self.shortest * height // width, self.shortest
 
-    def margin(self, extent: int) -> int:
+    def margin(self, extent: int, kept: int) -> int:
         """Return the number of pixels before the crop."""
-        spare = extent - self.size
+        spare = extent - kept
         return round(spare / 2) if self.crop_rounding == "even" else spare // 2
 
     def record(self) -> dict[str, Any]:
         """Return the geometry in the store's terms."""
-        edge = f"shortest edge to {self.shortest}" if self.shortest else f"squash to {self.size}x{self.size}"
+        height, width = self.sides
+        edge = f"shortest edge to {self.shortest}" if self.shortest else f"squash to {height}x{width}"
         crop = f"centre {self.size}x{self.size}, half a pixel rounded {self.crop_rounding}"
         return {"resize": f"{edge}, {self.resample}", "crop": crop if self.shortest else None}
 

@@ -1,12 +1,17 @@
 """A detector of faces is any network that gives boxes; a face is counted once, and its height is kept."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from obygaze_features.backbones.faces import FaceDetector
+from obygaze_features.backbones.onnx_files import read_network
 from obygaze_features.errors import BackboneError
+from tests.process import execute
 
 TOLD = """layout = "NCHW"
 type = "float32"
@@ -70,3 +75,39 @@ def test_faces_are_counted_once_and_the_largest_is_measured(tmp_path):
 def test_what_is_no_detector_of_whole_pictures_is_refused(tmp_path, boxes, told, said):
     with pytest.raises(BackboneError, match=said):
         FaceDetector(written(tmp_path, boxes, told))
+
+
+@pytest.mark.parametrize(("height", "width"), [(64, 96), (96, 64)])
+def test_the_example_makes_boxes_of_what_centerface_gives(tmp_path, height, width):
+    """One face, in the cell of row 5 and column 7: 32 pixels high, 16 wide, its centre moved in the cell."""
+    h, w = height // 4, width // 4
+    scores, sizes, centres = (np.zeros((1, n, h, w), np.float32) for n in (1, 2, 2))
+    scores[0, 0, 5, 7], sizes[0, :, 5, 7], centres[0, :, 5, 7] = 0.9, np.log([8, 4]), [0.25, -0.5]
+    outputs = {"537": scores, "538": sizes, "539": centres}
+    graph = helper.make_graph(
+        [
+            helper.make_node("ReduceMean", ["input"], ["mean"], keepdims=1),
+            helper.make_node("Mul", ["mean", "zero"], ["nothing"]),
+            *(helper.make_node("Add", [f"{name}_of", "nothing"], [name]) for name in outputs),
+        ],
+        "net",
+        [helper.make_tensor_value_info("input", TensorProto.FLOAT, [10, 3, 32, 32])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [10, 1, 8, 8]) for name in outputs],
+        [
+            numpy_helper.from_array(np.float32(0), "zero"),
+            *(numpy_helper.from_array(each, f"{name}_of") for name, each in outputs.items()),
+        ],
+    )
+    opset = [helper.make_opsetid("", 9)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=4), tmp_path / "c.onnx")
+    script, made = Path(__file__).parents[2] / "examples" / "face_detector.py", tmp_path / "faces.onnx"
+    sides = "--size", str(height), str(width)
+    execute(sys.executable, str(script), str(tmp_path / "c.onnx"), str(made), *sides)
+    network, prepare, _ = read_network(str(made), 1)
+    boxes = network.run(prepare(np.zeros((30, 40, 3), np.uint8))[None])
+    assert boxes.shape == (1, h * w, 5)
+    x, y = (7 + 0.5 - 0.5) / w, (5 + 0.5 + 0.25) / h
+    expected = [x - 2 / w, y - 4 / h, x + 2 / w, y + 4 / h, 0.9]
+    np.testing.assert_allclose(boxes[0][boxes[0, :, 4] > 0.5], [expected], rtol=1e-6)
+    found = FaceDetector(f"onnx:{made}")([prepare(np.zeros((30, 40, 3), np.uint8))])
+    assert found == {"faces": 1.0, "face": pytest.approx(8 / h)}

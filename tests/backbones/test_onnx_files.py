@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from obygaze.demo_corpus import write_video
 from obygaze_features import load_backbone, open_store
@@ -103,6 +104,21 @@ def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
     assert np.array_equal(backbone.encode(clip[None])["frames"][0], singly)
 
 
+@pytest.mark.parametrize("resize", ["pillow-bicubic", "opencv-bilinear"])
+def test_a_picture_may_be_wider_than_high(tmp_path, resize):
+    told = {key: value for key, value in TOLD.items() if key != "shortest"}
+    told |= {"fit": "squash", "size": [16, 28], "resize": resize}
+    backbone = onnx_files.onnx_backbone(str(written(tmp_path, told, shape=("n", 3, 16, 28))))
+    clip = prepared(backbone)
+    assert clip.shape == (4, 16, 28, 3)
+    image = Image.fromarray(FRAMES[0]).resize((28, 16), Image.Resampling.BICUBIC)
+    assert resize != "pillow-bicubic" or np.array_equal(clip[0], np.asarray(image))
+    given = backbone.encode(clip[None])["frames"][0]
+    expected = by_hand(tmp_path / "net.onnx", normalised(clip).transpose(0, 3, 1, 2))
+    np.testing.assert_array_equal(given, expected)
+    assert "squash to 16x28" in backbone.provenance["preset"]["resize"]
+
+
 def test_a_network_of_so_many_pictures_is_given_them_together(tmp_path):
     backbone = load_backbone(f"onnx:{written(tmp_path, shape=(2, 3, 24, 24))}", 4)
     clip = prepared(backbone)
@@ -159,6 +175,7 @@ def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
         ({"std": [0.5, 0.0, 0.5]}, "zero"),
         ({"fit": "squash"}, "shortest"),
         ({"shortest": 20}, "less than the crop"),
+        ({"size": [24, 24]}, "square"),
         ({"resize": "opencv-bilinear"}, "opencv"),
         ({"resize": "nearest"}, "resize"),
         ({"colour": "sRGB"}, "colour"),

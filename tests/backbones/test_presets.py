@@ -72,7 +72,9 @@ def test_pixels_are_the_processors_without_one_bit_of_difference_before_the_norm
 
 def test_half_a_pixel_of_margin_is_rounded_as_torchvision_does_and_not_as_the_clip_processor():
     clip, xclip = PRESETS["clip"].geometry, PRESETS["xclip"].geometry
-    spare = {spare: (clip.margin(224 + spare), xclip.margin(224 + spare)) for spare in (0, 1, 2, 3, 5, 7)}
+    spare = {
+        spare: (clip.margin(224 + spare, 224), xclip.margin(224 + spare, 224)) for spare in (0, 1, 2, 3, 5, 7)
+    }
     assert spare == {0: (0, 0), 1: (0, 0), 2: (1, 1), 3: (2, 1), 5: (2, 2), 7: (4, 3)}
 
 
