@@ -18,15 +18,11 @@ from obygaze_features.backbones.backbone import Backbone, LoadedNetwork
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoder_kinds import (
-    CLIP,
-    EMBEDDING,
     HEADS,
     IMAGES,
     OF_PICTURES,
     OF_TEXTS,
     REFUSED,
-    SIGLIP,
-    SIGLIP2,
     VIDEOS,
     EncoderKind,
     Read,
@@ -141,7 +137,7 @@ def xclip(
 
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
     """Load the image half of a CLIP itself; its output has `image_embeds`, `[B, D]`."""
-    half = SeeingHalf(find_weights(weights), {"clip": CLIP}, "clip", VISION)
+    half = SeeingHalf(find_weights(weights), {"clip": IMAGES["clip"]}, "clip", VISION)
     return LoadedNetwork(half.network(), half.weights, half.preset())
 
 
@@ -195,7 +191,7 @@ class Half(Generic[AnyKind]):
         self.seeing: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
         self.config: Any = auto_config(weights, self.type, self.seeing.untrained)
         self.own: Any = getattr(self.config, part, self.config)
-        self.second = self.seeing is SIGLIP and second_siglip(weights)
+        self.second = bool(self.seeing.second) and second_siglip(weights)
         if getattr(self.config, "projection_dim", None) and hasattr(self.own, "projection_dim"):
             # In some repositories the half's own copy is outdated.
             self.own.projection_dim = self.config.projection_dim
@@ -220,7 +216,7 @@ class Half(Generic[AnyKind]):
         )
         return {
             "architecture": {"type": kind, **width, **plain_config(self.own)},
-            "citation": SIGLIP2 if self.second else self.seeing.citation,
+            "citation": self.seeing.second if self.second else self.seeing.citation,
         }
 
 
@@ -295,7 +291,7 @@ class SeeingHalf(Half[EncoderKind]):
         if not pictures:
             return Clips(self.network(), kind, step, tokens)
         prefix = kind.prefix + getattr(self.own, "num_register_tokens", 0)
-        return Pictures(self.network(), kind.read, kind.vector, prefix, tokens, mixes=kind.mixes)
+        return Pictures(self.network(), kind.reader(), kind.vector, prefix, tokens, mixes=kind.mixes)
 
 
 def _build(
@@ -395,7 +391,7 @@ class Pictures(nn.Module):
         self,
         model: Any,
         read: Read,
-        vector: str = EMBEDDING,
+        vector: str = IMAGES["clip"].vector,
         prefix: int = 0,
         tokens: str = "",
         *,
@@ -426,7 +422,7 @@ class Clips(nn.Module):
     def __init__(self, model: Any, kind: EncoderKind, step: int, tokens: str) -> None:
         super().__init__()
         self.model = model
-        self.read, self.prefix, self.step, self.tokens = kind.read, kind.prefix, step, tokens
+        self.read, self.prefix, self.step, self.tokens = kind.reader(), kind.prefix, step, tokens
         first = "the class token, then " if self.prefix else ""
         self.meanings = {
             "tokens": f"last hidden state: {first}time by row by column",

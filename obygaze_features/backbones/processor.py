@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from obygaze_features.backbones.presets import HALF, IMAGENET, OPENAI, PRESETS, Affine, Geometry, Preset
 from obygaze_features.backbones.weights import (
@@ -11,6 +12,7 @@ from obygaze_features.backbones.weights import (
     PROCESSOR_FILES,
     TOKENIZER_CONFIG,
     Weights,
+    kinds,
     object_beside,
 )
 from obygaze_features.errors import BackboneError
@@ -19,8 +21,7 @@ FILTERS = {2: "bilinear", 3: "bicubic"}
 """Pillow's numbers of filters, which processors name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Processor:
+class Processor(Struct, frozen=True, forbid_unknown_fields=True):
     """What a class of processors does where its configuration says nothing.
 
     Parameters
@@ -32,7 +33,7 @@ class Processor:
     crop
         Both sides of the centre crop; None: no crop.
     normalise
-        Mean and standard deviation; None: values stay in 0 to 1.
+        Name of mean and standard deviation in `CONSTANTS`; None: values stay in 0 to 1.
     library
         Whose 8-bit arithmetic resizes.
     factor, offset
@@ -41,27 +42,16 @@ class Processor:
 
     resample: int
     size: int
-    crop: int | None
-    normalise: tuple[Sequence[float], Sequence[float]] | None
+    crop: int | None = None
+    normalise: str | None = None
     library: Literal["pillow", "torch"] = "pillow"
     factor: float = 1 / 255
     offset: float = 0.0
 
 
-PROCESSORS: Mapping[str, Processor] = {
-    "CLIPImageProcessor": Processor(3, 224, 224, OPENAI),
-    "SiglipImageProcessor": Processor(3, 224, None, HALF),
-    "SigLIP2ImageProcessor": Processor(2, 224, None, HALF),  # in repositories, a Siglip's with this filter
-    "BitImageProcessor": Processor(3, 224, 224, OPENAI),
-    "ViTImageProcessor": Processor(2, 224, None, HALF),
-    "DINOv3ViTImageProcessor": Processor(2, 224, None, IMAGENET, "torch"),
-    "VideoMAEImageProcessor": Processor(2, 224, 224, HALF),
-    "VivitImageProcessor": Processor(2, 256, 224, HALF, factor=1 / 127.5, offset=-1.0),
-    "VJEPA2VideoProcessor": Processor(2, 292, 256, IMAGENET, "torch"),
-    "LlavaOnevisionVideoProcessor": Processor(3, 384, None, OPENAI, "torch"),
-    "VideoPrismVideoProcessor": Processor(3, 288, None, None, "torch"),
-}
-"""Class of transformers -> what it does (VideoPrism's is LLaVA-OneVision's, with these numbers)."""
+PROCESSORS = kinds("processors", Processor)
+"""Class of transformers -> what it does."""
+CONSTANTS = {"imagenet": IMAGENET, "openai": OPENAI, "half": HALF}
 ALIASES = {"FeatureExtractor": "ImageProcessor", "ViViT": "Vivit", "Fast": "", "Pil": ""}
 """Parts of a class's name in older and newer versions -> the name here."""
 
@@ -201,7 +191,9 @@ class _Reading:
         mean: tuple[float, ...] = (0.0,) * 3
         std: tuple[float, ...] = (1.0,) * 3
         if self._flag("do_normalize", usual=usual.normalise is not None):
-            mean, std = map(self._three, ("image_mean", "image_std"), usual.normalise or (None, None))
+            mean, std = map(
+                self._three, ("image_mean", "image_std"), CONSTANTS.get(usual.normalise or "", (None, None))
+            )
         if min(std) <= 0:
             raise self.refusal("image_std", list(std), "numbers above 0")
         shift = tuple((offset - middle) / deviation for middle, deviation in zip(mean, std, strict=True))

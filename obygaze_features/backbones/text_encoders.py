@@ -10,7 +10,7 @@ import torch
 
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.encoder_kinds import SIGLIP, TEXTS, TextKind
+from obygaze_features.backbones.encoder_kinds import TEXT_VECTORS, TEXTS, TextKind
 from obygaze_features.backbones.encoders import Half
 from obygaze_features.backbones.network import text_backbone
 from obygaze_features.backbones.tokenizer import Tokenizer, check_end
@@ -41,15 +41,15 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
 def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Compute | None) -> TextBackbone:
     source = find_weights(weights)
     half = Half(source, kinds, name.removesuffix("-text"), "text_config")
-    kind = half.kind
+    kind, read = half.kind, TEXT_VECTORS[half.kind.reads]
     tokenizer = _tokenizer(half)
     model = half.network()
     with torch.inference_mode():
-        width = kind.read(model, torch.zeros(1, tokenizer.limit, dtype=torch.int64)).shape[1]
+        width = read(model, torch.zeros(1, tokenizer.limit, dtype=torch.int64)).shape[1]
     return text_backbone(
         name,
         model,
-        kind.read,
+        read,
         width=width,
         tokenizer=tokenizer,
         weights=source,
@@ -70,7 +70,7 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
     tokenizer = Tokenizer(source, limit, pad=kind.padded)
     # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
     asked = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.second)
-    tokenizer.lower = kind.sees is SIGLIP and bool(asked) and tokenizer.sees_case()
+    tokenizer.lower = kind.sees.family == "siglip" and bool(asked) and tokenizer.sees_case()
     if kind.sees.family == "videoprism" and tokenizer.filling != config.pad_token_id:  # which it masks
         raise BackboneError(
             f"{source.name}: the tokenizer fills texts up with {tokenizer.filling}, and the network's "

@@ -7,18 +7,18 @@ time are averaged over each part of the clip, between the midpoints of sampled f
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 import transformers
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput, Hearing
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute, inference, is_out_of_memory
-from obygaze_features.backbones.weights import Weights, find_weights, object_beside
+from obygaze_features.backbones.weights import Weights, find_weights, kinds, object_beside
 from obygaze_features.errors import BackboneError, first_line
 
 EXTRACTOR = "preprocessor_config.json"
@@ -33,20 +33,20 @@ Steps = Callable[[Any, Any, int], Any]
 """Turns a network's output, its configuration and the samples of a window into steps `[B, S, D]`."""
 
 
-@dataclass(frozen=True, slots=True)
-class WaveformKind:
+class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     """How networks of one type are read.
 
     Parameters
     ----------
     network, extractor
         Names of classes of transformers.
-    steps
-        Reads the steps in time, which divide a window evenly.
+    reads
+        Of `STEPS`.
     meaning
         What a step is.
-    longest_s
-        Reads the longest window, in seconds, from the extractor.
+    longest, a_second
+        Attribute of the extractor with the longest window, and its units a second; without, any length is
+        taken.
     agree
         Field of the extractor -> field of the configuration that must be equal.
     unexpected
@@ -55,12 +55,17 @@ class WaveformKind:
 
     network: str
     extractor: str
-    steps: Steps
     meaning: str
     citation: str
-    longest_s: Callable[[Any], float] = lambda _: LONGEST_S
-    agree: Mapping[str, str] = field(default_factory=dict)
+    reads: str = "hidden"
+    longest: str = ""
+    a_second: int = 1
+    agree: dict[str, str] = {}
     unexpected: tuple[str, ...] = ()
+
+    def longest_s(self, extractor: Any) -> float:
+        """Return the longest window, in seconds."""
+        return float(getattr(extractor, self.longest) / self.a_second) if self.longest else LONGEST_S
 
 
 def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
@@ -75,59 +80,15 @@ def _ast_steps(output: Any, config: Any, n_samples: int) -> Any:
     return steps[:, : max(n_samples // (160 * config.time_stride), 1)]
 
 
-_LAST = "last hidden state"
-_HEADS = (
-    r"lm_head\..*",
-    r"quantizer\..*",
-    r"project_(q|hid)\..*",
-    r"(\w+\.)?masked_spec_embed",
-    r"projector\..*",
-)
-_SPEECH = (
-    "Wav2Vec2FeatureExtractor",
-    lambda output, _config, _n_samples: output.last_hidden_state,
-    f"{_LAST}, 50 steps a second",
-)
-
-KINDS: Mapping[str, WaveformKind] = {
-    "wav2vec2": WaveformKind(
-        "Wav2Vec2Model", *_SPEECH, "Baevski et al., wav2vec 2.0, NeurIPS 2020", unexpected=_HEADS
-    ),
-    "hubert": WaveformKind(
-        "HubertModel", *_SPEECH, "Hsu et al., HuBERT, IEEE/ACM TASLP 2021", unexpected=_HEADS
-    ),
-    "wavlm": WaveformKind("WavLMModel", *_SPEECH, "Chen et al., WavLM, IEEE JSTSP 2022", unexpected=_HEADS),
-    "whisper": WaveformKind(
-        "WhisperModel",
-        "WhisperFeatureExtractor",
-        _whisper_steps,
-        f"{_LAST} of the encoder, 50 steps a second",
-        "Radford et al., Robust speech recognition via large-scale weak supervision, ICML 2023",
-        longest_s=lambda extractor: float(extractor.chunk_length),
-        agree={"feature_size": "num_mel_bins"},
-        unexpected=(r"proj_out\..*",),
-    ),
-    "audio-spectrogram-transformer": WaveformKind(
-        "ASTModel",
-        "ASTFeatureExtractor",
-        _ast_steps,
-        f"{_LAST}, mean over frequency",
-        "Gong et al., AST: audio spectrogram transformer, Interspeech 2021",
-        longest_s=lambda extractor: extractor.max_length / 100,
-        agree={"max_length": "max_length", "num_mel_bins": "num_mel_bins"},
-        unexpected=(r"classifier\..*",),
-    ),
-    "clap": WaveformKind(
-        "ClapAudioModelWithProjection",
-        "ClapFeatureExtractor",
-        lambda output, _config, _n_samples: output.audio_embeds[:, None],
-        "audio embedding of each window, in the space of the texts, not normalised",
-        "Wu et al., Large-scale contrastive language-audio pretraining, ICASSP 2023",
-        longest_s=lambda extractor: float(extractor.max_length_s),
-        agree={"feature_size": "num_mel_bins"},
-        unexpected=(r"text_model\..*", r"text_projection\..*", r"logit_scale_[at]"),
-    ),
+STEPS: Mapping[str, Steps] = {
+    "hidden": lambda output, _config, _n_samples: output.last_hidden_state,
+    "whisper": _whisper_steps,
+    "ast": _ast_steps,
+    "clap": lambda output, _config, _n_samples: output.audio_embeds[:, None],
 }
+"""How steps in time, which divide a window evenly, are read of a network's output."""
+
+KINDS = kinds("sounds", WaveformKind)
 """`model_type` -> how its networks are read."""
 
 
@@ -262,7 +223,7 @@ class WaveformEncoder:
                 inputs[name] = value.to(self._dtype) if value.is_floating_point() else value
             network = self._network.encoder if self._kind.network == "WhisperModel" else self._network
             with inference(self.compute, self.device):
-                steps = self._kind.steps(network(**inputs), self._config, len(windows[0]))
+                steps = STEPS[self._kind.reads](network(**inputs), self._config, len(windows[0]))
                 return np.asarray(steps.float().cpu().numpy())
         except (RuntimeError, ValueError) as error:
             if is_out_of_memory(error):

@@ -8,16 +8,19 @@ records the source.
 import json
 import re
 import socket
+import tomllib
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+import msgspec
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.door import MOST_BYTES, open_regular, read_text
@@ -25,6 +28,7 @@ from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import NO_LICENCE, file_sha256, sha256_of
 
+Kind = TypeVar("Kind", bound=msgspec.Struct)
 Json = TypeVar("Json", dict[str, Any], list[Any])
 CONFIG = "config.json"
 SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preference
@@ -77,23 +81,34 @@ class Layout:
 TRANSFORMERS = Layout(CONFIG, SINGLE)
 OPEN_CLIP = Layout("open_clip_config.json", ("open_clip_model.safetensors", "open_clip_pytorch_model.bin"))
 
-HUB: Mapping[str, str] = MappingProxyType(
-    {
-        "xclip": "microsoft/xclip-base-patch16-zero-shot",
-        "vivit": "google/vivit-b-16x2-kinetics400",
-        "clip": "openai/clip-vit-base-patch16",
-        "clip-text": "openai/clip-vit-base-patch16",
-        "openclip": "CLIP RN50",
-        "openclip-text": "CLIP RN50",
-        "xclip-text": "microsoft/xclip-base-patch16-zero-shot",
-        "sentence": "sentence-transformers/all-MiniLM-L6-v2",
-    }
+NETWORKS: dict[str, Any] = tomllib.loads(
+    files(__package__).joinpath("networks.toml").read_text(encoding="utf-8")
 )
+"""What is known of networks by their names."""
+
+
+def kinds(table: str, kind: type[Kind], **parts: Mapping[str, object]) -> dict[str, Kind]:
+    """Read a table of `networks.toml`.
+
+    Parameters
+    ----------
+    parts
+        Field of the entries that names an entry of another table -> that table.
+    """
+    made: dict[str, Any] = {}
+    for name, entry in NETWORKS[table].items():
+        made[name] = made.get(entry.get("like"), {}) | entry
+        made[name].pop("like", None)
+    for entry in made.values():
+        entry |= {field: others[entry[field]] for field, others in parts.items()}
+    return msgspec.convert(made, dict[str, kind])  # type: ignore[valid-type]
+
+
+HUB: Mapping[str, str] = NETWORKS["hub"]
 """Backbone -> the repository, or the name in `OPENCLIP`, that it loads unless told otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenClip:
+class OpenClip(NamedTuple):
     """A model that has a name in the literature.
 
     Parameters
@@ -109,19 +124,7 @@ class OpenClip:
     architecture: str
 
 
-OPENCLIP: Mapping[str, OpenClip] = MappingProxyType(
-    {
-        "CLIP ViT-B32": OpenClip("timm/vit_base_patch32_clip_224.openai", "ViT-B-32-quickgelu"),
-        "CLIP ViT-B16": OpenClip("timm/vit_base_patch16_clip_224.openai", "ViT-B-16-quickgelu"),
-        "CLIP ViT-L14": OpenClip("timm/vit_large_patch14_clip_224.openai", "ViT-L-14-quickgelu"),
-        "CLIP RN101": OpenClip("timm/resnet101_clip.openai", "RN101-quickgelu"),
-        "CLIP RN50": OpenClip("timm/resnet50_clip.openai", "RN50-quickgelu"),
-        "CLIP RN50x4": OpenClip("timm/resnet50x4_clip.openai", "RN50x4-quickgelu"),
-        "CLIP RN50x16": OpenClip("timm/resnet50x16_clip.openai", "RN50x16-quickgelu"),
-        "CLIP RN50x64": OpenClip("timm/resnet50x64_clip.openai", "RN50x64-quickgelu"),
-        "OpenCLIP ViT-B32": OpenClip("timm/vit_base_patch32_clip_224.laion400m_e32", "ViT-B-32-quickgelu"),
-    }
-)
+OPENCLIP = {name: OpenClip(*each) for name, each in NETWORKS["openclip"].items()}
 """The nine models of Tables 1 and 2 of Wolfe et al. (FAccT 2023), as the tables call them."""
 
 LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})

@@ -485,5 +485,5 @@ def test_the_work_of_a_clip_is_that_of_the_published_network(kind):
     frames = (getattr(seeing, known.frames[0]),) if known.frames else ()
     pixels = torch.empty(1, *frames, 3, side, side, device="meta")
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        known.read(network, pixels)
+        known.reader()(network, pixels)
     assert counter.get_total_flops() / 1e9 == pytest.approx(GFLOP[kind], rel=0.01)
