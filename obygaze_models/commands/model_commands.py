@@ -185,8 +185,8 @@ def explain(model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[s
           --clip tt9000007-003 --set Body=0.95
       obygaze explain run/attention.model stores/more-films --clip tt9000007-003
     """
+    from obygaze_models.prediction.explain import describe, parse_settings
     from obygaze_models.prediction.explain import explain as explain_clip
-    from obygaze_models.prediction.explain import lines, parse_settings
     from obygaze_models.prediction.predict import refuse_wrong_order, summary
 
     refuse_wrong_order(model, stores)
@@ -194,7 +194,7 @@ def explain(model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[s
     loaded = om.load_model(model)
     explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, set_to)
     document = {"model": summary(loaded.card), **asdict(explained)}
-    return document, "\n".join(lines(explained, loaded))
+    return document, describe(explained, loaded)
 
 
 # --- lists of models

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from obygaze_features.screen import probability, table
 from obygaze_features.store import Store
-from obygaze_models.concepts.heads import Explanation
+from obygaze_features.templates import filled
+from obygaze_models.concepts.heads import Contribution, Explanation
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
@@ -28,6 +29,9 @@ MOST_ROWS = 40
 
 MOST_CONCEPTS = 4
 """Concepts whose frames a terminal shows; JSON has all."""
+
+LEAST = 0.005
+"""Contribution above which a concept is named among the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,55 +206,74 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
     return quantiles
 
 
-def lines(explained: Explained, model: Model) -> list[str]:
-    """Describe the decision in words and a table."""
-    card, decision = model.card, explained.decision
-    untimed = None in (explained.start_s, explained.end_s)
-    span = "" if untimed else f", {explained.start_s:g} to {explained.end_s:g} s"
-    text = [f"clip {explained.clip_id} of film {explained.movie}{span}"]
-    if explained.trained_on:
-        text.append("The model was trained on clips of this film: what it says here is no prediction.")
-    if explained.is_unlike:
-        share = explained.unlike
-        nearer = "" if share is None else f" ({share:.1%} of the training clips lie nearer)"
-        text.append(
-            f"The clip is unlike any that the model was trained on{nearer}: no probability and no "
-            f"contributions are given{', and --set is not answered' if explained.set_to else ''}. "
-            f"Its logit would be {decision.logit:.2f}."
-        )
-        return text
-    text += [f"{card.target['name']}: {_called(decision, card)}", *_on_both_scales(explained)]
-    if explained.modalities:
-        largest = isinstance(model.estimator, LinearFusion) and model.estimator.largest
-        rule = "The largest and the base add up" if largest else "They add up"
-        rule += " to the logit. Above 0: for the positive class, more than the mean training clip is."
-        rows = [
-            (name, "absent" if value is None else f"{value:+.3f}" if value else "no weight")
-            for name, value in explained.modalities.items()
-        ]
-        return [*text, "", table(rows, ["modality", "contribution"], right=[1]), "", rule]
-    if explained.parts is None:
-        return [*text, "", _frames_table(explained)]
-    text += _reasons(explained, explained.parts)
-    text += [
-        f"  {step.concept} {step.value:.2f} is {'above' if step.above else 'at most'} {step.threshold:.2f} "
-        f"({step.n_train} training clips here, {step.share_positive:.0%} positive)"
-        for step in explained.parts.path
+def describe(explained: Explained, model: Model) -> str:
+    """Describe the decision in words and tables."""
+    contributions = () if explained.parts is None else explained.parts.contributions
+    columns = (contributions, explained.concept_p, explained.concept_thresholds, explained.ends)
+    concepts = list(zip(*columns, strict=True))
+    strongest = sorted(concepts, key=lambda own: -abs(own[0].contribution))
+    # Of the largest contributions, those of concepts that are seen, and apart those of the others.
+    labelled = None not in explained.concept_p
+    kinds = ("seen, ", "absent, ") if labelled else ("",)
+    sides = ("in favour", "against")
+    reasons: dict[str, list[Any]] = {f"{kind}counted {side}": [] for kind in kinds for side in sides}
+    for part, p, *_ in strongest:
+        if abs(part.contribution) > LEAST:
+            kind = kinds[labelled and part.concept not in explained.seen]
+            reasons[f"{kind}counted {sides[part.contribution < 0]}"].append((part, p))
+    rows = [
+        (name, "absent" if value is None else f"{value:+.3f}" if value else "no weight")
+        for name, value in explained.modalities.items()
     ]
-    added = f"The contributions and the base ({explained.parts.base:+.3f}) add up to the logit."
-    if decision.p is not None:
-        added += " The last columns: the probability if that concept alone were at the 5th, or the 95th "
-        added += "percentile of the training clips."
-    text += ["", _concepts_table(explained, explained.parts), "", added]
-    if explained.frames:
-        text += ["", _frames_table(explained)]
-    if explained.changed is not None:  # last: it is what was asked, and stands by the prompt
-        wanted = ", ".join(f"{name} at quantile {value:g}" for name, value in explained.set_to.items())
-        text += ["", f"With {wanted}: {_called(explained.changed, card)}"]
-        if decision.p is not None and explained.changed.p is not None:
-            text.append(f"  probability  {probability(decision.p)} -> {_with_band(explained.changed)}")
-        text.append(f"  logit        {decision.logit:.3f} -> {explained.changed.logit:.3f}")
-    return text
+    values = {
+        "it": explained,
+        "task": model.card.target["name"],
+        "sides": model.card.target["classes"],
+        "largest": isinstance(model.estimator, LinearFusion) and model.estimator.largest,
+        "labelled": labelled,
+        "reasons": reasons,
+        "modalities": table(rows, ["modality", "contribution"], right=[1]),
+        "concepts": _concepts_table(concepts if len(concepts) <= MOST_ROWS else strongest[:MOST_ROWS]),
+        "frames": _frames_table(explained, [part.concept for part, *_ in strongest[:MOST_CONCEPTS]]),
+    }
+    text = filled("obygaze_models.prediction", "explained.txt.jinja", values, filters={"p": probability})
+    return text.removesuffix("\n")
+
+
+def _frames_table(explained: Explained, concepts: Sequence[str]) -> str:
+    """Lay out the frames in time: concepts, or attention's parts."""
+    told = "value" if None in explained.concept_p else "p"
+    columns = {f"{name}_{told}": f"{told} of\n{name}" for name in concepts}
+    columns = columns or {"weight": "weight", "contribution": "contribution"}
+
+    def cell(value: float | None, decimals: int) -> str:
+        return "" if value is None else f"{value:.{decimals}f}"
+
+    rows = [
+        [cell(frame["time_s"], 2), *(cell(frame.get(name), 3) for name in columns)]
+        for frame in explained.frames
+    ]
+    return table(rows, ["time s", *columns.values()], right=range(len(columns) + 1))
+
+
+def _concepts_table(concepts: Sequence[tuple[Contribution, float | None, float, Sequence[Decision]]]) -> str:
+    def cell(p: float | None) -> str:
+        return "" if p is None else probability(p, "<")
+
+    rows = [
+        [
+            part.concept,
+            f"{part.value:.2f}",
+            f"{part.percentile:.0f} %",
+            cell(share),
+            "" if share is None else probability(threshold),
+            f"{part.contribution:+.3f}",
+            *(cell(end.p) for end in ends),
+        ]
+        for part, share, threshold, ends in concepts
+    ]
+    names = ("concept", "value", "percentile", "p")
+    return table(rows, [*names, "seen\nfrom", "contri-\nbution", "p at\n5 %", "p at\n95 %"])
 
 
 def _holding(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
@@ -274,89 +297,3 @@ def _decide(model: Model, logits: Any, *, known: bool = True) -> Decision:
         every = (model.calibration.probability(logits), *model.calibration.band(logits))
         p = [float(each[0]) for each in every]
     return Decision(logit, p[0], p[1], p[2], logit >= model.card.threshold)
-
-
-def _called(decision: Decision, card: Card) -> str:
-    classes = card.target["classes"]
-    side = " or ".join(classes[int(decision.called)]) if len(classes) == 2 else ""
-    return "called " + ("positive" if decision.called else "negative") + (f" ({side})" if side else "")
-
-
-def _on_both_scales(explained: Explained) -> list[str]:
-    """State score and threshold as probabilities and as logits."""
-    logit = f"  logit        {explained.decision.logit:.3f}; threshold {explained.threshold:.3f}"
-    if explained.decision.p is None or explained.threshold_p is None:
-        return ["  The model is not calibrated, so there is no probability.", logit]
-    return [f"  probability  {_with_band(explained.decision)}; threshold {explained.threshold_p:.2f}", logit]
-
-
-def _with_band(decision: Decision) -> str:
-    values = (decision.p, decision.p_low, decision.p_high)
-    p, low, high = (probability(value) for value in values if value is not None)
-    return p if high == probability(0.0) else f"{p} ({low} to {high})"
-
-
-def _reasons(explained: Explained, parts: Explanation) -> list[str]:
-    """Name the concepts with the largest contributions: those that are seen, and apart those that are not."""
-    p_of = dict(zip((part.concept for part in parts.contributions), explained.concept_p, strict=True))
-    labelled = None not in explained.concept_p
-    text = [] if explained.seen or not labelled else ["seen: no concept"]
-    for what in ("seen", "absent") if labelled else ("",):
-        for sign, side in ((1, "counted in favour"), (-1, "counted against")):
-            counted = [
-                part
-                for part in parts.contributions
-                if (part.concept in explained.seen) == (what == "seen") and sign * part.contribution > 0.005
-            ]
-            counted.sort(key=lambda part: -abs(part.contribution))
-            named = [
-                f"{part.concept} ({_p(p_of[part.concept], 'p ', ', ')}{part.contribution:+.2f}, "
-                f"above {part.percentile:.0f} % of the training clips)"
-                for part in counted[:3]
-            ]
-            if named:
-                text.append(f"{what}, {side}: {', '.join(named)}".removeprefix(", "))
-    return text
-
-
-def _p(p: float | None, before: str = "", after: str = "", under: str = "below ") -> str:
-    """Write a probability between other words; nothing where there is none."""
-    return "" if p is None else f"{before}{probability(p, under)}{after}"
-
-
-def _frames_table(explained: Explained) -> str:
-    """Lay out the frames in time: attention's parts, or the concepts that contribute most to the clip."""
-    columns: dict[str, str] = {"weight": "weight", "contribution": "contribution"}
-    if explained.parts is not None:
-        most = sorted(explained.parts.contributions, key=lambda part: -abs(part.contribution))[:MOST_CONCEPTS]
-        told = "value" if None in explained.concept_p else "p"
-        columns = {f"{part.concept}_{told}": f"{told} of\n{part.concept}" for part in most}
-
-    def cell(value: float | None, decimals: int) -> str:
-        return "" if value is None else f"{value:.{decimals}f}"
-
-    rows = [
-        [cell(frame["time_s"], 2), *(cell(frame[name], 3) for name in columns)] for frame in explained.frames
-    ]
-    return table(rows, ["time s", *columns.values()], right=range(len(columns) + 1))
-
-
-def _concepts_table(explained: Explained, parts: Explanation) -> str:
-    columns = (parts.contributions, explained.concept_p, explained.concept_thresholds, explained.ends)
-    every = list(zip(*columns, strict=True))
-    if len(every) > MOST_ROWS:
-        every = sorted(every, key=lambda own: -abs(own[0].contribution))[:MOST_ROWS]
-    rows = [
-        [
-            part.concept,
-            f"{part.value:.2f}",
-            f"{part.percentile:.0f} %",
-            _p(share, under="<"),
-            "" if share is None else probability(threshold),
-            f"{part.contribution:+.3f}",
-            *(_p(end.p, under="<") for end in ends),
-        ]
-        for part, share, threshold, ends in every
-    ]
-    names = ("concept", "value", "percentile", "p")
-    return table(rows, [*names, "seen\nfrom", "contri-\nbution", "p at\n5 %", "p at\n95 %"])

@@ -19,7 +19,7 @@ from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.registry import BUILTIN_MODELS, find_models
 from obygaze_models.models.spec import fit
 from obygaze_models.persistence.model_file import ModelFile, construct, to_state
-from obygaze_models.prediction.explain import explain, lines
+from obygaze_models.prediction.explain import describe, explain
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.predict import FRAME_COLUMNS, predict, predict_frames
 from obygaze_models.prediction.saved_model import load_model, save_model
@@ -102,7 +102,7 @@ def test_concepts_in_time_are_kept_and_have_a_value_in_every_frame(kept, tmp_pat
     np.testing.assert_allclose(model.estimator.frame_values(one)[:, 0], model.concept_values(one))
     found = explain(model, [kept.new], table["clip_id"].iloc[0], {"Body": 0.95})
     assert list(found.frames[0]) == ["time_s", "Body_value", "Body_p"]
-    assert lines(found, model)
+    assert describe(found, model)
     films = [score_film(kept.new, [kept.paths[name]], movie="film3") for name in ("pcbm_time", "pcbm_lr")]
     assert films[0].frames["Body_p"].notna().any()
     assert films[0].rows()["Body_contribution"].notna().any()
@@ -165,7 +165,7 @@ def test_explain_says_of_each_frame_what_it_adds(kept):
     assert added == pytest.approx(found.decision.logit, abs=1e-5)
     assert len(found.frames) == N_FRAMES
     assert list(found.frames[0]) == ["time_s", "weight", "evidence", "contribution"]
-    assert "contribution" in lines(found, model)[-1]
+    assert "contribution" in describe(found, model)
     with pytest.raises(ConceptError):
         explain(model, [kept.new], clip, {"Body": 0.5})
 
@@ -208,7 +208,7 @@ def test_units_are_kept_and_have_values_and_no_probabilities(kept, tmp_path):
     assert not any(name.endswith("_p") for name in (*table, *predict_frames(model, [kept.new])))
     found = explain(model, [kept.new], known["clip_id"].iloc[0], {"unit2": 0.95})
     assert set(found.concept_p) == {None}
-    assert lines(found, model)
+    assert describe(found, model)
     film = score_film(kept.new, [path], movie="film3")
     assert film.frames.empty
     assert not film.record.models[0].concepts

@@ -18,7 +18,7 @@ from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.persistence.model_file import read_model
 from obygaze_models.prediction.calibration import calibration_error
-from obygaze_models.prediction.explain import explain, lines, parse_settings
+from obygaze_models.prediction.explain import describe, explain, parse_settings
 from obygaze_models.prediction.final import save_models, train_final
 from obygaze_models.prediction.predict import COLUMNS, document, predict
 from obygaze_models.prediction.saved_model import load_model, save_model
@@ -240,7 +240,7 @@ def test_only_concepts_that_are_seen_are_said_to_be(shelf, more):
             if clip[f"{name}_p"] >= threshold
         }
         assert set(found.seen) == there
-        for line in lines(found, model):
+        for line in describe(found, model).splitlines():
             what, colon, named = line.partition(": ")
             if colon and what.startswith(("seen", "absent")):
                 own = {name for name in model.concepts if f"{name} (p" in named}
