@@ -2,30 +2,29 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils import ClassifierTags, Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.cav_fitting import KINDS, Floats, Hyperplanes, Kind, fit_hyperplanes
+from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES, tuned_ridge
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import BinaryClassifier, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate, candidates
-from obygaze_models.models.linear import CLIP, MOST, ClippedScaler
+from obygaze_models.models.linear import CLIP, ClippedScaler, Limit
+from obygaze_models.models.parameters import Estimator, Positive
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.held_out import HeldOut
 
 Directions = Literal["shuffled", "random"]
 
 
-class Standardised(TransformerMixin, BaseEstimator):
+class Standardised(TransformerMixin, Estimator):
     """Base class of what gives clips values on concepts: deviations from their mean on training clips.
 
     Attributes
@@ -104,20 +103,12 @@ class ConceptBank(Standardised):
     (95, 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kind": [StrOptions(set(KINDS))],
-        "C": [Interval(Real, 0, None, closed="neither"), None],
-        "balanced": ["boolean"],
-        "concepts": ["array-like", None],
-        "clip": [Interval(Real, 0, MOST, closed="right"), None],
-    }
-
     kind: Kind = "svm"
     _: KW_ONLY
-    C: float | None = 1.0
+    C: Positive | None = 1.0
     balanced: bool = True
-    concepts: Sequence[str] | None = None
-    clip: float | None = None
+    concepts: Annotated[Sequence[str], "array-like"] | None = None
+    clip: Limit | None = None
 
     def __sklearn_tags__(self) -> Tags:
         """Needs presences, several concepts or one, two values each."""
@@ -294,7 +285,7 @@ class ControlBank(ConceptBank):
 
     kind: Kind = "ridge"
     _: KW_ONLY
-    C: float | None = None
+    C: Positive | None = None
     directions: Directions = "shuffled"
     random_state: int = 0
 
@@ -374,15 +365,11 @@ class LinearCAV(BinaryClassifier):
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: ConceptBank._parameter_constraints[name] for name in ("kind", "C", "balanced", "clip")
-    }
-
     kind: Kind = "svm"
     _: KW_ONLY
-    C: float | None = 1.0
+    C: Positive | None = 1.0
     balanced: bool = True
-    clip: float | None = None
+    clip: Limit | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Fit on features X [N, D] and labels y [N]; the second in sorted order is "with the concept".

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_features.manifest.spans.names import suggestion
@@ -30,6 +30,7 @@ from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.linear import CLIP, PENALTIES, linear_probe
+from obygaze_models.models.parameters import Positive, Seed
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
 from obygaze_models.protocol.targets import Kind
@@ -104,15 +105,6 @@ class ConceptBottleneck(LogitClassifier):
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": True}
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "head": [StrOptions({"logistic", "elastic_net", "tree"}), BaseEstimator],
-        "bank": [ConceptBank, None],
-        "residual": ["boolean"],
-        "residual_C": [Interval(Real, 0, None, closed="neither")],
-        "inner_folds": [Interval(Integral, 2, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
-
     _clip_ndim: ClassVar[int] = 1
     _default_bank: ClassVar[type[ConceptBank]] = ConceptBank
 
@@ -120,9 +112,9 @@ class ConceptBottleneck(LogitClassifier):
     _: KW_ONLY
     bank: ConceptBank | None = None
     residual: bool = False
-    residual_C: float = 0.01  # noqa: N815  as scikit-learn spells it
-    inner_folds: int = 4
-    random_state: int = 0
+    residual_C: Positive = 0.01  # noqa: N815  as scikit-learn spells it
+    inner_folds: Annotated[int, Interval(Integral, 2, None, closed="left")] = 4
+    random_state: Seed = 0
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, present: ArrayLike | None = None

@@ -6,15 +6,15 @@ strongly the concept is there at its best, and at what time. What needs two conc
 be seen (docs/when.md).
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import HasMethods, Options, StrOptions
+from sklearn.utils._param_validation import HasMethods, Options
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
@@ -22,7 +22,7 @@ from obygaze_models.concepts.bank import ConceptBank, exchanged
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Floats, Kind, refuse_constant
 from obygaze_models.concepts.heads import HeadName
-from obygaze_models.models.linear import CLIP, FrameReader, check_frames, frame_moments, standardise
+from obygaze_models.models.linear import CLIP, FrameReader, Limit, check_frames, frame_moments, standardise
 from obygaze_models.models.spec import ModelSpec
 
 Disturb = Literal["none", "concepts", "time"]
@@ -80,18 +80,11 @@ class TimeBank(ConceptBank):
         concept that a fold leaves with one class has no direction there, and 0 for both.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ConceptBank._parameter_constraints,
-        "disturb": [StrOptions({"none", "concepts", "time"})],
-        "random_state": ["random_state"],
-        "directions": ["array-like", None],
-    }
-
     kind: Kind = "mean_difference"
-    clip: float | None = CLIP
+    clip: Limit | None = CLIP
     disturb: Disturb = "none"
-    random_state: int = 0
-    directions: ArrayLike | None = None
+    random_state: Annotated[int, "random_state"] = 0
+    directions: Annotated[ArrayLike, "array-like"] | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None = None) -> Self:
         """Fit directions on frames X [N, F, D] and presences y [N, K], as `ConceptBank.fit`.
@@ -248,16 +241,13 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ConceptBottleneck._parameter_constraints,
-        "bank": [HasMethods("frame_scores"), None],
-        "residual": [Options(bool, {False})],
-    }
-
     _clip_ndim: ClassVar[int] = 2
     _default_bank: ClassVar[type[ConceptBank]] = TimeBank
 
     head: HeadName | BaseEstimator = "elastic_net"
+    _: KW_ONLY
+    bank: Annotated[Any, HasMethods("frame_scores")] | None = None
+    residual: Annotated[bool, Options(bool, {False})] = False
 
     def frame_values(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each frame's value on each concept [N, F, K]: the presence of a clip of this frame alone.

@@ -10,13 +10,11 @@ bottleneck decides by units as by concepts.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
@@ -24,6 +22,7 @@ from obygaze_models.concepts.bank import Standardised
 from obygaze_models.concepts.in_time import ConceptsUnlabelled
 from obygaze_models.errors import ModelError
 from obygaze_models.models.linear import FrameReader, check_frames
+from obygaze_models.models.parameters import Count, Seed
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Adam, adam_step
 
@@ -293,14 +292,10 @@ class UnitBank(FrameReader, Standardised):
     ('unit1', 'unit2')
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: [Interval(Integral, 1, None, closed="left")] for name in ("n_units", "n_active", "n_epochs")
-    } | {"random_state": [Interval(Integral, 0, None, closed="left")]}
-
-    n_units: int = 256
-    n_active: int = 8
-    n_epochs: int = N_EPOCHS
-    random_state: int = 0
+    n_units: Count = 256
+    n_active: Count = 8
+    n_epochs: Count = N_EPOCHS
+    random_state: Seed = 0
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Learn the units of frames X [N, F, D]; y and groups are not used.

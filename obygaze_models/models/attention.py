@@ -1,13 +1,11 @@
 """Gated attention pooling over a clip's frames, its controls, and the models that read frames."""
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
@@ -22,6 +20,7 @@ from obygaze_models.models.linear import (
     make_frames_probe,
     standardise,
 )
+from obygaze_models.models.parameters import Count, Positive
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import NetworkClassifier
 
@@ -315,22 +314,14 @@ class AttentionPooling(FrameReader, NetworkClassifier):
     [1.0, 1.0]
     """
 
-    n_hidden: int = 16
+    n_hidden: Count = 16
     _: KW_ONLY
     attention: Literal["gated", "uniform"] = "gated"
     timed: bool = False
     disturb: Disturb = "none"
-    learning_rate: float = 3e-3
-    batch_size: int = 32
-    max_epochs: int = 60
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
-        "attention": [StrOptions({"gated", "uniform"})],
-        "timed": ["boolean"],
-        "disturb": [StrOptions({"none", "exchange", "shuffle"})],
-        **NetworkClassifier._parameter_constraints,
-    }
+    learning_rate: Positive = 3e-3
+    batch_size: Count = 32
+    max_epochs: Count = 60
 
     def fit(
         self,

@@ -6,8 +6,8 @@ and each inner fold of movies, and one for each penalty on all clips.
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from numbers import Real
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.binary import Floats, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, candidates, log_loss
 from obygaze_models.models.linear import FrameReader, check_frames, differing, safe_scale
+from obygaze_models.models.parameters import Count
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Adam, LossCurve, NeuralClassifier, adam_step
 from obygaze_models.protocol.held_out import HeldOut
@@ -134,17 +135,11 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
     (8, 4)
     """
 
-    n_queries: int = 8
+    n_queries: Count = 8
     _: KW_ONLY
-    penalty: float | None = None
-    batch_size: int = 32
-    max_epochs: int = 40
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_queries": [Interval(Integral, 1, None, closed="left")],
-        "penalty": [Interval(Real, 0, None, closed="left"), None],
-        **NeuralClassifier._parameter_constraints,
-    }
+    penalty: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
+    batch_size: Count = 32
+    max_epochs: Count = 40
 
     def fit(self, X: ArrayLike | StoredClips, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Choose and train.

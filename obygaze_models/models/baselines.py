@@ -6,8 +6,9 @@ expectation or exactly.
 """
 
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.models.binary import BinaryClassifier, encode_labels
+from obygaze_models.models.parameters import Seed
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import best_threshold
 from obygaze_models.protocol.targets import Kind
@@ -41,7 +43,6 @@ class Baseline(BinaryClassifier):
     """
 
     _called_from: ClassVar[float] = 0.5
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
 
@@ -106,6 +107,7 @@ class AlwaysNegative(ConstantCall):
     _constant = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class RandomGuess(Baseline):
     """Call each clip positive at random, with one probability for all.
 
@@ -120,14 +122,10 @@ class RandomGuess(Baseline):
     """
 
     _called_from = 0.0
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "probability": [Interval(Real, 0, 1, closed="both"), None],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
 
-    def __init__(self, probability: float | None = None, *, random_state: int = 0) -> None:
-        self.probability = probability
-        self.random_state = random_state
+    probability: Annotated[float, Interval(Real, 0, 1, closed="both")] | None = None
+    _: KW_ONLY
+    random_state: Seed = 0
 
     def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
         del movies

@@ -8,10 +8,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
+
+from obygaze_models.models.parameters import Estimator
 
 Floats = NDArray[np.floating[Any]]
 
@@ -19,7 +21,7 @@ Imbalance = Literal["none", "weights", "subsample"]
 IMBALANCES: tuple[Imbalance, ...] = get_args(Imbalance)
 
 
-class BinaryClassifier(ClassifierMixin, BaseEstimator):
+class BinaryClassifier(ClassifierMixin, Estimator):
     """Base class of classifiers of two classes that score clips and call them by a threshold.
 
     Attributes

@@ -3,21 +3,23 @@
 It reads pooled vectors, or the mean or maximum over a clip's frames.
 """
 
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.binary import Floats, rows_for
 from obygaze_models.models.grouped_selection import Grid
+from obygaze_models.models.parameters import Estimator
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.spec import ModelSpec
 
@@ -30,6 +32,8 @@ standardised value of thousands and a score to match. Measured in docs/evaluatio
 
 MOST = 1e6
 """The largest limit: beyond it nothing is bounded, and float32 overflows."""
+
+Limit = Annotated[float, Interval(Real, 0, MOST, closed="right")]
 
 ROWS = 256
 """Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
@@ -44,7 +48,8 @@ PENALTIES = Grid("ridgelogistic__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 # ---------------------------------------------------------------------------
 
 
-class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Standardise features and clip them at a number of standard deviations.
 
     Parameters
@@ -66,12 +71,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [[-0.72], [-0.7], [1.41]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "limit": [Interval(Real, 0, MOST, closed="right")]
-    }
-
-    def __init__(self, limit: float = CLIP) -> None:
-        self.limit = limit
+    limit: Limit = CLIP
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn the moments of X [N, D]; y is not used."""
@@ -185,7 +185,7 @@ def differing(difference: Floats, n: int) -> NDArray[np.float64]:
     return vectors[:, np.argsort(-np.abs(sizes), kind="stable")[:n]]
 
 
-class FrameReader(BaseEstimator):
+class FrameReader(Estimator):
     """Base class of the classifiers of clips' frames or tokens [N, F, D]."""
 
     n_features_in_: int
@@ -208,7 +208,8 @@ class FrameReader(BaseEstimator):
         return clips
 
 
-class FramePool(TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class FramePool(TransformerMixin, Estimator):
     """Reduce a clip's frames to one vector.
 
     Parameters
@@ -217,10 +218,7 @@ class FramePool(TransformerMixin, BaseEstimator):
         Over the frames that are present.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"pool": [StrOptions({"mean", "max"})]}
-
-    def __init__(self, pool: Literal["mean", "max"] = "mean") -> None:
-        self.pool = pool
+    pool: Literal["mean", "max"] = "mean"
 
     def __sklearn_tags__(self) -> Tags:
         """Clips of several frames."""

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.binary import IMBALANCES, Floats, Imbalance, encode_labels, rows_for
+from obygaze_models.models.binary import Floats, Imbalance, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import EarlyStopping, log_loss
 from obygaze_models.models.linear import moments, standardise
+from obygaze_models.models.parameters import Count
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import NetworkClassifier, train_many
 
@@ -214,17 +213,10 @@ class MLPProbe(NetworkClassifier):
     (95, 2)
     """
 
-    n_hidden: int = 128
+    n_hidden: Count = 128
     _: KW_ONLY
     variant: Literal["strict", "paper"] = "strict"
     imbalance: Imbalance = "none"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
-        "variant": [StrOptions({"strict", "paper"})],
-        "imbalance": [StrOptions(set(IMBALANCES))],
-        **NetworkClassifier._parameter_constraints,
-    }
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, *, X_val: ArrayLike | None = None, y_val: ArrayLike | None = None

@@ -10,8 +10,8 @@ zoo.
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,12 +20,12 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import LogitClassifier, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import ABOVE_ZERO
+from obygaze_models.models.parameters import Count, Positive
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +39,7 @@ FLATTEST = 1e-12
 """Least mean curvature: with logits of 28 on the right side nothing is left to gain."""
 
 
+@dataclass(eq=False, repr=False)
 class RidgeLogistic(LogitClassifier):
     """Logistic regression with an L2 penalty (ridge) and a free intercept, of two classes.
 
@@ -80,16 +81,10 @@ class RidgeLogistic(LogitClassifier):
 
     threshold_ = ABOVE_ZERO
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(self, C: float = 1.0, *, tol: float = 1e-6, max_iter: int = 10_000) -> None:
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
+    C: Positive = 1.0
+    _: KW_ONLY
+    tol: Positive = 1e-6
+    max_iter: Count = 10_000
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit on features X [N, D], computed in float64, and two labels y [N].

@@ -6,18 +6,17 @@ in their validation clips alone are one training. A model's bytes depend on its 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, LogitClassifier, balanced_weights, even_rows
-from obygaze_models.models.linear import CLIP, MOST
+from obygaze_models.models.linear import CLIP, Limit
+from obygaze_models.models.parameters import Count, Positive, Seed
 
 N_TRIAL_EPOCHS = 4
 """Epochs after which the starts of a network are compared by their training loss."""
@@ -310,19 +309,11 @@ class NeuralClassifier(LogitClassifier):
         Losses epoch by epoch.
     """
 
-    learning_rate: float = 1e-3
-    batch_size: int = 16
-    max_epochs: int = 100
-    patience: int = 5
-    random_state: int = 0
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "patience": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
+    learning_rate: Positive = 1e-3
+    batch_size: Count = 16
+    max_epochs: Count = 100
+    patience: Count = 5
+    random_state: Seed = 0
 
     def _network(self, n_features: int) -> Any:
         """Make the network for vectors of so many features."""
@@ -343,16 +334,10 @@ class NetworkClassifier(NeuralClassifier):
         Deviations at which standardised features are cut off; None for no limit.
     """
 
-    min_epochs: int = 5
-    clip: float | None = CLIP
+    min_epochs: Count = 5
+    clip: Limit | None = CLIP
 
     imbalance = "none"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "min_epochs": [Interval(Integral, 1, None, closed="left")],
-        "clip": [Interval(Real, 0, MOST, closed="right"), None],
-        **NeuralClassifier._parameter_constraints,
-    }
 
     def _keeps_best(self) -> bool:
         """Whether the epoch of the lowest validation loss is kept, and not the last."""
