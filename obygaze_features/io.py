@@ -109,9 +109,14 @@ def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
         _fill(partial, data.encode() if isinstance(data, str) else data)
 
 
-def _fill(partial: Path, data: bytes) -> None:
-    with naming(partial), partial.open("wb", buffering=0) as file:
+def _fill(path: Path, data: bytes, mode: str = "wb") -> None:
+    with naming(path), path.open(mode, buffering=0) as file:
         write_all(file.fileno(), data)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that must not exist yet; what is not finished stays, as in a folder that is made whole."""
+    _fill(path, data, "xb")
 
 
 def write_once(path: Path, data: bytes) -> None:
@@ -415,21 +420,6 @@ def naming(path: Path) -> Iterator[None]:
         if error.filename is None:
             error.filename = str(path)
         raise
-
-
-def write_new(path: Path, data: bytes) -> None:
-    """Write a file that must not exist yet; one that could not be finished is removed."""
-    with naming(path):
-        descriptor = open_binary(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            try:
-                write_all(descriptor, data)
-            finally:
-                os.close(descriptor)
-        except BaseException:
-            with suppress(OSError):
-                path.unlink()
-            raise
 
 
 def open_binary(path: Path | str, flags: int) -> int:

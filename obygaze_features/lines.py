@@ -5,9 +5,12 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
+
+import msgspec
 
 from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.io import force_to_disk, naming, open_binary, write_all
@@ -57,6 +60,9 @@ def json_bytes(document: object) -> bytes:
 
 # --- journals: JSON lines with a checksum, so that a damaged or torn line is found
 # ---------------------------------------------------------------------------
+T = TypeVar("T")
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""Exceptions raised by damaged or malicious JSON."""
 _HEAD, _MIDDLE, _TAIL = b'{"crc32":"', b'","entry":', b"}"
 
 
@@ -75,25 +81,19 @@ def checked_entry(line: bytes) -> bytes | None:
     return text if line == b"%b%08x%b%b%b" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL) else None
 
 
-def decode_line(line: bytes) -> dict[str, object] | None:
-    """Return the entry of a line without line break; None if any bit is wrong."""
-    text = checked_entry(line)
-    if text is None:
-        return None
-    try:
-        entry = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
+def read_lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T | None]]:
+    """Yield (line number from 1, entry or None if damaged) as structs, or what else JSON may be read as.
 
-
-def read_lines(path: Path) -> Iterator[tuple[int, dict[str, object] | None]]:
-    """Yield (line number from 1, entry or None if damaged); a torn last line is skipped."""
+    A torn last line is left out: it was never written.
+    """
+    decoder = msgspec.json.Decoder(kind)
     *lines, last = read_bytes(path, MOST_LINES).split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        yield number, decode_line(line)
-    if last and (entry := decode_line(last)) is not None:
-        yield len(lines) + 1, entry
+    for number, line in enumerate([*lines, last], start=1):
+        entry = None
+        with suppress(*UNREADABLE):
+            entry = decoder.decode(checked_entry(line) or b"")
+        if entry is not None or number <= len(lines):
+            yield number, entry
 
 
 class LineJournal:

@@ -9,7 +9,7 @@ that looks like another may be another moment of its scene; films share pictures
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,28 +284,22 @@ def _near(
     sums = [frames[:, -1] @ frames[:, :-1] for frames in floats]
     means = np.array(sums, np.float32).reshape(-1, len(VIEWS), SIGNS)
     means /= np.maximum(np.linalg.norm(means, axis=2, keepdims=True), 1)
-    turned = mirrored(means)
-    within = len(clips.plain) == 1  # the store is compared with itself: all are in both
-    in_one, in_two = (within | (own < 0) | (own == number) for number in (1, 2))
-    one, every, both = np.flatnonzero(in_one), np.flatnonzero(in_two), in_one & in_two
-    for top, left in product(range(0, len(one), BLOCK), range(0, len(every), BLOCK)):
-        if within and left < top:
-            continue  # all pairs with earlier ones are done
-        rows, two = one[top : top + BLOCK], every[left : left + BLOCK]
-        least = np.full((len(rows), len(two)), np.float32(NEAR))
+    turned, order = mirrored(means), np.argsort(own < 0, kind="stable")  # those of several sides meet all
+    for top, left in combinations_with_replacement(range(0, len(own), BLOCK), 2):
+        rows, columns = order[top : top + BLOCK], order[left : left + BLOCK]
+        apart = (own[rows, None] != own[columns]) | (own[columns] < 0)
+        apart &= np.arange(top, top + len(rows))[:, None] < np.arange(left, left + len(columns))
+        least = np.where(apart, np.float32(NEAR), np.float32(np.inf))
         how = np.full(least.shape, -1, np.int8)
         for way, (a, b, mirror) in enumerate(WAYS):
-            cosine = means[rows, a] @ (turned if mirror else means)[two, b].T
-            nearer = cosine > least
-            if not nearer.any():
-                continue
-            np.copyto(how, np.int8(way), where=nearer)
-            np.copyto(least, cosine + np.float32(CLEARLY), where=nearer)
             if least.min() >= 1:  # no view can be nearer
                 break
-        how[(own[rows, None] == own[two]) & (own[two] >= 0)] = -1
-        how[both[rows, None] & both[two] & (rows[:, None] >= two)] = -1  # they meet twice
-        yield top + len(rows), rows, two, how
+            cosine = means[rows, a] @ (turned if mirror else means)[columns, b].T
+            nearer = cosine > least
+            if nearer.any():
+                np.copyto(how, np.int8(way), where=nearer)
+                np.copyto(least, cosine + np.float32(CLEARLY), where=nearer)
+        yield top + len(rows), rows, columns, how
 
 
 def _likenesses(
@@ -372,7 +366,7 @@ def _shared(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
     shared = [
         Shared(film[1], copy[1], n_clips)
         for film, copy, n_clips in runs
-        if film != copy and (len(clips.plain) == 1 or film[0] != copy[0])
+        if len(clips.plain) == 1 or film[0] != copy[0]
     ]
     return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
 

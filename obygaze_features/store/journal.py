@@ -11,15 +11,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.io import sync, write_new
-from obygaze_features.lines import LineJournal, checked_entry
+from obygaze_features.lines import LineJournal, read_lines
 from obygaze_features.locks import hold, locked, require_locks
 from obygaze_features.schema import Whole
 from obygaze_features.store.format import DONE, PIECE_ROWS
-
-UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""Exceptions raised by damaged or malicious JSON."""
 
 SHA256_HEX: Final = 64
 NO_ROW: Final = "-" * SHA256_HEX
@@ -136,22 +132,13 @@ def has_ended(journal: Path) -> bool:
 
 
 def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
-    """Read the lines of all journals; name the damaged ones.
-
-    The last line of a journal may be incomplete: then it was never written.
-    """
-    decoder = msgspec.json.Decoder(Line)
+    """Read the lines of all journals; name the damaged ones."""
     sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     lines, damage = [], []
     for path in sorted(folder.glob("*.jsonl")):
-        *complete, last = read_bytes(path, MOST_LINES).split(b"\n")
-        for number, data in enumerate([*complete, last], start=1):
-            line = None
-            with suppress(*UNREADABLE):
-                line = decoder.decode(checked_entry(data) or b"")
+        for number, line in read_lines(path, Line):
             if line is None or not _fits(line.rows, n_arrays):
-                if number <= len(complete):
-                    damage.append(f"{path}, line {number}: damaged and ignored; its clips will be done again")
+                damage.append(f"{path}, line {number}: damaged and ignored; its clips will be done again")
                 continue
             for at, entry in enumerate(line.rows):  # a million entries share what is equal in them
                 source = sources.setdefault(tuple(entry.source.items()), entry.source)

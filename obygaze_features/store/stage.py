@@ -18,7 +18,7 @@ import msgspec
 from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import make_folder, sha256_of, whole_folder, write_new, write_whole
-from obygaze_features.lines import checked_entry, encode_line, json_bytes
+from obygaze_features.lines import UNREADABLE, checked_entry, encode_line, json_bytes
 from obygaze_features.locks import locked, require_locks
 from obygaze_features.store.format import (
     DIGESTS,
@@ -33,7 +33,6 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.journal import (
     NO_ROW,
-    UNREADABLE,
     Attempt,
     JournalEntry,
     best_entries,

@@ -16,7 +16,7 @@ import msgspec
 
 from obygaze_features.door import open_regular
 from obygaze_features.errors import InputError
-from obygaze_features.io import sync, write_new, write_whole
+from obygaze_features.io import sync, write_new, write_once, write_whole
 from obygaze_features.lines import LineJournal, checked_entry, encode_line
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import UNREADABLE
@@ -203,7 +203,7 @@ class Ledger:
             raise FilmError(f"{self.folder}: a link, and a folder was expected")
         self.folder.mkdir(exist_ok=True)
         with suppress(FileExistsError):
-            write_new(self.folder / ".gitattributes", b"*.jsonl -text\n")  # Git keeps the ends of lines
+            write_once(self.folder / ".gitattributes", b"*.jsonl -text\n")  # Git keeps the ends of lines
         sync(self.folder.parent)
         return self.folder
 

@@ -138,7 +138,7 @@ def measure_priors(
     journal.parent.mkdir(parents=True, exist_ok=True)
     if restart:
         journal.unlink(missing_ok=True)
-    entries = [entry for _, entry in read_lines(journal) if entry] if journal.exists() else []
+    entries = [entry for _, entry in read_lines(journal, dict[str, Any]) if entry] if journal.exists() else []
     if entries and entries[0] != json.loads(json.dumps(identity)):
         raise ExtractError(
             f"{journal} was begun with other texts, another model or other versions: "

@@ -144,7 +144,9 @@ class FrameCache:
         """Return the videos that are not cached as they are; of two lines of a clip the later is valid."""
         self._check_recipe()
         index = self.folder / INDEX
-        lines: list[Any] = [line for _, line in read_lines(index) if line] if index.exists() else []
+        lines: list[Any] = (
+            [line for _, line in read_lines(index, dict[str, Any]) if line] if index.exists() else []
+        )
         self._entries = {line["clip_id"]: CachedClip(**line) for line in lines}
         return {clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)}
 
