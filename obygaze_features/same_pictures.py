@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from obygaze_features.errors import StoreError
-from obygaze_features.screen import Progress, progress_hook
+from obygaze_features.screen import Progress, ShowProgress, shown_progress
 from obygaze_features.signature_likeness import (
     LEAST_FRAMES,
     SIGNS,
@@ -204,7 +204,8 @@ def duplicates(
     """
     both = [store] if other is None else [store, other]
     clips = _read(both, only)
-    nearest, group_of, pairs = _compared(clips, progress_hook(progress, "comparing clips", "clip"))
+    with shown_progress(progress, "comparing clips", "clip") as show:
+        nearest, group_of, pairs = _compared(clips, show)
     stores = [clip[0] for clip in clips.clips]
     return Duplicates(
         tuple(_groups(clips, nearest, group_of)),
@@ -232,7 +233,7 @@ def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
 
 
 def _compared(
-    clips: _Clips, show: Progress | None
+    clips: _Clips, show: ShowProgress
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """Compare all clips.
 
@@ -266,8 +267,7 @@ def _compared(
             single = alone[a][:, None] & alone[b]
             pairs.append(_numbers(first[a][:, None], first[b], len(clips.clips))[same & single])
             groups += [clips.same[a[i]] + clips.same[b[j]] for i, j in np.argwhere(same & ~single).tolist()]
-        if show is not None:
-            show(done, len(clips.signs))
+        show(done, len(clips.signs))
     pairs.append(_of_groups(clips, groups))
     return nearest, group_of, np.concatenate(pairs)
 

@@ -5,7 +5,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Final, Protocol
 
@@ -104,43 +104,23 @@ def in_notebook() -> bool:
     return shell is not None and "IPKernelApp" in shell.config
 
 
-def progress_hook(
+@contextmanager
+def shown_progress(
     progress: Progress | bool | None, what: str, unit: str = "it", *, scaled: bool = False
-) -> Progress | None:
-    """Return what a library function calls with its progress, given its parameter of that name.
+) -> Iterator[ShowProgress]:
+    """Yield what a library function calls with its progress, given its parameter of that name.
 
     Parameters
     ----------
     progress
         A callable; or whether to show a bar: None in a notebook alone.
     what, unit, scaled
-        As of `progress_bar`. The bar is closed when all is done.
+        As of `progress_bar`.
     """
-    if callable(progress):
-        return progress
-    if not (in_notebook() if progress is None else progress):
-        return None
-    stack = ExitStack()
-    show: ShowProgress | None = None
-
-    def show_and_close(done: int, total: int) -> None:
-        nonlocal show
-        show = show or stack.enter_context(progress_bar(what, unit, scaled=scaled))
-        show(done, total)
-        if done >= total:
-            stack.close()
-            show = None
-
-    return show_and_close
-
-
-@contextmanager
-def shown_progress(progress: Progress | bool | None, what: str, unit: str) -> Iterator[ShowProgress]:
-    """Yield what is called with progress; it is as of `progress_hook`, and a bar is closed in any case."""
     if callable(progress):
         yield lambda done, total, _note="", /: progress(done, total)
     elif in_notebook() if progress is None else progress:
-        with progress_bar(what, unit) as show:
+        with progress_bar(what, unit, scaled=scaled) as show:
             yield show
     else:
         yield lambda *_: None

@@ -22,7 +22,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.io import empty, sha256_of, sync, sync_tree
 from obygaze_features.lines import json_bytes
 from obygaze_features.locks import alone_in
-from obygaze_features.screen import Progress, progress_hook
+from obygaze_features.screen import Progress, ShowProgress, shown_progress
 from obygaze_features.store import Group, Store
 from obygaze_features.store.arrays import CRC_BYTES, is_checked, with_checksum
 from obygaze_models.blas import one_blas_thread
@@ -352,7 +352,8 @@ def reduce_tokens(
         partial = path.with_name(f"{path.name}.partial")
         with alone_in(partial, "reducing these tokens"):
             if not path.exists():
-                _make(partial, group, fitted, card, progress_hook(progress, "reducing tokens", "clip"))
+                with shown_progress(progress, "reducing tokens", "clip") as show:
+                    _make(partial, group, fitted, card, show)
                 sync_tree(partial)
                 partial.replace(path)
         sync(path.parent)
@@ -360,7 +361,7 @@ def reduce_tokens(
 
 
 def _make(
-    folder: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any], progress: Progress | None
+    folder: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any], show: ShowProgress
 ) -> None:
     """Reduce all clips into a folder."""
     empty(folder)  # of a stopped pass
@@ -385,8 +386,7 @@ def _make(
                     place.parent.mkdir(parents=True, exist_ok=True)
                     place.write_bytes(with_checksum(chunk.tobytes()))
                 block[:], places[:] = np.nan, 0
-        if progress is not None:
-            progress(start + len(tokens), len(group))
+        show(start + len(tokens), len(group))
 
 
 def _chunk_place(folder: Path, name: str, number: int, ndim: int) -> Path:

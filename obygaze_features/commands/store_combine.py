@@ -8,7 +8,6 @@ import click
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.options import LOCAL, Result, prints_result
-from obygaze_features.screen import progress_bar
 
 SHOWN = 5
 
@@ -61,8 +60,7 @@ def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> Result:
     from obygaze_features.exchange.merge import merge as merge_stores
 
     opened = [of.open_store(store) for store in stores]
-    with progress_bar("merge") as progress:
-        path = merge_stores(opened, out, progress=progress, **stated)
+    path = merge_stores(opened, out, progress=True, **stated)
     result = of.open_store(path)
     for field in sorted({field for store in opened for field in store.attributes["corpus"]}):
         if field not in result.attributes["corpus"]:

@@ -318,8 +318,7 @@ def verify(store: Path, quick: bool, full: bool) -> Result:
     """
     if quick and full:
         raise click.UsageError("--quick or --full, not both")
-    with progress_bar("verify", "file") as progress:
-        report = of.verify(store, "quick" if quick else "full" if full else "digests", progress)
+    report = of.verify(store, "quick" if quick else "full" if full else "digests", progress=True)
     number = len(report.problems)
     verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
     counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())

@@ -9,7 +9,7 @@ from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest import counted
 from obygaze_features.options import LOCAL, Output, output
-from obygaze_features.screen import progress_bar, table
+from obygaze_features.screen import table
 
 
 @click.command()
@@ -40,8 +40,7 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
     least_s, most_s = expected_s(*stores)
     if most_s >= SAID_S:
         note(f"all clips are compared with all: {least_s:.0f} CPU s, up to {most_s:.0f} where all look alike")
-    with progress_bar("comparing", "clip") as progress:
-        found = find(*stores, progress=progress)
+    found = find(*stores, progress=True)
     rows = [astuple(clip) for clip in found.clips]
     names = tuple(SameClip.__dataclass_fields__)
     if output.out is not None:

@@ -1,19 +1,9 @@
-"""Share path arguments, progress bars and summaries between the `obygaze store` commands."""
+"""Share summaries between the `obygaze store` commands."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import obygaze_features as of
-from obygaze_features.screen import progress_bar
-
-
-@contextmanager
-def files_bar(what: str) -> Iterator[Callable[[int, int, int], None]]:
-    """Show a progress bar over files and bytes; yields its update(done, total, bytes)."""
-    with progress_bar(what, "file") as show:
-        yield lambda done, total, octets: show(done, total, f"{octets / 1e6:.1f} MB")
 
 
 def fingerprint(path: Path) -> str:

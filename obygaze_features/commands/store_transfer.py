@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from obygaze_features.commands.store_output import files_bar, fingerprint
+from obygaze_features.commands.store_output import fingerprint
 from obygaze_features.options import LOCAL, Result, prints_result
-from obygaze_features.screen import progress_bar
 from obygaze_features.store.format import FEATURE_ARRAYS
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ def pack(store: Path, out: Path | None) -> Result:
     """
     from obygaze_features.exchange.publish import pack as pack_store
 
-    with progress_bar("pack", "B", scaled=True) as progress:
-        path = pack_store(store, out, progress)
+    path = pack_store(store, out, progress=True)
     size, made = path.stat().st_size, fingerprint(path)
     document = {"file": str(path), "bytes": size, "fingerprint": made}
     return document, f"{path}: {size / 1e6:.1f} MB, fingerprint {made}"
@@ -50,11 +48,11 @@ def unpack(packed: Path, out: Path | None) -> Result:
       obygaze store unpack films-1.0.0.zip
       obygaze store unpack films-1.0.0.zip --out stores/films-1.0.0
     """
-    from obygaze_features.exchange.transfer import download
+    from obygaze_features.exchange.transfer import download, files_shown
     from obygaze_features.store.files_zip import open_zip
 
     files = open_zip(packed)
-    with files_bar("unpack") as progress:
+    with files_shown(True, "unpack") as progress:
         done = download(files, out or packed.with_name(files.name), progress=progress)
     return _downloaded(done)
 
@@ -95,9 +93,7 @@ def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | Non
     from obygaze_features.exchange.transfer import pull as pull_store
 
     wanted = None if clips is None else read_ids(clips)
-    with files_bar("pull") as progress:
-        done = pull_store(url, destination, arrays=arrays or None, clips=wanted, progress=progress)
-    return _downloaded(done)
+    return _downloaded(pull_store(url, destination, arrays=arrays or None, clips=wanted, progress=True))
 
 
 @click.command()
@@ -118,8 +114,7 @@ def push(store: Path, destination: str) -> Result:
     """
     from obygaze_features.exchange.publish import push as push_store
 
-    with files_bar("push") as progress:
-        url = push_store(store, destination, progress)
+    url = push_store(store, destination, progress=True)
     made = fingerprint(store)
     return {"url": url, "fingerprint": made}, f"{url}: fingerprint {made}"
 

@@ -6,7 +6,7 @@ from typing import cast
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path, sha256_of
-from obygaze_features.screen import Progress, progress_hook
+from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS, Status
 from obygaze_features.store.group import rows_of, spec_of
@@ -65,7 +65,6 @@ def merge(
     if len(places) < 2:
         raise StoreError("merging needs two stores at least")
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
-    progress = progress_hook(progress, "merge")
     destination = local_path(destination)
     stated = _stated(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     validate_licence(stated["licence"])
@@ -79,13 +78,15 @@ def merge(
     about = _corpus(stores, corpus)
     rows = {clip_id: at for clip_id, (clip, at) in owners.items() if clip.status != _MISSING}
     streams = [_results(store, position, rows) for position, store in enumerate(stores)]
-    with passing_stage(destination, version, MERGING_SUFFIX) as open_stage:
+    with (
+        passing_stage(destination, version, MERGING_SUFFIX) as open_stage,
+        shown_progress(progress, "merge") as show,
+    ):
         stage = open_stage(planned, groups, about)
         with stage.writer(rows) as writer:
             for n_copied, position in enumerate(rows.values(), start=1):
                 writer.commit([next(streams[position])])
-                if progress is not None:
-                    progress(n_copied, len(planned))
+                show(n_copied, len(planned))
         return seal(
             stage.path,
             destination,
@@ -95,7 +96,7 @@ def merge(
             allow_missing=True,
             parent=stores[0].fingerprint,
             merged_with=[store.fingerprint for store in stores[1:]],
-            progress=progress,
+            progress=show,
         )
 
 

@@ -10,9 +10,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.transfer import FileProgress, download, files_hook, in_threads, new_file
+from obygaze_features.exchange.transfer import FileProgress, download, files_shown, in_threads, new_file
 from obygaze_features.io import NO_LICENCE, local_path, sha256_of
-from obygaze_features.screen import Progress, progress_hook
+from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.files_hub import HubFiles, asking_hub
 from obygaze_features.store.files_obstore import asking, connect
 from obygaze_features.store.files_remote import as_url
@@ -94,7 +94,6 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     files = folder_of(store) if isinstance(store, str | Path) or out is None else files_of(store)
     if out is None:
         out = folder_of(store).path.with_name(f"{files.name}.zip")
-    progress = progress_hook(progress, "pack", "B", scaled=True)
     out = local_path(out)
     digests = listed(files)
     names = sorted([*digests, TAG_DIGESTS], key=_order)
@@ -105,12 +104,15 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
         )
     sizes = {name: files.size(name) for name in names}
     done = 0
-    with new_file(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
+    with (
+        new_file(out) as partial,
+        zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
+        shown_progress(progress, "pack", "B", scaled=True) as show,
+    ):
         for name in names:
             _add(archive, files, name, sizes[name], digests.get(name))
             done += sizes[name]
-            if progress:
-                progress(done, sum(sizes.values()))
+            show(done, sum(sizes.values()))
     return out
 
 
@@ -177,7 +179,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
     >>> open_store(place).names
     ('toy',)
     """
-    progress, source = files_hook(progress, "push"), folder_of(store)
+    source = folder_of(store)
     licence = check_version(source).get("licence")
     if licence == NO_LICENCE or not licence:
         raise StoreError(
@@ -188,17 +190,18 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
     if absent_files(source):
         raise StoreError(f"{source.where}: is a partial copy; push the whole store")
     url = as_url(destination)
-    if url is None:
-        return str(download(source, local_path(destination), progress=progress).path)
-    if url.startswith("s3://"):
-        return push_to_s3(source, url, progress)
+    with files_shown(progress, "push") as show:
+        if url is None:
+            return str(download(source, local_path(destination), progress=show).path)
+        if url.startswith("s3://"):
+            return push_to_s3(source, url, show)
     for name, expected in listed(source).items():  # before it is published
         if digest_of(source, name) != expected:
             raise _damaged(source, name)
     return push_to_hub(source, *begin_push(url))
 
 
-def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = None) -> str:
+def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
     """Upload the files that the bucket lacks: the tag manifest first, the list of digests last.
 
     An object is there as a whole or not at all, so that its size tells whether it was uploaded.
@@ -238,8 +241,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress | None = No
                 ) from None
         with lock:
             done, sent = done + 1, sent + len(data)
-            if progress:
-                progress(done, len(digests), sent)
+            progress(done, len(digests), sent)
 
     for names in ({TAG_DIGESTS}, digests.keys() - {TAG_DIGESTS, DIGESTS}, {DIGESTS}):
         in_threads(upload, [name for name in rest if name in names], WRITERS)

@@ -21,7 +21,7 @@ from obygaze_features.io import (
     write_whole,
 )
 from obygaze_features.locks import alone_in
-from obygaze_features.screen import progress_hook
+from obygaze_features.screen import shown_progress
 from obygaze_features.store.format import (
     ARRAYS,
     BAG_INFO,
@@ -140,12 +140,14 @@ class Downloaded:
     left: int
 
 
-def files_hook(progress: FileProgress | bool | None, what: str) -> FileProgress | None:
-    """Return what is called with files and bytes, given a parameter `progress`."""
+@contextmanager
+def files_shown(progress: FileProgress | bool | None, what: str) -> Iterator[FileProgress]:
+    """Yield what is called with files and bytes, given a parameter `progress`."""
     if callable(progress):
-        return progress
-    show = progress_hook(progress, what, "file")
-    return None if show is None else lambda done, total, _octets: show(done, total)
+        yield progress
+        return
+    with shown_progress(progress, what, "file") as show:
+        yield lambda done, total, octets: show(done, total, f"{octets / 1e6:.1f} MB")
 
 
 def download(
@@ -222,8 +224,8 @@ def pull(
     >>> copied.path.name
     'films-1.0.0'
     """
-    progress = files_hook(progress, "pull")
-    return download(files_of(store), local_path(destination), arrays=arrays, clips=clips, progress=progress)
+    with files_shown(progress, "pull") as show:
+        return download(files_of(store), local_path(destination), arrays=arrays, clips=clips, progress=show)
 
 
 def _refuse_another(files: StoreFiles, destination: Path, manifest: str) -> None:

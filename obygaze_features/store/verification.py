@@ -16,7 +16,7 @@ from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import Hex64, Licence, expected, fits
-from obygaze_features.screen import Progress, progress_hook
+from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.arrays import all_finite, array_layout, lean, row_view
 from obygaze_features.store.format import (
     ARRAYS,
@@ -161,9 +161,10 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
         absent = absent_files(files)
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
-    report = progress_hook(progress, "verify", "file") or (lambda _done, _total: None)
     tag_checks = _look(files, tags, digests=True)
-    checks = _look(files, payload, digests=depth != "quick", progress=report)
+    with shown_progress(progress, "verify", "file") as show:
+        checks = _look(files, payload, digests=depth != "quick", progress=show)
+        wrong, clips = check_content(files, names, absent, show) if depth == "full" else ([], {})
     n_bytes = sum(file[0] for file in checks.values() if file)
     counts = {"files": len(payload), "bytes": n_bytes}
     if absent:
@@ -172,10 +173,8 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     problems += _check_tags(files, tag_checks, "" if absent else oxum)
     if depth != "quick":
         problems += _compare(files, DIGESTS, checks, absent)
-    if depth == "full":
-        wrong, clips = check_content(files, names, absent, report)
-        problems += wrong
-        counts |= clips
+    problems += wrong
+    counts |= clips
     fingerprint = (tag_checks.get(DIGESTS) or (0, ""))[1]
     return VerifyReport(files.where, files.name, depth, tuple(sorted(set(problems))), counts, fingerprint)
 

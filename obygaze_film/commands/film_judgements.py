@@ -248,7 +248,6 @@ def learn(
       obygaze film learn scored/* --manifest films.csv --store stores/films \\
           --judged blind.csv --save pcbm_lr --out learnt
     """
-    from obygaze_features.screen import progress_bar
     from obygaze_film.learning import learn_films
     from obygaze_film.timeline import found_films
 
@@ -256,8 +255,7 @@ def learn(
     films, (clips, stores) = found_films(folders), read_inputs(manifest, [store])
     labelled, notes = under_policy(clips, how["policy"])
     how |= {"notes": notes, "force": output.force}
-    with progress_bar("training", "model") as progress:
-        report, name = learn_films(films, (labelled, stores), output.path, progress=progress, **how)
+    report, name = learn_films(films, (labelled, stores), output.path, progress=True, **how)
     finish(report, replace(output, out=None))
     kept = f"model kept in {output.path / name}; the films as it scores them: {output.path / 'scored'}"
     click.echo(kept, err=True)

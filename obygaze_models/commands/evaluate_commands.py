@@ -229,16 +229,15 @@ def evaluate(
     if texts is not None:
         specs = [*_read_texts(texts, data, train), *specs]
     check_can_be_saved([spec for spec in specs if spec.name in save], data, train, licence or NO_LICENCE)
-    with progress_bar("training", "model") as progress:
-        run = om.evaluate(
-            data,
-            specs if fuse or texts is not None else models or None,
-            train,
-            tested,
-            origin={"manifest_sha256": clips.digest(), "label_policy": policy, **measured},
-            progress=progress,
-            **chosen,
-        )
+    run = om.evaluate(
+        data,
+        specs if fuse or texts is not None else models or None,
+        train,
+        tested,
+        origin={"manifest_sha256": clips.digest(), "label_policy": policy, **measured},
+        progress=True,
+        **chosen,
+    )
     if refits:
         asked = [spec for spec in specs if spec.name in {*first, "concepts", "concepts_in_time"}]
         run = _with_refits(run, data, asked, refits, task=train, test=tested, **chosen)

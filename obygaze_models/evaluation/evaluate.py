@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.screen import Progress, progress_hook
+from obygaze_features.screen import Progress, shown_progress
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ConceptError, ProtocolError
 from obygaze_models.evaluation.experts import Asked, Experts, asked_of, variants, without_noise
@@ -113,7 +113,6 @@ def evaluate(
     >>> bool(pooled["bayes", "average_precision"] > pooled["movie_prior", "average_precision"])
     True
     """
-    progress = progress_hook(progress, "training", "model")
     train = _target(task, data)
     several = (test,) if isinstance(test, str | Target) else test or ()
     tests = [_target(name, data) for name in several] or [train]
@@ -148,23 +147,28 @@ def evaluate(
         for end, spec in trained
         if fold.seed == seed or spec.draws()
     ]
-    for done, (fold, spec, codes) in enumerate(todo):
-        X = features[spec.reads, spec.streams]
-        model = _fit(spec, fold, data, X, learnt=(train, codes), concepts=concepts[fold.name])
-        found[fold]["thresholds"][spec.name] = model.threshold
-        if isinstance(model, Fitted) and spec.looks_at_features:
-            found[fold]["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
-        about = {"model": spec.name, "fold": fold.split.fold, "seed": fold.seed, "threshold": model.threshold}
-        scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
-        blocks += [
-            rows_of(data, fold, f"{train.name}>{target.name}", test_codes[target.name], scores) | about
-            for target in tests
-        ]
-        where = about | {"train": train.name, "movie": fold.name}
-        selection += selection_of(model, where)
-        curves += curves_of(model, where)
-        if progress is not None:
-            progress(done + 1, len(todo))
+    with shown_progress(progress, "training", "model") as show:
+        for done, (fold, spec, codes) in enumerate(todo):
+            X = features[spec.reads, spec.streams]
+            model = _fit(spec, fold, data, X, learnt=(train, codes), concepts=concepts[fold.name])
+            found[fold]["thresholds"][spec.name] = model.threshold
+            if isinstance(model, Fitted) and spec.looks_at_features:
+                found[fold]["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
+            about = {
+                "model": spec.name,
+                "fold": fold.split.fold,
+                "seed": fold.seed,
+                "threshold": model.threshold,
+            }
+            scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
+            blocks += [
+                rows_of(data, fold, f"{train.name}>{target.name}", test_codes[target.name], scores) | about
+                for target in tests
+            ]
+            where = about | {"train": train.name, "movie": fold.name}
+            selection += selection_of(model, where)
+            curves += curves_of(model, where)
+            show(done + 1, len(todo))
     blocks += _of_others(data, folds, asked, test_codes, train)
     yardstick = {OTHER: "the other annotators"} if asked.others else {}
     predictions = gather(blocks, [*(spec.name for spec in specs), *yardstick], train.n_classes)
