@@ -113,6 +113,11 @@ class Rate(Struct, frozen=True, kw_only=True):
     unreliable: Share
     counted_s: Seconds
 
+    @property
+    def is_unreliable(self) -> bool:
+        """Whether so much of the film is unreliable that it has no rate."""
+        return self.unreliable > MOST_UNRELIABLE
+
 
 FORMER: Final = "-before"
 """After the key of a model: that of the one before it learnt from judgements."""
@@ -257,6 +262,11 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
         """Columns of its concepts in `timeline.csv`."""
         values = ("value", "p", *["contribution"] * self.by_concepts)
         return [f"{concept.name}_{value}" for concept in self.concepts for value in values]
+
+    @property
+    def auc(self) -> dict[str, Any]:
+        """Its AUC in `metrics`; empty without."""
+        return next((row for row in self.metrics if row.get("metric") == "auc"), {})
 
 
 class StoreRecord(Struct, frozen=True, kw_only=True):

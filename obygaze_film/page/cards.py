@@ -1,113 +1,22 @@
-"""Build the cards of a film's page: three key figures with intervals, and its segments."""
+"""Build the cards of a film's segments, and the sentences of why."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from obygaze_film.page import charts
 from obygaze_film.page.phrases import Words, clock
-from obygaze_film.schema import MOST_UNRELIABLE, CorrectedRate, ModelRecord
 from obygaze_film.segments import Reason, reasons
 
 if TYPE_CHECKING:
     from obygaze_film.page.view import FilmView
-
-NONE = "–"
-"""Shown if there is no figure."""
 
 NEAR, NEAR_NARROW = 0.022, 0.065
 """Shares of the timeline's width below which two numbers overlap, on wide and narrow screens."""
 
 HALF = 48.0
 """Longest bar of a contribution to one side of the middle, in percent of the available width."""
-
-
-def figures(view: "FilmView") -> list[dict[str, Any]]:
-    """Return the share of time, the number of segments, and the AUC within films left out of training."""
-    model, words, rate = view.model, view.words, view.corrected
-    share = _expected(model, view.positive, words) if rate is None else _corrected(rate, view.positive, words)
-    return [share, _segments(model, view.segments, words), _auc(model, words)]
-
-
-def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, str]:
-    """Place a number and its interval on a scale from 0, in percent of its width."""
-    ends = {"value": value, "low": low, "high": high}
-    return {name: f"{100 * min(max(end / scale, 0.0), 1.0):.1f}%" for name, end in ends.items()}
-
-
-def why_no_rate(model: ModelRecord, words: Words) -> str:
-    """Explain why a model gives no rate."""
-    if model.calibration is None:
-        return words["uncalibrated"]
-    if model.rate.unreliable > MOST_UNRELIABLE:
-        return words.say("flagged", share=words.share(model.rate.unreliable))
-    left_out = model.calibration.levels_left_out
-    if left_out and not model.is_trained_on:
-        return words.say("levels_left_out", levels=words.listed(left_out))
-    return words.say("no_rate", reason=model.rate.reason)
-
-
-def _expected(model: ModelRecord, positive: str, words: Words) -> dict[str, Any]:
-    what, rate, calibration = words.say("expected", positive=positive), model.rate, model.calibration
-    if rate.value is None or calibration is None:
-        return _shown(what, why_no_rate(model, words))
-    interval, drawn, notes = "", None, [words["no_bracket"]]
-    low, high = rate.bracket_low, rate.bracket_high
-    if low is not None and high is not None:
-        interval = f"{words.share(low)}–{words.share(high)}"
-        drawn, notes = bar(rate.value, low, high), [words["bracket"]]
-    if calibration.film_error is not None and calibration.worst_film_error is not None:
-        error, worst = words.share(calibration.film_error), words.share(calibration.worst_film_error)
-        notes.append(words.say("expected_note", error=error, worst=worst))
-    if calibration.slope == 0:
-        notes.append(words["flat"])
-    if calibration.clips:
-        clips = words.listed([f"{n} {level}" for level, n in calibration.clips.items()])
-        notes.append(words.say("calibrated_on", clips=clips))
-    return _shown(what, " ".join(notes), words.share(rate.value), interval, drawn)
-
-
-def _corrected(corrected: CorrectedRate, positive: str, words: Words) -> dict[str, Any]:
-    expected = NONE if corrected.expected is None else words.share(corrected.expected)
-    note = words.say("corrected_note", annotators=", ".join(corrected.annotators), expected=expected)
-    if corrected.worth is not None and corrected.worth > corrected.n:
-        note += " " + words.say("worth", worth=round(corrected.worth))
-    what, drawn = words.say("corrected", positive=positive, n=corrected.n), (corrected.low, corrected.high)
-    interval = "–".join(map(words.share, drawn))
-    return _shown(what, note, words.share(corrected.value), interval, bar(corrected.value, *drawn))
-
-
-def _segments(model: ModelRecord, segments: pd.DataFrame, words: Words) -> dict[str, Any]:
-    """Count segments that reach the threshold; for the interval, with the edges of the band."""
-    what, threshold = words["segments_number"], model.threshold_p
-    if threshold is None or model.calibration is None:
-        return _shown(what, words["uncalibrated"])
-    n = int(segments["reaches"].sum())
-    low = min(n, int((segments["p_low"] >= threshold).sum()))
-    high = max(n, int((segments["p_high"] >= threshold).sum()))
-    note = words.say("segments_note", low=low, high=high, n=len(segments))
-    return _shown(what, note, str(n), f"{low}–{high}", bar(n, low, high, max(len(segments), 1)))
-
-
-def _auc(model: ModelRecord, words: Words) -> dict[str, Any]:
-    what = words["within_auc"]
-    row = next((metric for metric in model.metrics if metric.get("metric") == "auc"), {})
-    value, low, high = (row.get(f"movie_{name}") for name in ("mean", "low", "high"))
-    if value is None:
-        return _shown(what, words["no_figure"])
-    interval, drawn, note = "", None, "auc_plain"
-    if low is not None and high is not None:
-        interval = f"{words.number(low)}–{words.number(high)}"
-        drawn, note = bar(value, low, high), "auc_note"
-    return _shown(what, words.say(note, n=int(row["n_movies"])), words.number(value), interval, drawn)
-
-
-def _shown(
-    what: str, note: str, value: str = NONE, interval: str = "", drawn: object = None
-) -> dict[str, Any]:
-    return {"value": value, "interval": interval, "bar": drawn, "what": what, "note": note}
 
 
 def cards(view: "FilmView") -> list[dict[str, Any]]:

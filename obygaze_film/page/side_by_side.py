@@ -8,7 +8,6 @@ import numpy as np
 from obygaze_features.manifest import counted
 from obygaze_film.film_groups import ALL, FilmComparison
 from obygaze_film.page import charts
-from obygaze_film.page.cards import bar
 from obygaze_film.page.figures import scale_of, years_figure
 from obygaze_film.page.phrases import Words, compared_sentence
 from obygaze_models.report import asset, page
@@ -38,6 +37,5 @@ def comparison_page(
         figure=years_figure(compared, words),
         file=b64encode(years_figure(compared, words, alone=True).encode()).decode(),
         sentence=compared_sentence(compared, words),
-        bar=bar,
         charts=charts,
     )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.page import charts
-from obygaze_film.page.cards import cards, figures
+from obygaze_film.page.cards import cards
 from obygaze_film.page.phrases import Words, clock, first_sentence, heading, how_sure
 from obygaze_film.schema import (
     FLAGS,
@@ -90,11 +90,6 @@ class FilmView:
         title = next((level.title for level in levels if level.name == name), "")
         return f"{name} ({title})" if title and title != name else name
 
-    @property
-    def figures(self) -> list[dict[str, Any]]:
-        """The key figures."""
-        return figures(self)
-
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
         """The cards of the segments."""
@@ -117,23 +112,6 @@ class FilmView:
                 shares = ((table[name] - low) / (high - low)).clip(0, 1)
                 strips.append(_strip(self.words[name], note, starts, ends, shares))
         return strips
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings above the caveat."""
-        words, model, warnings = self.words, self.model, []
-        if model.is_trained_on:
-            warnings.append(words["trained_on"])
-        if model.calibration is None:
-            warnings.append(words["uncalibrated"])
-        elif model.rate.unreliable >= 1:
-            warnings.append(words["none_reliable"])
-        window, clip = self.film.record.windows.window_s, model.clip_s
-        if clip and abs(window - clip) > 0.1 * clip:
-            warnings.append(
-                words.say("another_window", window=words.seconds(window), clip=words.seconds(clip))
-            )
-        return warnings
 
     # --- the timeline
     # -----------------------------------------------------------------------
