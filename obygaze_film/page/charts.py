@@ -1,6 +1,5 @@
 """Draw a film's timeline as SVG paths; time in tenths of a second, stretched to the width by the page."""
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -101,14 +100,3 @@ def ticks(whole_s: float) -> list[int]:
     """Choose the label times of an axis in seconds, none so near the end that its label is cut off."""
     step = next((step for step in TICKS_S if whole_s / step <= MOST_TICKS), TICKS_S[-1])
     return [time for time in range(0, int(whole_s) + 1, step) if time <= 0.96 * whole_s]
-
-
-def cuts(starts: Sequence[float]) -> str:
-    """Draw a tick at each cut, except at the film's start."""
-    return "".join(f"M{tenths(start)} 0v6" for start in starts if start > 0)
-
-
-def spans(table: pd.DataFrame) -> str:
-    """Draw a stroke at height 5 for each row's span."""
-    ends = table[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist()
-    return "".join(f"M{tenths(start)} 5H{tenths(end)}" for start, end in ends)

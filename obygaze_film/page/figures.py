@@ -72,9 +72,9 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
 
 def film_figure(view: "FilmView", start_s: float, end_s: float) -> str:
     """Draw a part of a film as a figure of its own: passages, probability with band, concepts by weight."""
-    strips, title = view.strips(found=True), f"{view.heading}: {view.words['probability']}"
-    shown = {"view": view, "start": start_s, "end": end_s, "strips": strips}
-    return _figure("film", 188 + 16 * len(strips), title, view.words, alone=True, **shown)
+    title = f"{view.heading}: {view.words['probability']}"
+    high = 188 + 16 * sum(concept.is_found for concept, _ in view.concepts)
+    return _figure("film", high, title, view.words, alone=True, view=view, start=start_s, end=end_s)
 
 
 def _figure(name: str, high: int, title: str, words: Words, *, alone: bool, **values: Any) -> str:

@@ -100,18 +100,18 @@ class FilmView:
         return self.rows[(self.rows["end_s"] > start_s) & (self.rows["start_s"] < end_s)]
 
     @property
-    def staging(self) -> list[dict[str, Any]]:
-        """Draw how the film is staged, each variable between the values of `SCALES`, with its mean."""
-        table, strips = self.film.variables, []
+    def staging(self) -> list[tuple[str, str, tuple[ArrayLike, ...]]]:
+        """How the film is staged: name and mean of each variable, and what `charts.strip` draws of it."""
+        table = self.film.variables
         starts = table["start_s"].to_numpy(dtype=np.float64)
         # Of windows that overlap each is drawn up to the next.
         ends = np.minimum(table["end_s"], np.append(starts[1:], np.inf)).to_numpy(dtype=np.float64)
-        for name, (low, high, digits) in SCALES.items():
-            if name in table and table[name].notna().any():
-                note = self.words.say(f"{name}_mean", value=self.words.number(table[name].mean(), digits))
-                shares = ((table[name] - low) / (high - low)).clip(0, 1)
-                strips.append(_strip(self.words[name], note, starts, ends, shares))
-        return strips
+        return [
+            (name, self.words.number(table[name].mean(), digits),
+             (starts, ends, ((table[name] - low) / (high - low)).clip(0, 1)))
+            for name, (low, high, digits) in SCALES.items()
+            if name in table and table[name].notna().any()
+        ]  # fmt: skip
 
     # --- the timeline
     # -----------------------------------------------------------------------
@@ -141,30 +141,6 @@ class FilmView:
                     for concept in sorted(concepts, key=_order)
                 ]
         return []
-
-    def strips(self, *, found: bool) -> list[dict[str, Any]]:
-        """Draw the concepts that are found better than chance, or the others."""
-        spans = self.rows["start_s"], self.rows["end_s"]
-        of_kind = [(concept, p) for concept, p in self.concepts if concept.is_found == found]
-        return [_strip(concept.name, self._ap(concept), *spans, p) for concept, p in of_kind]
-
-    def _ap(self, concept: ConceptRecord) -> str:
-        words = self.words
-        if concept.ap is None or concept.chance is None:
-            return words["unknown_ap"]
-        return words.say("ap", ap=words.number(concept.ap), chance=words.number(concept.chance))
-
-    @property
-    def others(self) -> list[dict[str, Any]]:
-        """Draw the other models with logits."""
-        strips = []
-        for model in self.film.record.models:
-            if model.key != self.model.key and model.decides:
-                rate = model.rate.value
-                note = self.words["withheld"] if rate is None else self.words.share(rate)
-                rows, name = self.film.rows(model.key), f"{model.title}, {model.task_title}"
-                strips.append(_strip(name, note, rows["start_s"], rows["end_s"], rows["p"]))
-        return strips
 
     @cached_property
     def former(self) -> pd.DataFrame:
@@ -237,11 +213,6 @@ class FilmView:
 def _average(values: pd.Series, weights: pd.Series) -> float:
     """Average the values that are known; NaN if none is."""
     return float((values * weights).sum() / weights[values.notna()].sum(min_count=1))
-
-
-def _strip(name: str, note: str, *drawn: ArrayLike) -> dict[str, Any]:
-    """Draw a row of the timeline; `drawn` as in `charts.strip`."""
-    return {"name": name, "note": note, "paths": charts.strip(*drawn)}
 
 
 def _order(concept: ConceptRecord) -> tuple[bool, float]:

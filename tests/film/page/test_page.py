@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace as film_of
+from html import unescape
 from xml.dom import minidom
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from obygaze_film.page import LANGUAGES, cards, charts, film_page
-from obygaze_film.page.cards import absent, sentence, why_no_rate
+from obygaze_film.page.cards import absent, sentence
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.phrases import Words, clock, first_sentence
 from obygaze_film.page.view import FilmView
@@ -105,47 +106,56 @@ def test_a_film_unlike_training_has_no_probability_and_no_rate():
     assert json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])["p"] == [-1] * 60
 
 
+def figures(film, **options):
+    """Value, interval, what and note of the three key figures."""
+    part = film_page([film], **options).split('<div class="figures">')[1].split("</section>")[0]
+    texts = re.findall(
+        '<p class="value">(.*?)</p>(.*?)<p>(.*?)</p>\n<p class="facts">(.*?)</p>', part, re.DOTALL
+    )
+    return [tuple(map(unescape, found)) for found in texts]
+
+
+def warnings(film):
+    return re.findall('class="warning"><strong>(.*?)</strong>', film_page([film]))
+
+
 def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says_which():
     film = invented_film(unlike=((0.0, 1.0),), **SMALL)
     record, words = film.model(), Words("en")
     assert record.rate.unreliable == 1
-    assert words["none_reliable"] in FilmView(film, "f", words, top=3).warnings
+    assert words["none_reliable"] in warnings(film)
     calibration = replace(record.calibration, levels_left_out=["EN"])
     rate = replace(record.rate, unreliable=0.0)
-    narrow = replace(record, calibration=calibration, rate=rate)
-    assert "EN" in why_no_rate(narrow, words)
-    flagged = replace(record, rate=replace(record.rate, unreliable=0.5))
-    assert words.share(0.5) in why_no_rate(flagged, words)
+    assert "EN" in figures(with_model(film, calibration=calibration, rate=rate))[0][-1]
+    flagged = with_model(film, rate=replace(record.rate, unreliable=0.5))
+    assert words.share(0.5) in figures(flagged)[0][-1]
 
 
 @pytest.mark.parametrize(("window_s", "warns"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
 def test_windows_unlike_the_clips_trained_on_by_more_than_a_tenth_are_warned_of(window_s, warns):
     film = with_model(invented_film(**SMALL), clip_s=10.0)
     windows = replace(film.record.windows, window_s=window_s)
-    film = film_of(film, record=replace(film.record, windows=windows))
-    assert len(FilmView(film, "f", Words("en"), top=3).warnings) == warns
+    assert len(warnings(film_of(film, record=replace(film.record, windows=windows)))) == warns
 
 
 def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     film, words = invented_film(**SMALL), Words("en")
     record, segments = film.model(), film.segments()
-    unknown = [replace(concept, ap=None) for concept in record.concepts]
-    view = FilmView(with_model(film, concepts=unknown), "f", words, top=3)
-    assert {strip["note"] for found in (False, True) for strip in view.strips(found=found)} == {
-        words["unknown_ap"]
-    }
-    assert "value" in (shown := cards._segments(record, segments, words))
-    without = [replace(record, **{name: None}) for name in ("threshold_p", "calibration")]
-    one, other = (cards._segments(each, segments, words) for each in without)
+    unknown = with_model(film, concepts=[replace(concept, ap=None) for concept in record.concepts])
+    strips = film_page([unknown]).split(words["concepts_of"])[1].split("</section>")[0]
+    assert strips.count(f"<small>{words['unknown_ap']}</small>") == len(record.concepts)
+    share, shown, _ = figures(film)
+    n, low, high = (int(number) for number in re.findall(r"\d+", " ".join(shown[0].split("span"))))
+    reached = segments["reaches"] == 1
+    edges = [int((segments[name] >= record.threshold_p).sum()) for name in ("p_low", "p_high")]
+    assert (n, low, high) == (reached.sum(), min(n, edges[0]), max(n, edges[1]))
+    without = [with_model(film, **{name: None}) for name in ("threshold_p", "calibration")]
+    one, other = (figures(each)[1] for each in without)
     assert one == other != shown
-    (one,) = (cards._segments(record, segments.head(1).assign(reaches=1), words),)
-    assert one["bar"]["value"] == "100.0%"
-    for reaches, low in ((0, 0.0), (1, record.threshold_p)):
-        edges = segments.assign(reaches=reaches, p_low=low, p_high=record.threshold_p)
-        ends = f"{reaches * len(segments)}–{len(segments)}"
-        assert cards._segments(record, edges, words)["interval"] == ends
-    partial = replace(record, calibration=replace(record.calibration, worst_film_error=None))
-    assert cards._expected(partial, "S", words)["value"] == cards._expected(record, "S", words)["value"]
+    edge = film_of(with_model(film, threshold_p=0.5), table=film.table.assign(p_low=0.0, p_high=0.5))
+    assert f"[0–{len(edge.segments())}]" in figures(edge)[1][0]
+    partial = with_model(film, calibration=replace(record.calibration, worst_film_error=None))
+    assert figures(partial)[0][0] == share[0]
 
 
 def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():
@@ -287,5 +297,5 @@ def test_a_figure_shows_the_part_that_is_asked_for():
     minidom.parseString(figure)  # noqa: S318 - ours, and well-formed
     assert set(re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure)) == {("1000", "3000")}
     assert "0:01:40–0:06:40" in figure
-    assert all(f">{row['name']}</text>" in figure for row in view.strips(found=True))
+    assert all(f">{concept.name}</text>" in figure for concept, _ in view.concepts if concept.is_found)
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
