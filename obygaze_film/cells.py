@@ -36,6 +36,11 @@ class Cells:
     counted: Floats
     p: Floats
 
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Mark the cells of which more than half counts in the rate that the model expects."""
+        return np.asarray(self.counted > (self.spans[:, 1] - self.spans[:, 0]) / 2)
+
     def find(self, start_s: float, end_s: float) -> int | None:
         """Find the cell of this span; None if no cell with content has it."""
         same = np.abs(self.spans - (start_s, end_s)).max(axis=1) <= SLACK_S

@@ -1,10 +1,8 @@
 """Choose the windows to judge next."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
 from obygaze_features.manifest import SEEN_SCORE, Clip
@@ -20,21 +18,6 @@ UNCERTAIN, RANDOM = "uncertain", "random"
 
 Window = tuple[int, int]
 """Index of a film, and index of one of its cells."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _JudgeableFilm:
-    """A film, its cells, their random order, and a mask of those not yet judged."""
-
-    timeline: Timeline
-    cells: Cells
-    order: list[int]
-    is_fresh: NDArray[np.bool_]
-
-    @property
-    def is_known(self) -> NDArray[np.bool_]:
-        """Mark the cells of which more than half counts in the rate that the model expects."""
-        return np.asarray(self.cells.counted > (self.cells.spans[:, 1] - self.cells.spans[:, 0]) / 2)
 
 
 def choose_next(
@@ -83,27 +66,28 @@ def choose_next(
     for film in films:
         cells = cells_of(film, key)
         # Windows seen with their score have an order of their own: blind ones should be new to the judge.
-        order = cells.drawn(film.movie + " in sight" * (not blind), seed)
+        order = enumerate(cells.drawn(film.movie + " in sight" * (not blind), seed), 1)
         own = [clip for clip in done if clip.movie == film.movie]
         seen = {cells.find(clip.start_s or 0.0, clip.end_s or 0.0) for clip in own}
-        is_fresh = np.array([cell not in seen for cell in range(len(cells.spans))])
-        every.append(_JudgeableFilm(film, cells, order, is_fresh))
+        every.append((film, cells, {cell: place for place, cell in order if cell not in seen}))
     if blind:
         clips = [
-            _clip(film, cell, {DRAW: RANDOM, SEEN_SCORE: "0", PLACE: str(place)})
-            for film in every
-            for place, cell in [one for one in enumerate(film.order, 1) if film.is_fresh[one[1]]][:n]
+            _clip(film.movie, cells, cell, {DRAW: RANDOM, SEEN_SCORE: "0", PLACE: str(place)})
+            for film, cells, fresh in every
+            for cell, place in [*fresh.items()][:n]
         ]
     else:
-        windows = dict.fromkeys(_uncertain(every, key, n - n // 3), UNCERTAIN)
-        known = [film.is_known for film in every]
-        turns = _in_turn([[cell for cell in film.order if film.is_fresh[cell]] for film in every])
+        orders = [_uncertain(cells, fresh, film.model(key).threshold_p) for film, cells, fresh in every]
+        windows = dict.fromkeys(_in_turn(orders)[: n - n // 3], UNCERTAIN)
+        known = [cells.is_known for _, cells, _ in every]
+        turns = _in_turn([[*fresh] for *_, fresh in every])
         turns = [(f, cell) for f, cell in turns if known[f][cell] and (f, cell) not in windows]
         windows |= dict.fromkeys(turns[: n - len(windows)], RANDOM)
-        clips = [
-            _clip(every[f], cell, {DRAW: draw, SEEN_SCORE: "1", "p": f"{every[f].cells.p[cell]:.2f}"})
-            for (f, cell), draw in sorted(windows.items())
-        ]
+        clips = []
+        for (f, cell), draw in sorted(windows.items()):
+            film, cells, _ = every[f]
+            extras = {DRAW: draw, SEEN_SCORE: "1", "p": f"{cells.p[cell]:.2f}"}
+            clips.append(_clip(film.movie, cells, cell, extras))
     if not clips:
         raise FilmError("no window is left to judge")
     return clips
@@ -117,28 +101,22 @@ def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
     ]
 
 
-def _uncertain(films: Sequence[_JudgeableFilm], key: str | None, n: int) -> list[Window]:
-    """Choose the cells nearest to the threshold, in turn from each film, neighbours left out."""
-    orders: list[list[int]] = []
-    for film in films:
-        model, may_be_chosen = film.timeline.model(key), film.is_known & film.is_fresh
-        if model.threshold_p is None:
-            orders.append([])
-            continue
-        far = np.where(may_be_chosen, np.abs(logit(film.cells.p) - logit(model.threshold_p)), np.inf)
-        blocked = np.zeros(len(far) + 2, dtype=np.bool_)
-        order = []
-        for cell in np.argsort(far, kind="stable").tolist():
-            if np.isfinite(far[cell]) and not blocked[cell : cell + 3].any():
-                blocked[cell + 1] = True
-                order.append(cell)
-        orders.append(order)
-    return _in_turn(orders)[:n]
+def _uncertain(cells: Cells, fresh: Collection[int], threshold: float | None) -> list[int]:
+    """Order the cells by how near they are to the threshold, neighbours left out."""
+    if threshold is None:
+        return []
+    far = np.where(cells.is_known, np.abs(logit(cells.p) - logit(threshold)), np.inf)
+    blocked = np.zeros(len(far) + 2, dtype=np.bool_)
+    order = []
+    for cell in np.argsort(far, kind="stable").tolist():
+        if np.isfinite(far[cell]) and cell in fresh and not blocked[cell : cell + 3].any():
+            blocked[cell + 1] = True
+            order.append(cell)
+    return order
 
 
-def _clip(film: _JudgeableFilm, cell: int, extras: dict[str, str]) -> Clip:
+def _clip(movie: str, cells: Cells, cell: int, extras: dict[str, str]) -> Clip:
     """Make a clip without a level from a cell."""
-    start, end = film.cells.spans[cell].tolist()
-    movie = film.timeline.movie
+    start, end = cells.spans[cell].tolist()
     name = movie.replace("/", "_").replace("\\", "_").lstrip(".")
     return Clip(f"{name}-{round(start * 1000):08d}", movie, start_s=start, end_s=end, extras=extras)

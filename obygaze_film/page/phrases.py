@@ -171,19 +171,6 @@ def first_sentence(model: ModelRecord, segments: pd.DataFrame, whole_s: float, w
     )
 
 
-def how_sure(model: ModelRecord, record: FilmRecord, words: Words) -> str:
-    """Say how far the share was off on other films, how far experts agree, and what could not be judged."""
-    facts = []
-    if model.calibration is not None and model.calibration.film_error is not None:
-        facts.append(words.say("sure_share", error=words.share(model.calibration.film_error)))
-    if record.human is not None:
-        kappa = words.number(record.human.kappa)
-        facts.append(words.say("sure_human", kappa=kappa, corpus=record.human.corpus))
-    if model.rate.unreliable > 0:
-        facts.append(words.say("sure_unjudged", share=words.share(model.rate.unreliable)))
-    return " ".join([*facts, words["sure_reasons"]] if facts else facts)
-
-
 def agreement(pair: JudgesAgreement, words: Words) -> str:
     """Say on how many windows two people agree, and their kappa."""
     kappa = words["desk_undefined"] if pair.kappa is None else words.number(pair.kappa)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards
-from obygaze_film.page.phrases import Words, clock, first_sentence, heading, how_sure
+from obygaze_film.page.phrases import Words, clock, first_sentence, heading
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
@@ -76,7 +76,6 @@ class FilmView:
         self.positive = " / ".join(map(self._level_text, self.model.positive)) or self.model.task_title
         self.heading = heading(film.record, words)
         self.sentence = first_sentence(self.model, self.segments, self.whole_s, words)
-        self.sure = how_sure(self.model, film.record, words)
         self.concepts = self._concepts()
         self.doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
         self.frames = film.frames[film.frames["model"] == self.model.key]

@@ -175,13 +175,6 @@ def _asked_for(film: OpenFilm) -> list[Concept]:
     return [each for each in concepts if not known or each.conveyed in perceived]
 
 
-def _means(concept: Concept, words: Words) -> str:
-    """Say what a concept means, with an example."""
-    examples = [example for instance in concept.instances for example in instance.examples]
-    example = words.say("desk_example", example=examples[0]) if examples else ""
-    return ". ".join(filter(None, (concept.means or concept.definition, example)))
-
-
 def desk_page(
     films: Sequence[OpenFilm], film: OpenFilm, mode: str, language: str, *, learns: bool = False
 ) -> str:
@@ -223,7 +216,7 @@ def desk_page(
         blind=blind,
         learns=learns,
         levels=book.levels,
-        concepts=[(each, _means(each, view.words)) for each in _asked_for(film)],
+        concepts=_asked_for(film),
         n_windows=n_windows,
         least=min(10, n_windows),
         n=min(film.decisions.fixed_by(who), n_windows),

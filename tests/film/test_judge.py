@@ -14,7 +14,6 @@ from scipy.stats import binomtest, hypergeom
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_film import windows_to_judge
 from obygaze_film.cells import Cells, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
@@ -472,8 +471,7 @@ def test_cells_without_content_need_no_judgement():
 def test_a_cell_is_known_where_more_than_half_of_it_counts():
     spans = np.array([[0.0, 10], [10, 20], [20, 30]])
     cells = Cells(spans, np.full(3, 10.0), np.array([4.0, 5, 6]), np.full(3, 0.5))
-    film = windows_to_judge._JudgeableFilm(None, cells, [0, 1, 2], np.ones(3, dtype=bool))
-    assert film.is_known.tolist() == [False, False, True]
+    assert cells.is_known.tolist() == [False, False, True]
 
 
 def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
