@@ -1,19 +1,21 @@
-"""Share options and parameter types of click between the commands of all packages."""
+"""Make commands of the tables that declare their arguments and options; print and write what they return."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
 from obygaze_features.door import STANDARD
 from obygaze_features.io import refuse_existing
+from obygaze_features.templates import packaged
 
 PROBLEMS_FOUND = 3
 """Exit status of a command that checks, and found something."""
@@ -53,6 +55,7 @@ class Number(click.FloatRange):
 PATH = click.Path(path_type=Path)  # the reader reports a missing file in one line
 FILE = click.Path(dir_okay=False, path_type=Path)
 LOCAL = LocalPath(path_type=Path, readable=False)
+EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -120,6 +123,134 @@ def join_options(*parts: Callable[[Command], Command]) -> Callable[[Command], Co
     return apply
 
 
+# --- arguments and options that a table declares
+# ---------------------------------------------------------------------------
+OPTIONS = "options.toml"
+"""Of a package of commands: lists of parameters by the words of each command, and those that several name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """An argument or an option, as a table declares it.
+
+    Attributes
+    ----------
+    name, help : str
+        As on the command line, without hyphens before it.
+    type : str
+        `text`, `flag`, `int`, `float`, `path`; `file`, no folder; `existing`, a file that is there, or `-`;
+        `local`, no URL. By default an argument is a path, and an option a text.
+    least, most, above : float
+        Bounds of a number.
+    to : str
+        Name of the function's argument, if it is another.
+    metavar, site : str
+        What help shows of its value; the name that a site sets it by in the environment.
+    required : bool
+        Whether it must be there; by default an argument must, and an option need not.
+    argument, multiple : bool
+        Whether it is named by its place alone, may be repeated.
+    """
+
+    name: str
+    help: str = ""
+    type: str = ""
+    choices: Sequence[str] = ()
+    least: int | float | None = None
+    most: int | float | None = None
+    above: int | float | None = None
+    default: Any = None
+    to: str = ""
+    metavar: str = ""
+    site: str = ""
+    required: bool | None = None
+    argument: bool = False
+    multiple: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of the argument on the command line, for Python."""
+        return self.name.replace("-", "_")
+
+
+def parameter(
+    option: Parameter, into: str = "", kinds: Mapping[str, Mapping[str, Any]] | None = None, **more: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a parameter of click.
+
+    Parameters
+    ----------
+    into
+        The function's argument, in place of what is declared.
+    kinds
+        What further types mean, or other ones by default.
+    more
+        Settings of click.
+    """
+    low = option.least if option.above is None else option.above
+    known: dict[str, Mapping[str, Any]] = {
+        "": {"type": PATH} if option.argument else {},
+        "text": {},
+        "flag": {"is_flag": True},
+        "int": {"type": click.IntRange(option.least, option.most)},  # type: ignore[arg-type]  # as declared
+        "float": {"type": Number(low, option.most, min_open=option.above is not None)},
+        "path": {"type": PATH},
+        "file": {"type": FILE},
+        "existing": {"type": EXISTING},
+        "local": {"type": LOCAL},
+        **(kinds or {}),
+    }
+    how: dict[str, Any] = {"type": click.Choice(option.choices)} if option.choices else {**known[option.type]}
+    stated = {"metavar": option.metavar or None, "default": option.default, "required": option.required}
+    how |= {name: value for name, value in stated.items() if value is not None}
+    how |= site(option.site) if option.site else {}
+    if option.argument:
+        how.pop("show_envvar", None)
+        how |= {"nargs": -1, "required": option.required is not False} if option.multiple else {}
+        return click.argument(option.key, **how | more)
+    how |= {"multiple": option.multiple, "show_default": option.default != "", "help": option.help}
+    return click.option(f"--{option.name}", into or option.to or option.key, **how | more)
+
+
+def joined(lists: Mapping[str, Any], rows: Iterable[Any]) -> list[Any]:
+    """Put the parameters of a list in place of its name."""
+    return [one for row in rows for one in (lists[row] if isinstance(row, str) else [row])]
+
+
+@cache
+def _declared_in(package: str) -> dict[str, Any]:
+    return packaged(package, OPTIONS)
+
+
+def declared(
+    package: str, words: str, /, groups: Mapping[str, str] | None = None, **more: Mapping[str, Any]
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command whose arguments and options a table of its package declares.
+
+    Parameters
+    ----------
+    words
+        The command as it is typed, by which its list is named.
+    groups
+        As of `GroupedCommand`.
+    more
+        Of a parameter, by the function's argument: settings of click that no table can say.
+    """
+    lists, name = _declared_in(package), words.rpartition(" ")[2]
+    options = msgspec.convert(joined(lists, lists[words]), list[Parameter])
+
+    def make(function: Callable[..., Any]) -> click.Command:
+        for option in reversed(options):
+            function = parameter(option, **more.get(option.to or option.key, {}))(function)
+        if groups:
+            return click.command(name, cls=GroupedCommand, groups=groups)(function)
+        return click.command(name)(function)
+
+    return make
+
+
+# --- what a command prints and writes
+# ---------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Output:
     """What the options of `output` were given.

@@ -1,8 +1,27 @@
-"""Fill in templates of files that people and other tools read."""
+"""Read the files that come with a package, and fill in templates of what people and other tools read."""
 
+import tomllib
 from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any
+
+
+def packaged_text(package: str, *names: str) -> str:
+    """Read a text in the folder of a package.
+
+    Parameters
+    ----------
+    package
+        Whose `__package__` it lies beside.
+    names
+        Folders below, if there are any, and the name of the file.
+    """
+    return resources.files(package).joinpath(*names).read_text(encoding="utf-8")
+
+
+def packaged(package: str, name: str) -> dict[str, Any]:
+    """Read a TOML file in the folder of a package."""
+    return tomllib.loads(packaged_text(package, name))
 
 
 def filled(
@@ -23,5 +42,4 @@ def filled(
         undefined=StrictUndefined,
     )
     texts.filters.update(filters or {})
-    template = resources.files(package).joinpath(name).read_text(encoding="utf-8")
-    return texts.from_string(template).render(values)
+    return texts.from_string(packaged_text(package, name)).render(values)

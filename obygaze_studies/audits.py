@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from obygaze_features.options import Parameter, joined
 from obygaze_features.plugins import offered
-from obygaze_studies.packaged import packaged
+from obygaze_features.templates import packaged
 
 READERS = {
     "table": "obygaze_studies.audit_common.inputs:read_declared",
@@ -39,13 +40,11 @@ def resolve(function: Callable[..., Any] | str) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Option:
+class Option(Parameter):
     """An input or a setting of an audit.
 
     Attributes
     ----------
-    name, help : str
-        As on the command line, without hyphens before it.
     read : str
         How an input is read: of `READERS`, or a function of its path; "" for a setting.
     columns, unique, numbers : sequence of str
@@ -53,46 +52,22 @@ class Option:
         numbers ("*" for all but the filled ones, where an empty cell is a missing number).
     type : str
         Of a setting.
-    to : str
-        Name of the function's argument, if it is another.
-    metavar, site : str
-        What help shows of its value; the name that a site sets it by in the environment.
-    required, after : bool
-        Whether it must be there, by default as an input must; whether only where texts are not just listed.
-    folder, argument, multiple : bool
-        Whether it may be a folder, is named by its place alone, may be repeated.
+    after, folder : bool
+        Whether it must be there only where texts are not just listed; whether it may be a folder.
     """
 
-    name: str
-    help: str = ""
     read: str = ""
     columns: Sequence[str] = ()
     unique: Sequence[str] = ()
     numbers: Sequence[str] = ()
     type: Literal[Number, "", "text", "flag", "path", "local", "picture", "task"] = ""
-    choices: Sequence[str] = ()
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-    default: Any = None
-    to: str = ""
-    metavar: str = ""
-    site: str = ""
-    required: bool | None = None
     after: bool = False
     folder: bool = False
-    argument: bool = False
-    multiple: bool = False
 
     @property
     def needed(self) -> bool:
         """Whether it must be given: an input, unless it says otherwise."""
         return bool(self.read) if self.required is None else self.required
-
-    @property
-    def key(self) -> str:
-        """Name of the argument on the command line, for Python."""
-        return self.name.replace("-", "_")
 
     def value(self, given: Any) -> Any:
         """Read an input; return a setting as it is."""
@@ -182,6 +157,5 @@ def _declared(file: str) -> dict[str, Audit]:
     shared = packaged(__package__, "commands.toml")
     named = {name: {"name": name, **entry} for name, entry in packaged(__package__, file).items()}
     for entry in named.values():
-        lists = [shared[option] if isinstance(option, str) else [option] for option in entry["options"]]
-        entry["options"] = [option for own in lists for option in own]
+        entry["options"] = joined(shared, entry["options"])
     return msgspec.convert(named, dict[str, Audit])

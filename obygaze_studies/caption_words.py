@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from obygaze_features.store import open_store
+from obygaze_features.templates import packaged
 from obygaze_studies.audit_common.embeddings import choose_group
 from obygaze_studies.audit_common.findings import Finding, audited, bar_chart, series_of
 from obygaze_studies.audit_common.inputs import Row, read_json, read_rows
 from obygaze_studies.errors import AuditError
-from obygaze_studies.packaged import packaged
 
 _LISTED = packaged(__package__, "caption_words.toml")
 EMOTION_WORDS: Mapping[str, tuple[str, ...]] = {emotion: tuple(words) for emotion, words in _LISTED.items()}

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
+from obygaze_features.templates import packaged
 from obygaze_features.text import composed
 from obygaze_studies.audit_common.embeddings import Embeddings
 from obygaze_studies.audit_common.findings import Answer, write_rows
 from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
 from obygaze_studies.errors import AuditError
-from obygaze_studies.packaged import packaged
 
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")
 

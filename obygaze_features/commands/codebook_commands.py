@@ -12,7 +12,7 @@ from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line, json_bytes
-from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
+from obygaze_features.options import FILE, Output, Result, declared, output, prints_result
 from obygaze_features.screen import table
 from obygaze_features.templates import filled
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from obygaze_features.manifest import Codebook
 
 
-@click.command()
-@click.argument("what", required=False, metavar="[NAME|FILE|MANIFEST]", shell_complete=complete_codebook)
+@declared(__package__, "codebook show", what={"shell_complete": complete_codebook})
 @prints_result
 def show(what: str | None) -> Result:
     """Show a codebook: levels, concepts with their instances, tasks, scales and label policies.
@@ -46,8 +45,7 @@ def show(what: str | None) -> Result:
     return [*map(_record, books)], _table(rows, ["name", "version", "holds", "source"])
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@declared(__package__, "codebook check")
 @prints_result
 def check(file: Path) -> Result:
     """Check a codebook file and report its content, or the error, in one line.
@@ -61,8 +59,7 @@ def check(file: Path) -> Result:
     return document, f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}"
 
 
-@click.command()
-@click.option("--out", required=True, type=FILE, help="File to write (.toml).")
+@declared(__package__, "codebook init")
 @prints_result
 def init(out: Path) -> Result:
     """Write a commented template of a codebook. An existing file is never replaced.
@@ -83,8 +80,7 @@ def init(out: Path) -> Result:
     return {"file": str(out)}, f"{out}: edit it, then run: obygaze codebook check {out}"
 
 
-@click.command()
-@click.argument("what", metavar="NAME|FILE|MANIFEST", shell_complete=complete_codebook)
+@declared(__package__, "codebook texts", what={"shell_complete": complete_codebook})
 @output("CSV file to write: text_id, concept, kind, text.", kind=FILE, required=True)
 @prints_result
 def texts(what: str, output: Output) -> Result:
@@ -112,8 +108,7 @@ def texts(what: str, output: Output) -> Result:
     )
 
 
-@click.command()
-@click.argument("manifest", type=PATH)
+@declared(__package__, "codebook questions")
 @output("File to write: a JSON object a line, one for each clip.", kind=FILE, required=True)
 @prints_result
 def questions(manifest: Path, output: Output) -> Result:
@@ -143,10 +138,7 @@ def questions(manifest: Path, output: Output) -> Result:
     return document, f"{output.path}: {len(asked)} questions about {manifests.counted(len(clips), 'clip')}"
 
 
-@click.command()
-@click.argument("what", metavar="NAME|FILE|MANIFEST", shell_complete=complete_codebook)
-@click.argument("films", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--annotator", "annotators", multiple=True, help="Name of an annotator; repeatable.")
+@declared(__package__, "codebook template", what={"shell_complete": complete_codebook})
 @output("Folder for a document (.eaf) for each film.", required=True, force="Replace existing documents.")
 @prints_result
 def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], output: Output) -> Result:

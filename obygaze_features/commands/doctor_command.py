@@ -3,13 +3,10 @@
 from dataclasses import asdict
 from pathlib import Path
 
-import click
-
-from obygaze_features.options import Result, prints_result
+from obygaze_features.options import Result, declared, prints_result
 
 
-@click.command()
-@click.argument("path", type=click.Path(path_type=Path), required=False)
+@declared(__package__, "doctor")
 @prints_result
 def doctor(path: Path | None) -> Result:
     """Examine this machine and, at PATH, the place of a store, before a long extraction.

@@ -13,7 +13,11 @@ import obygaze_features as of
 from obygaze_features.commands.extract_output import logs_as_notes, note, show_estimate, show_outcome
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import LOCAL, PATH, GroupedCommand, Number, completed, json_option, site
+from obygaze_features.options import (
+    completed,
+    declared,
+    json_option,
+)
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Recipe
@@ -60,148 +64,13 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     return tuple(map(int, parts))
 
 
-@click.command(cls=GroupedCommand, groups=GROUPS)
-@click.argument("manifest", type=PATH)
-@click.argument("store", type=LOCAL)
-@click.option(
-    "--backbone",
-    "names",
-    multiple=True,
-    default=["descriptors"],
-    shell_complete=completed(lambda _: of.backbone_names()),
-    metavar="NAME|onnx:FILE[:LAYER]",
-    help="Backbone to run; repeatable.",
-)
-@click.option(
-    "--n",
-    "n_frames",
-    type=click.IntRange(1),
-    help="Number of frames per clip.  [default: the backbone's; 1 for still images]",
-)
-@click.option(
-    "--sampling",
-    type=click.Choice(["uniform", "keyframes"]),
-    default="uniform",
-    help="uniform: evenly spaced frames, exactly. keyframes: the nearest keyframe of each; "
-    "faster, but not the same frames.",
-)
-@click.option(
-    "--weights",
-    multiple=True,
-    metavar="[NAME=]WEIGHTS",
-    help="Weights of the backbone NAME: a file, folder, repository[@revision] or random:SEED.",
-)
-@click.option("--preset", multiple=True, metavar="[NAME=]PRESET", help="Preprocessing preset for frames.")
-@click.option(
-    "--questions",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="What a vision-language model answers: a file of 'obygaze codebook questions'.",
-)
-@click.option("--tokens", multiple=True, metavar="[NAME=]WHICH", help="Which tokens to store.")
-@click.option(
-    "--track", multiple=True, metavar="[NAME=]TRACK", help="Sound track to hear: a language or a number."
-)
-@click.option(
-    "--device",
-    metavar="auto|cpu|cuda[:N]",
-    help="Device to run networks on.  [default: auto]",
-    **site("DEVICE"),
-)
-@click.option(
-    "--dtype",
-    type=click.Choice(list(PRECISIONS)),
-    help="Precision of networks. bf16 and fp16 keep the weights in fp32; bf16-weights does not.  "
-    "[default: fp32]",
-)
-@click.option("--tf32", is_flag=True, help="Let fp32 products on a GPU drop mantissa bits, for speed.")
-@click.option("--compile", "compiled", is_flag=True, help="Compile networks with torch.compile.")
-@click.option(
-    "--clips-at-once",
-    type=click.IntRange(1),
-    help="Clips in each call of a network.  [default: 8 on a GPU, 1 on a CPU]",
-)
-@click.option(
-    "--same-device",
-    is_flag=True,
-    help="Record the model of the GPU, and refuse to continue the store on another.",
-)
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    help="local: this machine. ray: a Ray cluster, at RAY_ADDRESS or started for the run.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="Number of decoding processes.  [default: the usable cores]",
-    **site("WORKERS"),
-)
-@click.option(
-    "--gpus",
-    metavar="0,1,...",
-    callback=_numbers,
-    default="",
-    show_default=False,
-    help="GPUs of this machine that share the clips and the cores, a process each, such as 0,1,3.",
-)
-@click.option(
-    "--batch-size", type=click.IntRange(1), help="Rows to encode together.  [default: 8 clips or 64 texts]"
-)
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=Number(min=0, min_open=True),
-    default=600.0,
-    help="Time limit for decoding one clip, in seconds.",
-)
-@click.option(
-    "--decoder",
-    default="pyav",
-    help="What decodes the videos: pyav, or a decoder that an installed package brings.",
-)
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Mark damaged files as failed instead of keeping the readable part as 'partial'.",
-)
-@click.option("--hash-sources", is_flag=True, help="Record the SHA-256 of every video file.")
-@click.option("--limit", type=click.IntRange(1), help="Process at most N clips.")
-@click.option(
-    "--shard",
-    metavar="i/n",
-    callback=_shard,
-    help="Process shard i of n (0-based). Shards, and tasks of job arrays, never seal the store.  [default: "
-    "all clips, or the shard of a task of a Slurm job array from 0 to n-1]",
-)
-@click.option("--retry-failed", is_flag=True, help="Retry clips that failed before.")
-@click.option("--corpus", help="Name of the corpus in the store.  [default: the manifest's name]")
-@click.option("--licence", default=NO_LICENCE, help="SPDX licence of the features.", **site("LICENCE"))
-@click.option("--citation", default="", show_default=False, help="How to cite the store.")
-@click.option("--store-version", "version", default="1.0.0", help="Version of the sealed store.")
-@click.option(
-    "--append",
-    type=PATH,
-    metavar="STORE",
-    help="Make the next version of this sealed store, with the clips of MANIFEST that it lacks.",
-)
-@click.option(
-    "--shots",
-    type=PATH,
-    metavar="FILE.csv",
-    help="Also find the shots of films whose windows are in MANIFEST, and write their table. Each frame is "
-    "decoded once for both.",
-)
-@click.option(
-    "--keep-frames",
-    type=LOCAL,
-    metavar="FOLDER",
-    help="Keep sampled frames in FOLDER, as JPEG of at most 256 pixels at the short side, and read those in "
-    "it: later backbones need not decode. Features are those of the JPEGs.",
-)
-@click.option(
-    "--dry-run", is_flag=True, help="Print the work to be done and its estimated duration, then stop."
+@declared(
+    __package__,
+    "extract",
+    GROUPS,
+    names={"shell_complete": completed(lambda _: of.backbone_names())},
+    gpus={"callback": _numbers},
+    shard={"callback": _shard},
 )
 @json_option
 @click.pass_context

@@ -11,7 +11,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
-from obygaze_features.options import FILE, PATH, Output, Result, output, prints_result
+from obygaze_features.options import FILE, Output, Result, declared, output, prints_result
 from obygaze_features.screen import progress_bar
 
 if TYPE_CHECKING:
@@ -24,23 +24,7 @@ Window = tuple[str, str, float, float]
 """Id, movie, start and end of a clip of a film."""
 
 
-@click.command()
-@click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
-@click.option(
-    "--windows",
-    "source",
-    type=PATH,
-    metavar="CSV|STORE",
-    help="Windows of the films: a manifest with its shots beside it (windows.shots.csv), or a store of them, "
-    "whose group camera is read.  [default: 10 s each]",
-)
-@click.option("--shots", type=PATH, metavar="FILE.csv", help="Table of shots.  [default: found]")
-@click.option("--sound", is_flag=True, help="Measure speech too; needs the extra sound, and CPU time.")
-@click.option(
-    "--faces",
-    metavar="onnx:FILE[:LAYER]",
-    help="Detector of faces, of which count and height are measured, and nothing else.",
-)
+@declared(__package__, "film variables")
 @output("CSV file to write.", kind=FILE, required=True)
 @prints_result
 def variables(

@@ -10,7 +10,7 @@ import click
 import obygaze_features as of
 from obygaze_features.errors import VideoError
 from obygaze_features.io import refuse_existing, whole_file, write_whole
-from obygaze_features.options import Number, Output, output
+from obygaze_features.options import Output, declared, output
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -20,34 +20,7 @@ if TYPE_CHECKING:
     from obygaze_features.video import Frames, Sampling
 
 
-@click.command()
-@click.argument("video", type=click.Path(path_type=Path))
-@click.option(
-    "--n",
-    type=click.IntRange(min=1),
-    help="Number of evenly spaced frames: frame int(i * L / n) of L.  [default: 32; 1 for a still]",
-)
-@click.option(
-    "--indices", metavar="LIST", help="Indices of the frames, 0-based over the whole video, e.g. 0,5,390."
-)
-@click.option("--fps", "rate", type=Number(), help="Take the frame nearest to every 1/FPS seconds.")
-@click.option(
-    "--keyframes",
-    type=click.IntRange(min=1),
-    help="Take the keyframe nearest to each of this many evenly spaced times.",
-)
-@click.option("--start", type=Number(), help="Start of sampling, in seconds as shown by a player.")
-@click.option("--end", type=Number(), help="End of sampling (exclusive), in seconds.")
-@click.option(
-    "--npz",
-    type=click.Path(path_type=Path),
-    help="Save frames [F,H,W,3] uint8, index and time_s to this file.",
-)
-@click.option(
-    "--sheet",
-    type=click.Path(path_type=Path),
-    help="Save a contact sheet (.png): thumbnails with their index and time.",
-)
+@declared(__package__, "frames")
 @output(json=True, force="Replace existing files.")
 def frames(
     video: Path,

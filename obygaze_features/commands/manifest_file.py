@@ -22,9 +22,6 @@ codebook_option = click.option(
     shell_complete=complete_codebook,
     help="Codebook of the levels and concepts: a built-in name or your own file.  [default: the files' own]",
 )
-videos_option = click.option(
-    "--videos", type=click.Path(path_type=Path), help="Folder of the video files that the manifest refers to."
-)
 manifest_output = output("Manifest to write.", kind=FILE, required=True, json=True)
 
 

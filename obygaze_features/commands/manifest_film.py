@@ -13,7 +13,7 @@ from obygaze_features.commands.manifest_file import folder_for, manifest_output,
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import PATH, Output
+from obygaze_features.options import Output, declared
 from obygaze_features.screen import progress_bar
 
 if TYPE_CHECKING:
@@ -38,33 +38,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
     return seconds
 
 
-@click.command("film")
-@click.argument("films", type=PATH, nargs=-1, required=True, metavar="FILM...")
-@click.option(
-    "--window",
-    callback=_seconds,
-    metavar="train|SECONDS",
-    help="Length of a window. train: median length of the clips the model was trained on.",
-)
-@click.option(
-    "--hop",
-    default="auto",
-    callback=_seconds,
-    metavar="auto|SECONDS",
-    help="Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
-)
-@click.option("--frames", type=click.IntRange(min=1), help="Frames of a window, in place of --window.")
-@click.option("--stride", type=click.IntRange(min=1), help="Frames to the next window.  [default: --frames]")
-@click.option("--model", type=PATH, help="Model whose training clips give --window train.")
-@click.option("--store", type=PATH, help="Store of training clips that gives --window train.")
-@click.option("--scenes", type=PATH, metavar="FILE.csv", help="Cut into these scenes in place of windows.")
-@click.option(
-    "--shots",
-    default="own",
-    metavar="own|transnet|scenedetect|none|FILE.csv",
-    help="How shots are found, or a table of them. This decodes every frame; with none, 'obygaze extract "
-    "--shots' finds them on the frames that it decodes anyway.",
-)
+@declared(__package__, "manifest import film", window={"callback": _seconds}, hop={"callback": _seconds})
 @manifest_output
 def film(
     films: tuple[Path, ...],

@@ -7,14 +7,12 @@ import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import (
-    codebook_option,
     complete_codebook,
     folder_for,
     manifest_output,
-    videos_option,
     write_imported,
 )
-from obygaze_features.options import PATH, Output, completed
+from obygaze_features.options import Output, completed, declared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,45 +30,13 @@ def _roles(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return roles
 
 
-@click.command()
-@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--as",
-    "kind",
-    default="",
-    metavar="KIND",
-    shell_complete=completed(lambda _: tuple(manifests.SOURCES)),
-    help="Kind of the files, where their content does not tell: eaf, boris, elan-text, textgrid, rttm, "
-    "labelstudio, cvat, vian, via, answers, moviegraphs, activitynet, srt, vtt, ass, judgements, table.",
+@declared(
+    __package__,
+    "manifest import spans",
+    kind={"shell_complete": completed(lambda _: tuple(manifests.SOURCES))},
+    tiers={"callback": _roles},
+    codebook={"shell_complete": complete_codebook},
 )
-@click.option(
-    "--tier",
-    "tiers",
-    multiple=True,
-    callback=_roles,
-    metavar="NAME=levels|concepts",
-    help="Read this tier (track, category, attribute) and no other that is not named; repeatable.",
-)
-@click.option(
-    "--decisions",
-    is_flag=True,
-    help="Read what was decided in documents of 'manifest disagreements --out', with who signed it and when.",
-)
-@click.option("--movie", default="", show_default=False, help="The film, where a file does not say it.")
-@click.option(
-    "--annotator", default="", show_default=False, help="Who annotated, where a file does not say it."
-)
-@click.option(
-    "--rate", metavar="FPS", help="Frame rate of times that are, or end in, frames, such as 25 or 23.976."
-)
-@click.option(
-    "--encoding",
-    default="",
-    show_default=False,
-    help="Of texts that are not UTF-8, such as cp1251 or gb18030.",
-)
-@videos_option
-@codebook_option
 @manifest_output
 def spans(
     files: tuple[Path, ...],
@@ -143,16 +109,8 @@ def _length_of() -> "Callable[[Path], float | None] | None":
     return length_of
 
 
-@click.command("folder")
-@click.argument("source", type=PATH)
+@declared(__package__, "manifest import folder", codebook={"shell_complete": complete_codebook})
 @manifest_output
-@click.option(
-    "--codebook",
-    default="obygaze12",
-    metavar="NAME|FILE",
-    shell_complete=complete_codebook,
-    help="Codebook of the levels and concepts that the clips may get: a built-in name or your own file.",
-)
 def import_folder_(source: Path, codebook: str, output: Output) -> None:
     """Import a folder of videos.
 
@@ -168,8 +126,7 @@ def import_folder_(source: Path, codebook: str, output: Output) -> None:
     write_imported(manifests.import_folder(source, folder_for(output, labels), labels), output)
 
 
-@click.command("images")
-@click.argument("source", type=PATH)
+@declared(__package__, "manifest import images")
 @manifest_output
 def import_images_(source: Path, output: Output) -> None:
     """Import a folder of still images, each a clip of one frame.

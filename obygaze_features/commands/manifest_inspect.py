@@ -7,7 +7,7 @@ import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import folder_for, level_counts, manifest_output, write_imported
-from obygaze_features.options import PATH, Number, Output, json_option, output, show
+from obygaze_features.options import Output, declared, json_option, output, show
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -18,21 +18,7 @@ if TYPE_CHECKING:
 SHOWN_ROWS, CLIPS_A_SHEET = 5, 24
 
 
-@click.command()
-@click.argument("manifest", type=PATH)
-@click.option(
-    "--concept",
-    "concepts",
-    multiple=True,
-    help="Draw a sheet of this concept only; may be repeated.  [default: every visual concept]",
-)
-@click.option(
-    "--predictions",
-    type=PATH,
-    help="predictions.csv of a run: draw a sheet of a model's false alarms and one of its misses instead.",
-)
-@click.option("--model", help="With --predictions: the model, if the run has several.")
-@click.option("--task", help="With --predictions: the task, such as 'hn_s>enhn_s', if the run has several.")
+@declared(__package__, "manifest sheets")
 @output(
     "Folder to store the sheets in. They hold frames of the films, whose rights apply.",
     required=True,
@@ -80,8 +66,7 @@ def sheets(
     click.echo(f"kept in {output.path}", err=True)
 
 
-@click.command()
-@click.argument("manifest", type=PATH)
+@declared(__package__, "manifest inspect")
 @json_option
 def inspect(manifest: Path, as_json: bool) -> None:
     """Check a manifest; show its content and which videos are on this machine.
@@ -107,23 +92,8 @@ def inspect(manifest: Path, as_json: bool) -> None:
             click.echo(f"... and {len(clips) - SHOWN_ROWS:,} more")
 
 
-@click.command()
-@click.argument("annotations", type=PATH)
+@declared(__package__, "manifest project")
 @manifest_output
-@click.option("--onto", type=PATH, help="Manifest of the clips to label.")
-@click.option(
-    "--window",
-    type=Number(0, min_open=True),
-    help="Cut films into windows of this length in seconds.",
-)
-@click.option("--per-annotator", is_flag=True, help="Write a row per annotator instead of one merged row.")
-@click.option(
-    "--merge",
-    metavar="highest|any|both|NAME",
-    help="How annotators' labels become one. highest: the highest level and its concepts, over all "
-    "annotations. any: the highest level and all concepts. both: the lowest level and the concepts that all "
-    "gave. NAME: that annotator's alone.  [default: highest]",
-)
 def project(
     annotations: Path,
     onto: Path | None,

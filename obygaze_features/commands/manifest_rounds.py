@@ -3,25 +3,14 @@
 from collections import Counter
 from pathlib import Path
 
-import click
-
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import manifest_output
-from obygaze_features.options import PATH, Output
+from obygaze_features.options import Output, declared
 from obygaze_features.screen import table
 from obygaze_features.text import composed
 
 
-@click.command()
-@click.argument("manifest", type=PATH)
-@click.option(
-    "--annotator", "annotators", multiple=True, required=True, help="Name of an annotator; repeatable."
-)
-@click.option("--each", type=click.IntRange(1), default=2, help="How many annotate each film.")
-@click.option(
-    "--calibration", type=click.IntRange(0), default=0, help="Films, drawn at random, that all annotate."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the draws.")
+@declared(__package__, "manifest assign")
 @manifest_output
 def assign(
     manifest: Path, annotators: tuple[str, ...], each: int, calibration: int, seed: int, output: Output

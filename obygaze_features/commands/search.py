@@ -9,43 +9,14 @@ import click
 
 import obygaze_features as of
 from obygaze_features.errors import SearchError
-from obygaze_features.options import LOCAL, PATH, json_option, show, site
+from obygaze_features.options import declared, json_option, show
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from obygaze_features.text_search import Ranking
 
 
-@click.command()
-@click.argument("store")
-@click.argument("query", required=False)
-@click.option(
-    "--like",
-    metavar="CLIP_ID|FILE",
-    help="Find clips like this one of STORE, or like this video file, whose features are extracted now.",
-)
-@click.option(
-    "--sheet",
-    type=LOCAL,
-    help="Folder for a contact sheet of the clips found, with --manifest. It holds frames of films.",
-)
-@click.option("--manifest", type=PATH, help="Manifest with the clips' videos, for --sheet.")
-@click.option(
-    "--text-store",
-    metavar="STORE",
-    help="Store of texts that holds QUERY, by its text or id; no network runs then.",
-)
-@click.option("--backbone", metavar="NAME", help="Group of STORE; needed if several can be searched.")
-@click.option(
-    "--weights",
-    metavar="WEIGHTS",
-    help="Weights of the text half: a file, folder or repository[@revision].  [default: those that the store "
-    "names on the hub]",
-)
-@click.option("--top", type=click.IntRange(1), default=10, help="Number of clips to print.")
-@click.option(
-    "--device", default="auto", metavar="auto|cpu|cuda[:N]", help="Device to run on.", **site("DEVICE")
-)
+@declared(__package__, "search")
 @json_option
 def search(
     store: str,

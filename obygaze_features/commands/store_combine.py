@@ -7,14 +7,12 @@ import click
 
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
-from obygaze_features.options import LOCAL, Result, prints_result
+from obygaze_features.options import Result, declared, prints_result
 
 SHOWN = 5
 
 
-@click.command()
-@click.argument("first")
-@click.argument("second")
+@declared(__package__, "store diff")
 @prints_result
 def diff(first: str, second: str) -> Result:
     """Report differences between two stores (clips, provenance, values); exit with 3 if they differ.
@@ -36,13 +34,7 @@ def diff(first: str, second: str) -> Result:
     return difference.record(), "\n".join(lines), not difference.equal
 
 
-@click.command()
-@click.argument("stores", nargs=-1, required=True)
-@click.option("--out", required=True, type=LOCAL, help="Name of the result.")
-@click.option("--store-version", "version", default="1.0.0", help="Version of the result.")
-@click.option("--licence", help="SPDX expression; needed if the stores' licences differ.")
-@click.option("--citation", help="How to cite the result; needed if the stores' citations differ.")
-@click.option("--corpus", help="Name of the corpus; needed if the stores' differ.")
+@declared(__package__, "store merge")
 @prints_result
 def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> Result:
     """Merge the clips of several stores into one, equal to extracting all of them at once.

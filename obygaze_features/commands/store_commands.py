@@ -12,7 +12,7 @@ import click
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
-from obygaze_features.options import LOCAL, Result, json_option, prints_result, show, site
+from obygaze_features.options import Result, declared, json_option, prints_result, show
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from obygaze_features.store import Store
 
 
-YES = click.option("--yes", is_flag=True, help="Remove without asking.")
-
-
-@click.command()
-@click.argument("places", metavar="STORE|STAGE...", nargs=-1, required=True, type=LOCAL)
-@YES
+@declared(__package__, "store rm")
 @prints_result
 def rm(places: tuple[Path, ...], yes: bool) -> Result:
     """Remove sealed stores and staging folders after confirmation.
@@ -43,9 +38,7 @@ def rm(places: tuple[Path, ...], yes: bool) -> Result:
     return {"removed": removed}, "\n".join(f"removed {path}" for path in removed)
 
 
-@click.command()
-@click.argument("folder", default="stores", type=LOCAL, envvar="OBYGAZE_STORES")
-@YES
+@declared(__package__, "store gc")
 @prints_result
 def gc(folder: Path, yes: bool) -> Result:
     """Remove staging folders in FOLDER (default: $OBYGAZE_STORES, or stores) whose clips are all sealed.
@@ -124,8 +117,7 @@ def _size(folder: Path) -> int:
 LONGEST_LIST = 8
 
 
-@click.command()
-@click.argument("folder", default="stores", type=LOCAL, envvar="OBYGAZE_STORES")
+@declared(__package__, "store ls")
 @json_option
 def ls(folder: Path, as_json: bool) -> None:
     """List the stores, packed stores and stages in a folder (default: $OBYGAZE_STORES, or stores).
@@ -190,8 +182,7 @@ def _may_be_sealed(path: Path) -> bool:
     return packed or ((path / "data" / "features.zarr").is_dir() and not path.name.endswith(".building"))
 
 
-@click.command()
-@click.argument("store", type=click.Path(path_type=Path))
+@declared(__package__, "store inspect")
 @prints_result
 def inspect(store: Path) -> Result:
     """Show a store's content and provenance.
@@ -263,23 +254,7 @@ def _shown(value: object) -> str:
     return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), lines=False)
 
 
-@click.command()
-@click.argument("name", type=LOCAL)
-@click.option(
-    "--licence", required=True, help="SPDX expression such as CC-BY-4.0, or NOASSERTION.", **site("LICENCE")
-)
-@click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
-@click.option("--store-version", "version", default="1.0.0", help="Version of the store's content.")
-@click.option("--allow-missing", is_flag=True, help="Seal even if clips are still to be extracted.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="Number of files to write at a time.  [default: usable cores]",
-    **site("WORKERS"),
-)
-@click.option(
-    "--max-failed", type=click.IntRange(0), metavar="N", help="Refuse if more than N clips have failed."
-)
+@declared(__package__, "store seal")
 @prints_result
 def seal(name: Path, **stated: Any) -> Result:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
@@ -303,10 +278,7 @@ def seal(name: Path, **stated: Any) -> Result:
     return sealed_result(path)
 
 
-@click.command()
-@click.argument("store", type=click.Path(path_type=Path))
-@click.option("--quick", is_flag=True, help="Check only sizes and counts (milliseconds).")
-@click.option("--full", is_flag=True, help="Also check every row: schema, ids, statuses, finiteness.")
+@declared(__package__, "store verify")
 @prints_result
 def verify(store: Path, quick: bool, full: bool) -> Result:
     """Check every file of a store against its digests; exit with 3 if a check fails.

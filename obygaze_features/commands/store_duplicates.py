@@ -2,19 +2,15 @@
 
 from dataclasses import asdict, astuple
 
-import click
-
 import obygaze_features as of
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest import counted
-from obygaze_features.options import LOCAL, Output, output
+from obygaze_features.options import LOCAL, Output, declared, output
 from obygaze_features.screen import table
 
 
-@click.command()
-@click.argument("store")
-@click.argument("other", required=False)
+@declared(__package__, "store duplicates")
 @output("Write all clips to a CSV file.", kind=LOCAL, json=True)
 def duplicates(store: str, other: str | None, output: Output) -> None:
     """Find the clips of STORE that look like clips of OTHER, or of other movies of STORE.

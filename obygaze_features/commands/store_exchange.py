@@ -17,10 +17,9 @@ from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import NPZ, what, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.options import LOCAL, LocalPath, Output, Result, output, prints_result, site
+from obygaze_features.options import LOCAL, LocalPath, Output, Result, declared, output, prints_result
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
-from obygaze_features.store.format import FEATURE_ARRAYS, FEATURE_DTYPES
 from obygaze_features.text import first_few
 
 if TYPE_CHECKING:
@@ -105,54 +104,7 @@ def open_source(
 SHOWN = 5
 
 
-@click.command("import")
-@click.argument("manifest", type=click.Path(path_type=Path))
-@click.argument("source", type=LocalPath(exists=True, path_type=Path))
-@click.argument("store", type=LOCAL)
-@click.option(
-    "--from",
-    "kind",
-    type=click.Choice(["pth", "npy", "hdf5", "table"]),
-    required=True,
-    help="npy, pth, hdf5: a folder with a file per clip (.npy and .npz, also in a tar; .pth, .pt and "
-    ".safetensors; .h5), or one file with a clip per key, group or dataset. table: one with a row per clip "
-    "(CSV, .xlsx, Parquet, .npy, .npz, HDF5, AnnData .h5ad), or a folder of CSV or Parquet parts.",
-)
-@click.option(
-    "--ids",
-    metavar="NAME|FILE",
-    help="For --from table: the column or array of ids, or a file with one id per row.  [default: "
-    "clip_id, clip_ids, clip, id or ids; obs names of AnnData]",
-)
-@click.option(
-    "--columns",
-    multiple=True,
-    metavar="PATTERN",
-    help="The columns or arrays that are features, such as 'f*'; '!PATTERN' leaves out; repeatable.  "
-    "[default: the only column of lists, array of real numbers, or numbered series (f0, f1, ...)]",
-)
-@click.option("--key", help="The one array, tensor or column of features, by its exact name.")
-@click.option("--backbone", help="Name of the backbone in the store; exported files carry it.")
-@click.option(
-    "--array",
-    type=click.Choice(FEATURE_ARRAYS),
-    default=FEATURE_ARRAYS[0],
-    help="Kind of array per clip: pooled [D], frames [F, D] or tokens [T, D].",
-)
-@click.option(
-    "--pattern",
-    help="Names of the files or groups, built from the manifest's columns; {video} is the video's name "
-    "without folder. Suffixes, also a video's, are left out.  [default: {video}; "
-    "for one file {clip_id}]",
-)
-@click.option("--declared", type=click.Path(path_type=Path), help="JSON file of the known provenance fields.")
-@click.option("--dtype", type=click.Choice(FEATURE_DTYPES), help="Convert the values to this data type.")
-@click.option(
-    "--licence", required=True, help="SPDX expression of the features, or NOASSERTION.", **site("LICENCE")
-)
-@click.option("--citation", default="", show_default=False, help="How to cite the store, in one line.")
-@click.option("--store-version", "version", default="1.0.0", help="Version of the store.")
-@click.option("--allow-missing", is_flag=True, help="Seal even if clips have no features.")
+@declared(__package__, "store import", source={"type": LocalPath(exists=True, path_type=Path)})
 @prints_result
 def import_(
     manifest: Path,
@@ -250,22 +202,7 @@ def import_(
     return {**document, "arrays": shapes}, f"{line}\neach clip has: {sizes}"
 
 
-@click.command()
-@click.argument("store")
-@click.argument("file", type=LOCAL)
-@click.option("--backbone", help="Backbone to export; needed if the store has several.")
-@click.option(
-    "--to",
-    "kind",
-    type=click.Choice(["hdf5", "h5ad"]),
-    required=True,
-    help="hdf5: one group per clip with all arrays. h5ad: AnnData of the pooled features.",
-)
-@click.option(
-    "--manifest",
-    type=click.Path(path_type=Path),
-    help="Manifest of the clips, to add level and concepts: in `obs` (h5ad) or as attributes (hdf5).",
-)
+@declared(__package__, "store export")
 @prints_result
 def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> Result:
     """Write a store's features as HDF5 or AnnData, for tools that do not read Zarr.
@@ -306,9 +243,7 @@ def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str
     return labels, len(set(clip_ids) - labels["level"].keys())
 
 
-@click.command()
-@click.argument("store")
-@click.option("--licence", help="SPDX expression; needed if the store was sealed without one.")
+@declared(__package__, "store card")
 @output("Folder for README.md and croissant.json, outside the store.", kind=LOCAL)
 @prints_result
 def card(store: str, output: Output, licence: str | None) -> Result:

@@ -4,19 +4,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from obygaze_features.commands.store_output import fingerprint
-from obygaze_features.options import LOCAL, Result, prints_result
-from obygaze_features.store.format import FEATURE_ARRAYS
+from obygaze_features.options import Result, declared, prints_result
 
 if TYPE_CHECKING:
     from obygaze_features.exchange.transfer import Downloaded
 
 
-@click.command()
-@click.argument("store", type=LOCAL)
-@click.option("--out", type=LOCAL, help="Zip file to write.  [default: STORE.zip]")
+@declared(__package__, "store pack")
 @prints_result
 def pack(store: Path, out: Path | None) -> Result:
     """Pack a sealed store into one read-only zip; the same store gives the same bytes.
@@ -36,9 +31,7 @@ def pack(store: Path, out: Path | None) -> Result:
     return document, f"{path}: {size / 1e6:.1f} MB, fingerprint {made}"
 
 
-@click.command()
-@click.argument("packed", metavar="ZIP", type=LOCAL)
-@click.option("--out", type=LOCAL, help="Folder to write.  [default: NAME-VERSION beside ZIP]")
+@declared(__package__, "store unpack")
 @prints_result
 def unpack(packed: Path, out: Path | None) -> Result:
     """Unpack a store into a folder, checking every file against its digest.
@@ -57,21 +50,7 @@ def unpack(packed: Path, out: Path | None) -> Result:
     return _downloaded(done)
 
 
-@click.command()
-@click.argument("url", metavar="URL")
-@click.argument("destination", metavar="DEST", type=LOCAL)
-@click.option(
-    "--arrays",
-    multiple=True,
-    metavar="NAME",
-    help=f"Copy only this feature array ({', '.join(FEATURE_ARRAYS)}); repeatable.",
-)
-@click.option(
-    "--clips",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
-    help="Copy frames and tokens of these clips only: a file with one id per line, "
-    "or a table with a column clip_id.",
-)
+@declared(__package__, "store pull")
 @prints_result
 def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> Result:
     """Copy a store, or only some arrays and clips of it, from a server into the folder DEST.
@@ -96,9 +75,7 @@ def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | Non
     return _downloaded(pull_store(url, destination, arrays=arrays or None, clips=wanted, progress=True))
 
 
-@click.command()
-@click.argument("store", type=LOCAL)
-@click.argument("destination", metavar="DEST")
+@declared(__package__, "store push")
 @prints_result
 def push(store: Path, destination: str) -> Result:
     """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.

@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from obygaze_features.errors import BackboneError
-from obygaze_features.options import Result, json_option, prints_result, show
+from obygaze_features.options import Result, declared, json_option, prints_result, show
 
 
-@click.command()
-@click.argument("name")
+@declared(__package__, "weights fetch")
 @prints_result
 def fetch(name: str) -> Result:
     """Download weights, tokenizer and processor of NAME to the hub's cache.
@@ -50,9 +49,7 @@ def fetch(name: str) -> Result:
     return _record(weight_files) | {"licence": licence, "beside": beside}, "\n".join(lines)
 
 
-@click.command()
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--sha256", required=True, help="Expected digest, 64 hexadecimal digits.")
+@declared(__package__, "weights verify")
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:

@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,11 +18,13 @@ from obygaze_features.manifest.codebook_parts import Concept, Level, Scale, Task
 from obygaze_features.manifest.spans.names import plain, suggestion
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, placed, text_of
 from obygaze_features.schema import misfit
+from obygaze_features.templates import packaged_text
 from obygaze_features.text import composed
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
 """Codebooks that come with the package; the first is that of a manifest that names none."""
 
+FOLDER = "codebooks"
 TaskOrScale = TypeVar("TaskOrScale", Task, Scale)
 
 
@@ -319,12 +320,12 @@ def builtin_codebook(name: str) -> Codebook:
     if name not in BUILTIN:
         what = f"unknown codebook {name!r}{suggestion(name, BUILTIN)}"
         raise ManifestError(what, CODEBOOK_COLUMN)
-    return Codebook(**parts_of(_packaged(f"{name}.codebook.toml")))
+    return Codebook(**parts_of(packaged_text(__package__, FOLDER, f"{name}.codebook.toml")))
 
 
 def starter() -> str:
     """Return the text of a commented codebook file to begin with."""
-    return _packaged("starter.toml")
+    return packaged_text(__package__, FOLDER, "starter.toml")
 
 
 def find_codebook(name_or_path: str) -> Codebook:
@@ -342,7 +343,3 @@ def find_codebook(name_or_path: str) -> Codebook:
         hint = suggestion(name_or_path, BUILTIN)
         raise ManifestError(f"{name_or_path}: neither a file nor a built-in codebook{hint}")
     return load_codebook(path)
-
-
-def _packaged(name: str) -> str:
-    return resources.files(__package__).joinpath("codebooks", name).read_text(encoding="utf-8")

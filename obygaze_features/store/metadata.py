@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ from obygaze_features.store.records import (
     clips_csv_bytes,
 )
 from obygaze_features.store.store_files import write_bag
-from obygaze_features.templates import filled
+from obygaze_features.templates import filled, packaged_text
 
 # Licences that the Hugging Face Hub has a name for (its documentation, "Licenses"), by their SPDX names.
 _SAME_NAME = (
@@ -221,10 +220,6 @@ def readme(facts: Facts) -> str:
     )
 
 
-def _packaged(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
 # --- croissant.json
 # ---------------------------------------------------------------------------
 def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -> bytes:
@@ -240,7 +235,7 @@ def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -
     about = facts.about
     columns = (*COLUMNS, TEXT_COLUMN) if facts.rows == TEXTS else COLUMNS
     summary = "; ".join(f"{name} ({', '.join(arrays)})" for name, _, arrays in facts.groups)
-    document: dict[str, Any] = json.loads(_packaged("croissant.json"))
+    document: dict[str, Any] = json.loads(packaged_text(__package__, "croissant.json"))
     document |= {
         "name": _name(about["corpus"]["name"]),
         "description": f"Features that frozen models gave for {facts.total} "

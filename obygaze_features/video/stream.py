@@ -5,9 +5,7 @@ is kept in the record alone. A fact of a kind that the tables lack is noted.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable
-from importlib.resources import files
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -18,6 +16,7 @@ from av.stream import Disposition
 from av.video.reformatter import ColorRange
 
 from obygaze_features.errors import VideoError
+from obygaze_features.templates import packaged
 from obygaze_features.video.file_facts import files_of
 from obygaze_features.video.source import Source
 
@@ -25,7 +24,7 @@ UNKNOWN: Final = "unknown"
 """Side data of a kind that PyAV does not name."""
 
 
-FATES: Final = tomllib.loads(files(__package__).joinpath("fates.toml").read_text(encoding="utf-8"))
+FATES: Final = packaged(__package__, "fates.toml")
 
 
 def _table(name: str) -> dict[str, str]:

@@ -22,13 +22,13 @@ from msgspec import Struct
 
 from obygaze_features.io import file_sha256
 from obygaze_features.manifest import read_manifest, read_table
+from obygaze_features.templates import packaged
 from obygaze_models.evaluation import NAN, holm
 from obygaze_models.report import NOTHING, Column, Report, block, interval, number
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Measured
 from obygaze_studies.errors import AuditError
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
-from obygaze_studies.packaged import packaged
 
 ALPHA = 0.05
 

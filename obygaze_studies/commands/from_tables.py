@@ -10,9 +10,17 @@ from typing import Any
 
 import click
 
-from obygaze_features.commands import folder_for, manifest_output, videos_option, write_imported
+from obygaze_features.commands import folder_for, manifest_output, write_imported
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import LOCAL, PATH, Number, Output, join_options, json_option, show, site
+from obygaze_features.options import (
+    EXISTING,
+    PATH,
+    Number,
+    Output,
+    json_option,
+    parameter,
+    show,
+)
 from obygaze_models.commands import complete_task
 from obygaze_studies.audits import Audit, Option, audits, resolve, tasks
 from obygaze_studies.commands.output import PICTURE, ReportOutput, report_output
@@ -97,10 +105,10 @@ def made(words: str, entry: Audit) -> click.Command:
         entry.out, required=entry.required or (beside and not starts), beside=beside, figure=figure
     )
     if entry.output == "manifest":
-        output = join_options(manifest_output, videos_option)
+        output = manifest_output
     run = json_option(command) if entry.output == "printed" else output(command)
     for option in reversed(entry.options):
-        run = parameter(option, required=option.needed and not (option.after or entry.commands))(run)
+        run = declare(option, needed=option.needed and not (option.after or entry.commands))(run)
     help_text = f"{entry.summary}\n\n{entry.help}\n\b\nExamples:\n{_examples(words, entry)}"
     name = words.rsplit(maxsplit=1)[-1]
     if not entry.commands:
@@ -113,9 +121,6 @@ def made(words: str, entry: Audit) -> click.Command:
 
 # --- options
 # ---------------------------------------------------------------------------
-FILE = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
-
-
 def share(text: str) -> float:
     """Parse a factor, as a number or a fraction such as 1/4."""
     try:
@@ -132,36 +137,21 @@ def numbers(text: str) -> list[float]:
         raise click.BadParameter(f"numbers joined by commas are expected, not {text!r}") from None
 
 
-def parameter(option: Option, *, required: bool) -> Callable[[Any], Any]:
-    """Make the parameter of an option; `required` in place of what is declared."""
-    several = {"metavar": option.metavar} if option.metavar else {}
-    if option.argument:
-        kind = None if option.type == "text" else PATH
-        several |= {"nargs": -1, "required": option.required is not False} if option.multiple else {}  # type: ignore[dict-item]
-        return click.argument(option.key, type=kind, **several)  # type: ignore[arg-type]
-    low = option.least if option.above is None else option.above
-    kinds: dict[str, Any] = {
-        "flag": {"is_flag": True},
-        "int": {"type": click.IntRange(option.least, option.most)},  # type: ignore[arg-type]
-        "float": {"type": Number(low, option.most, min_open=option.above is not None)},
+def declare(option: Option, *, needed: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make the parameter of an input, by default a path, or of a setting, of further types."""
+    read = PATH if option.folder or option.read == "store" else EXISTING
+    kinds: dict[str, dict[str, Any]] = {
         "pair": {"nargs": 2},
         "span": {"nargs": 2, "type": Number()},
-        "path": {"type": PATH},
-        "local": {"type": LOCAL},
         "share": {"type": share},
         "numbers": {"type": numbers},
         "task": {"shell_complete": complete_task},
         "picture": {"type": PICTURE},
     }
-    how = kinds.get(option.type, {}) | several | (site(option.site) if option.site else {})
-    if option.choices:
-        how["type"] = click.Choice(option.choices)
-    elif option.read and not option.type:
-        how["type"] = PATH if option.folder or option.read == "store" else FILE
-    if option.default is not None:
-        how |= {"default": option.default, "show_default": True}
-    how |= {"multiple": True} if option.multiple else {}
-    return click.option(f"--{option.name}", required=required, help=option.help, **how)
+    if option.argument:
+        return parameter(option, option.key)
+    kinds |= {"": {"type": read}} if option.read else {}
+    return parameter(option, option.key, kinds, required=needed)
 
 
 # --- what commands do

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from obygaze_studies.packaged import packaged
+from obygaze_features.templates import packaged
 
 _PRINTED = packaged(__package__, "published_values.toml")
 

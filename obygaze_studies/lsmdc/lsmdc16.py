@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features.door import read_bytes
+from obygaze_features.templates import packaged
 from obygaze_studies.audit_common.inputs import read_text
 from obygaze_studies.errors import TrainError
 from obygaze_studies.obygaze12.printed_values import MOVIES
-from obygaze_studies.packaged import packaged
 
 PUBLISHED: Mapping[str, Any] = packaged(__package__, "published.toml")
 FILES: Mapping[str, str] = PUBLISHED["files"]

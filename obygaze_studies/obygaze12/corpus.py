@@ -12,6 +12,7 @@ import pandas as pd
 import obygaze_features.manifest as manifests
 import obygaze_models.report as reports
 from obygaze_features.store import Store
+from obygaze_features.templates import packaged
 from obygaze_models.dataset import Dataset, load_datasets
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import METRICS
@@ -19,7 +20,6 @@ from obygaze_models.protocol import Fold
 from obygaze_studies.audit_common.findings import of
 from obygaze_studies.obygaze12.import_annotations import CODEBOOK, is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
-from obygaze_studies.packaged import packaged
 
 VISUAL_CONCEPTS: tuple[str, ...] = CODEBOOK.visual_concepts
 TASKS: Mapping[str, manifests.Task] = {task.name: task for task in CODEBOOK.tasks}

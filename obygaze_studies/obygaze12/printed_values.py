@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from obygaze_studies.packaged import packaged
+from obygaze_features.templates import packaged
 
 Average = Literal["f1_pos", "f1_weighted"]
 

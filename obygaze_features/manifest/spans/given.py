@@ -5,14 +5,12 @@ import io
 import json
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -24,11 +22,12 @@ from obygaze_features.manifest.spans.encodings import decoded
 from obygaze_features.manifest.spans.instant import western
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import content_of, counted, naming, placed
+from obygaze_features.templates import packaged
 from obygaze_features.text import first_few
 from obygaze_features.text_records import DELIMITERS, HEADER_ROWS, marked_encoding, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
 
-FACTS: Final = tomllib.loads(files(__package__).joinpath("kinds.toml").read_text(encoding="utf-8"))
+FACTS: Final = packaged(__package__, "kinds.toml")
 KINDS, NOT_READ = FACTS["kinds"], FACTS["not_read"]
 """What is known of kinds of files, and of those that are near to one and not read."""
 
