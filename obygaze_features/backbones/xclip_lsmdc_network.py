@@ -22,36 +22,12 @@ from transformers.models.clip.modeling_clip import CLIPEncoder
 
 from obygaze_features.backbones.checkpoint import check_keys, check_tensors
 from obygaze_features.backbones.compute import ATTENTION
+from obygaze_features.backbones.weights import renamed
 from obygaze_features.errors import BackboneError
 
 Shape = tuple[int, ...]
 TEMPORAL_EPS = 1e-12  # of the layer norms between frames; CLIP's own is 1e-5
 MASKED = -1e6
-ORIGINAL_NAMES = {
-    "vision.vision_model.embeddings.class_embedding": "clip.visual.class_embedding",
-    "vision.vision_model.embeddings.position_embedding.weight": "clip.visual.positional_embedding",
-    "vision.vision_model.embeddings.patch_embedding": "clip.visual.conv1",
-    "vision.vision_model.pre_layrnorm": "clip.visual.ln_pre",  # transformers' spelling
-    "vision.vision_model.post_layernorm": "clip.visual.ln_post",
-    "vision.vision_model.encoder.layers": "clip.visual.transformer.resblocks",
-    "vision.visual_projection.weight": "clip.visual.proj",
-    "text.text_model.embeddings.token_embedding": "clip.token_embedding",
-    "text.text_model.embeddings.position_embedding.weight": "clip.positional_embedding",
-    "text.text_model.final_layer_norm": "clip.ln_final",
-    "text.text_model.encoder.layers": "clip.transformer.resblocks",
-    "text.text_projection.weight": "clip.text_projection",
-    "temporal.layers": "transformerClip.resblocks",
-    "logit_scale": "clip.logit_scale",
-    "self_attn.q_proj.": "attn.in_proj_",
-    "self_attn.k_proj.": "attn.in_proj_",
-    "self_attn.v_proj.": "attn.in_proj_",
-    "self_attn.out_proj": "attn.out_proj",
-    "mlp.fc1": "mlp.c_fc",
-    "mlp.fc2": "mlp.c_proj",
-    "layer_norm1": "ln_1",
-    "layer_norm2": "ln_2",
-}
-"""Part of a tensor's name in the port -> the same in the original."""
 TRANSPOSED = ("clip.visual.proj", "clip.text_projection")
 THIRD = re.compile(r"\.([qkv])_proj\.")
 """Queries, keys and values, which the original has in one tensor."""
@@ -146,9 +122,7 @@ class LsmdcFormat:
     @staticmethod
     def original_name(name: str) -> str:
         """Return the original's name of a tensor of the port."""
-        for ours, theirs in ORIGINAL_NAMES.items():
-            name = name.replace(ours, theirs)
-        return name
+        return renamed(name, "xclip-lsmdc")
 
     def matrices(self) -> dict[str, int]:
         """Name the learned square matrices of the similarities, with their size."""

