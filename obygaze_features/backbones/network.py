@@ -87,7 +87,6 @@ def text_backbone(
     model: nn.Module,
     read: ReadText,
     *,
-    width: int,
     tokenizer: Any,
     weights: Weights,
     space: str,
@@ -117,6 +116,9 @@ def text_backbone(
         Further fields of the provenance.
     """
     compute = compute or Compute()
+    (shortest,) = tokenizer(["a"])
+    with torch.inference_mode():
+        width = read(model, torch.tensor([shortest.ids])).shape[1]
     return TextBackbone(
         name=name,
         width=width,

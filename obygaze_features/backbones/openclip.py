@@ -111,7 +111,6 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
         "openclip-text",
         model,
         lambda clip, tokens: clip.encode_text(tokens),
-        width=int(config["embed_dim"]),
         tokenizer=tokenizer,
         weights=source,
         space="openclip",

@@ -81,7 +81,6 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
         "sentence",
         model,
         partial(_pooled, pooling),
-        width=config.hidden_size,
         tokenizer=tokenizer,
         weights=source,
         space=f"sentence-{pooling.mode}",

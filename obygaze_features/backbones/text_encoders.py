@@ -6,8 +6,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoder_kinds import TEXT_VECTORS, TEXTS, TextKind
@@ -41,16 +39,12 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
 def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Compute | None) -> TextBackbone:
     source = find_weights(weights)
     half = Half(source, kinds, name.removesuffix("-text"), "text_config")
-    kind, read = half.kind, TEXT_VECTORS[half.kind.reads]
-    tokenizer = _tokenizer(half)
+    kind, tokenizer = half.kind, _tokenizer(half)
     model = half.network()
-    with torch.inference_mode():
-        width = read(model, torch.zeros(1, tokenizer.limit, dtype=torch.int64)).shape[1]
     return text_backbone(
         name,
         model,
-        read,
-        width=width,
+        TEXT_VECTORS[kind.reads],
         tokenizer=tokenizer,
         weights=source,
         space=kind.sees.family,

@@ -172,7 +172,6 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
         "xclip-lsmdc-text",
         network,
         sentence_vectors,
-        width=size.embed,
         tokenizer=tokenizer,
         weights=source,
         space="xclip-lsmdc",
