@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 
 
 complete_codebook = completed(lambda _: manifests.BUILTIN, files=True)
-codebook_option = click.option(
-    "--codebook",
-    metavar="NAME|FILE",
-    shell_complete=complete_codebook,
-    help="Codebook of the levels and concepts: a built-in name or your own file.  [default: the files' own]",
-)
 manifest_output = output("Manifest to write.", kind=FILE, required=True, json=True)
 
 

@@ -7,36 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_film
-from obygaze_features.commands import codebook_option
-from obygaze_features.io import NO_LICENCE, refuse_existing, write_whole
-from obygaze_features.options import PATH, Output, json_option, output, show
-from obygaze_film.commands.film_score import folders, model_option
+from obygaze_features.commands import complete_codebook
+from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.options import Output, declared, json_option, output, show
 from obygaze_models.commands import finish, read_inputs, under_policy
 
 if TYPE_CHECKING:
     from obygaze_film.schema import CorrectedRate
 
-judged_option = click.option(
-    "--judged", type=PATH, multiple=True, help="Judgements in files of their own; repeatable."
-)
 
-labels_option = click.option(
-    "--labels",
-    type=PATH,
-    metavar="MANIFEST",
-    help="Labels of all windows by one annotator, such as a machine, in place of the model's probabilities.",
-)
-
-
-@click.command("next")
-@folders
-@click.option("--n", type=click.IntRange(1), default=20, help="Number of windows; --blind: of each film.")
-@click.option("--blind", is_flag=True, help="Draw windows at random, without their scores, for `film rate`.")
-@judged_option
-@model_option
-@click.option(
-    "--codebook", type=PATH, help="Codebook file of the judgements.  [default: the models', if built in]"
-)
+@declared(__package__, "film next")
 @output("Manifest to write, to be filled in.", required=True)
 def next_(
     folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any
@@ -76,11 +56,7 @@ def next_(
     output.show(None, lambda: said)
 
 
-@click.command()
-@click.argument("folder", type=PATH)
-@click.argument("judgements", type=PATH)
-@model_option
-@labels_option
+@declared(__package__, "film rate")
 @json_option
 def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None, as_json: bool) -> None:
     """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
@@ -135,19 +111,7 @@ def _rate_line(rate: "CorrectedRate") -> str:
     return text
 
 
-@click.command()
-@folders
-@click.option("--films", type=PATH, help="Table of the films: movie or title, and any other columns.")
-@click.option(
-    "--by",
-    help="Column of the groups; `decade` is made of `year`; a variable of staging (film run --variables) "
-    "parts films at its median.  [default: one group]",
-)
-@click.option("--trend", metavar="COLUMN", help="Column of numbers, such as year.")
-@judged_option
-@model_option
-@labels_option
-@codebook_option
+@declared(__package__, "film compare", codebook={"shell_complete": complete_codebook})
 @output("Folder of the report.", html=True, json=True)
 def compare(
     folders: tuple[Path, ...],
@@ -214,18 +178,7 @@ def compare(
     click.get_current_context().exit(3 if any(reasons) or not compared.films else 0)
 
 
-POLICIES = click.Choice(["raw", "paper", "released"])
-
-
-@click.command()
-@folders
-@click.option("--manifest", type=PATH, required=True, help="Manifest of the corpus that the model is from.")
-@click.option("--store", type=PATH, required=True, help="Store of the corpus.")
-@click.option("--windows", type=PATH, multiple=True, help="Store of films' windows.  [default: found near]")
-@judged_option
-@click.option("--save", "key", metavar="MODEL", help="Model of the films to train.  [default: the first]")
-@click.option("--policy", type=POLICIES, default="raw", help="Label policy of the corpus, as of `evaluate`.")
-@click.option("--licence", default=NO_LICENCE, help="Licence of the model, an SPDX expression.")
+@declared(__package__, "film learn")
 @output("Folder of the model, the joined manifest and both runs.", required=True, html=True, json=True)
 def learn(
     folders: tuple[Path, ...],

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 import obygaze_film
-from obygaze_features.options import PATH
-from obygaze_film.commands.film_score import folders
+from obygaze_features.options import declared
 from obygaze_models.commands import read_inputs
 
 if TYPE_CHECKING:
@@ -16,22 +15,7 @@ if TYPE_CHECKING:
     from obygaze_film.workspace.pages import Tell
 
 
-@click.command("open")
-@folders
-@click.option("--film", "videos", type=PATH, multiple=True, help="Your copy of a film; repeatable.")
-@click.option("--films", type=PATH, help="Table of the films for 'Compare films', as of `film compare`.")
-@click.option("--by", help="Column of its groups.  [default: one group]")
-@click.option("--codebook", type=PATH, help="Codebook file.  [default: the models', if built in]")
-@click.option(
-    "--learn",
-    "corpus",
-    type=PATH,
-    nargs=2,
-    metavar="MANIFEST STORE",
-    help="The model's corpus: to learn on the desk.",
-)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 is any that is free.")
-@click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
+@declared(__package__, "film open", corpus={"nargs": 2})
 def open_(
     folders: tuple[Path, ...],
     videos: tuple[Path, ...],

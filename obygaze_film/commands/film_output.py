@@ -9,7 +9,7 @@ import click
 import obygaze_film
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import FILE, PATH, Output, output
+from obygaze_features.options import FILE, Output, declared, output
 from obygaze_features.plugins import points
 from obygaze_features.text import file_name
 
@@ -20,10 +20,7 @@ ADDED = tuple(point.name for point in points("obygaze.exporters"))
 TIERS = ("segments", "level", "concepts", "shots", "subtitles")
 
 
-@click.command()
-@click.argument("folders", nargs=-1, required=True, type=PATH, metavar="FOLDER...")
-@click.option("--top", type=click.IntRange(min=1), default=20, help="Segments to list of each film.")
-@click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
+@declared(__package__, "film report")
 @output("HTML file to write.  [default: report.html]", kind=FILE, force="Replace an earlier page.")
 def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -> None:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
@@ -54,26 +51,7 @@ def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -
     output.show(None, lambda: str(out))
 
 
-@click.command()
-@click.argument("folder", type=PATH)
-@click.option("--as", "kind", required=True, type=click.Choice((*FORMATS, *ADDED)), help="Format.")
-@click.option(
-    "--tiers",
-    metavar="NAME,...",
-    help=f"What to write, of {', '.join(TIERS)}.  [default: all for eaf; segments and concepts for otio, "
-    "fcpxml7, jsonld, iiif; segments for the others]",
-)
-@click.option("--fps", default="24", help="Frames per second, for otio, fcpxml7 and edl.")
-@click.option(
-    "--start", default="", metavar="hh:mm:ss:ff", help="Time code of the film's first frame, for edl."
-)
-@click.option("--model", help="Key of the model, if the film has several.  [default: the first that decides]")
-@click.option(
-    "--top",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Passages to write at least: the highest below the threshold are added, and marked.",
-)
+@declared(__package__, "film export", kind={"type": click.Choice((*FORMATS, *ADDED))})
 @output("File to write.  [default: the film's name in this folder, with the format's suffix]", kind=FILE)
 def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> None:
     """Write a scored film for another tool.

@@ -9,7 +9,7 @@ import obygaze_features as of
 import obygaze_film
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import PATH, Number, Output, output
+from obygaze_features.options import Output, declared, output
 from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish
 
@@ -19,38 +19,8 @@ if TYPE_CHECKING:
     from obygaze_film.score import FilmFacts
     from obygaze_film.timeline import Timeline
 
-folders = click.argument("folders", type=PATH, nargs=-1, required=True, metavar="FOLDER...")
-model_option = click.option(
-    "--model", "key", help="Model, as the tables name it.  [default: the first that decides]"
-)
 
-
-@click.command()
-@click.argument("arguments", nargs=-1, required=True, metavar="MODEL... STORE")
-@click.option("--shots", type=PATH, help="Table of shots, as `obygaze manifest import film` writes it.")
-@click.option(
-    "--flags",
-    type=PATH,
-    metavar="FILE.csv",
-    help="Where the film is black or shows credits, as a person saw it, in place of the flags of --shots.",
-)
-@click.option(
-    "--subtitles",
-    type=PATH,
-    multiple=True,
-    metavar="FILE",
-    help="Keep what is said for page and exports: a file of subtitles (SRT, WebVTT, ASS), or the film if it "
-    "holds them as text. Of several films, one for each, named by the film's id.",
-)
-@click.option("--encoding", default="", show_default=False, help="Of subtitles that are not UTF-8: cp1251.")
-@click.option(
-    "--films", type=PATH, help="Table of the films: movie, title, year, sha256 (all but movie may be absent)."
-)
-@click.option(
-    "--variables", type=PATH, metavar="CSV", help="Keep for page and comparisons what 'film variables' wrote."
-)
-@click.option("--title", help="Title of the film, if there is one only.")
-@click.option("--year", type=click.IntRange(1870, 2100), help="Its year.")
+@declared(__package__, "film score")
 @output("Folder to write; of several films, a folder in it for each.", required=True, json=True)
 @click.pass_context
 def score(
@@ -179,18 +149,7 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     return [*lines, f"  in {folder}"]
 
 
-@click.command()
-@folders
-@click.option("--truth", type=PATH, required=True, help="Manifest of annotated spans of the same films.")
-@model_option
-@click.option(
-    "--collar",
-    "collars",
-    type=Number(min=0, min_open=True),
-    multiple=True,
-    default=(5.0, 15.0),
-    help="Seconds by which boundaries may differ; repeatable.",
-)
+@declared(__package__, "film evaluate")
 @output("Folder of the report.", required=True, html=True, json=True)
 def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any) -> None:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
