@@ -10,7 +10,7 @@ import click
 import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.manifest.spans.names import refuse_twins
-from obygaze_features.options import PATH, Number, Output, json_option, output, show
+from obygaze_features.options import Output, declared, json_option, output, show
 from obygaze_features.screen import table
 from obygaze_models.errors import ProtocolError
 
@@ -30,14 +30,7 @@ SAMPLES = 62
 """Chance annotations of free segments, as many as the paper takes."""
 
 
-@click.command()
-@click.argument("manifest", type=PATH)
-@click.option(
-    "--alpha",
-    type=Number(0),
-    default=0,
-    help="Weight of position (eq. 1). Above 0 free segments are aligned as they are, without projection.",
-)
+@declared(__package__, "manifest agreement")
 @json_option
 def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
     """Measure the agreement gamma of every two annotators of a film (Tores et al., CVPR 2024, App. 7.3).
@@ -128,8 +121,7 @@ def projected(labels: "manifests.Manifest") -> "tuple[manifests.Manifest, dict[s
     return made, {"window_s": window_s, "threshold": threshold}
 
 
-@click.command()
-@click.argument("manifest", type=PATH)
+@declared(__package__, "manifest disagreements")
 @output(
     "Folder for an ELAN document for each film: both annotators, their conflicts, tiers to decide on.",
     json=True,
@@ -194,18 +186,7 @@ def disagreements(manifest: Path, output: Output) -> None:
     show(document, shown, as_json=output.as_json)
 
 
-@click.command()
-@click.argument("manifest", type=PATH)
-@click.option(
-    "--machine",
-    "machines",
-    multiple=True,
-    metavar="ANNOTATOR",
-    help="Annotator that is a machine; repeatable. [default: those with a cell in the column 'model']",
-)
-@click.option(
-    "--task", metavar="TASK", help="Task of levels, or concept:NAME, to compare on. [default: all levels]"
-)
+@declared(__package__, "manifest alttest")
 @json_option
 def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json: bool) -> None:
     """Test whether a machine may stand in for an annotator (Calderon et al., ACL 2025).
@@ -291,17 +272,7 @@ def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, ...]:
     return " / ".join(map(str, gamma.n_units)), str(gamma.n_aligned), f"{_number(gamma.value)}{error}"
 
 
-@click.command()
-@click.argument("frames", type=PATH)
-@click.argument("manifest", type=PATH)
-@click.option("--positive", multiple=True, metavar="LEVEL", help="Level to find; repeatable.")
-@click.option("--concept", help="Concept to find, instead of --positive.")
-@click.option(
-    "--score",
-    default="weight",
-    metavar="COLUMN",
-    help="Column of FRAMES to rank frames by: weight, contribution, Body_value, ...",
-)
+@declared(__package__, "localise")
 @json_option
 def localise(
     frames: Path, manifest: Path, positive: tuple[str, ...], concept: str | None, score: str, as_json: bool

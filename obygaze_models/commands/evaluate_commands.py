@@ -9,9 +9,9 @@ import click
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
-from obygaze_features.options import PATH, GroupedCommand, Output, output
+from obygaze_features.options import Output, declared, output
 from obygaze_features.screen import progress_bar
-from obygaze_models.commands.inputs import POLICY_OPTION, TASK_OPTIONS, complete_model, finish, write_page
+from obygaze_models.commands.inputs import complete_model, complete_task, finish, write_page
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -40,104 +40,15 @@ GROUPS = {
 }
 
 
-@click.command(cls=GroupedCommand, groups=GROUPS)
-@click.argument("manifest", type=PATH)
-@click.argument("stores", type=PATH, nargs=-1, required=True, metavar="STORE[:BACKBONE]...")
-@TASK_OPTIONS
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    metavar="NAME|[NAME=]MODULE:FACTORY",
-    shell_complete=complete_model,
-    help="Model of the zoo, of an installed package or of a module; repeatable. "
-    "Baselines are always added.  [default: the whole zoo]",
+@declared(
+    __package__,
+    "evaluate",
+    GROUPS,
+    task={"shell_complete": complete_task},
+    test={"shell_complete": complete_task},
+    models={"shell_complete": complete_model},
+    save={"shell_complete": complete_model},
 )
-@click.option(
-    "--texts",
-    type=PATH,
-    metavar="STORE",
-    help="Add zero-shot models: store of the texts that 'obygaze codebook texts' lists, "
-    "in the space of STORE.",
-)
-@click.option(
-    "--fuse",
-    type=click.Choice(["concat", "late", "max", "mean", "concepts"]),
-    help="How features of several stores or backbones become one model. concat: joined, with a penalty each. "
-    "late: a model each, their logits weighed by what held-out films tell. max, mean: the largest or "
-    "mean logit. concepts: each concept learnt from what conveys it (visual=STORE heard=STORE), and a linear "
-    "model of them; with --model pcbm_time, of frames. Each alone, and all but each, stand beside it.",
-)
-@click.option(
-    "--reduce",
-    metavar="RULE",
-    help="Reduce tokens for models that read frames or tokens: mean (over the patches of a frame or "
-    "tubelet), top:K (by norm), project:SIZE:SEED (random projection), mean+project:SIZE:SEED. "
-    "The result is kept beside STORE.",
-)
-@click.option(
-    "--variables",
-    type=PATH,
-    metavar="CSV",
-    help="Numbers of each clip, as of 'obygaze film variables': a baseline, staging, reads them alone.",
-)
-@click.option(
-    "--answers",
-    type=PATH,
-    metavar="JSONL|STORE",
-    help="What a machine answered to 'obygaze codebook questions', or a store of --backbone vlm: a zero-shot "
-    "model, answers, reads it.",
-)
-@POLICY_OPTION
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
-@click.option(
-    "--seeds",
-    "n_seeds",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="K",
-    help="Number of consecutive seeds, from --seed on; metrics are reported as mean and SD.",
-)
-@click.option(
-    "--seen", is_flag=True, help="Within-movie protocol: hold out blocks of scenes instead of whole movies."
-)
-@click.option(
-    "--test-seen-scores",
-    is_flag=True,
-    help="Test also the clips that were judged with a model's score in sight (column seen_score).",
-)
-@click.option(
-    "--experts",
-    type=click.Choice(["merged", "each", "soft", "noisy"]),
-    help="What is learnt of clips that are there once for each annotator. merged: one label. each: a model "
-    "for each of them. soft: the share of annotators. noisy: what a clip probably is, given how often each "
-    "of them is right, estimated with a model of the features. All are tested on each.  [default: merged]",
-)
-@click.option(
-    "--imbalance",
-    type=click.Choice(["none", "weights", "subsample"]),
-    default="none",
-    help="Class-imbalance handling of the MLP, applied to training clips only. none: the threshold is tuned. "
-    "weights: losses weigh n / (2 n_class). subsample: as many clips as the smaller class has.",
-)
-@click.option(
-    "--refits",
-    type=click.IntRange(min=19),
-    metavar="N",
-    help="Add p of the models named, by N refits in which films exchange their whole sequences of labels: 19 "
-    "or more, since no p is below 1 / (N + 1). It holds where features and labels change slowly, and takes N "
-    "times the time.",
-)
-@click.option(
-    "--save",
-    "save",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_model,
-    help="Retrain this model on all movies and save it as NAME.model in the run's folder, "
-    "for `obygaze predict`; repeatable.",
-)
-@click.option("--licence", help="Licence of the saved models, an SPDX expression.  [default: none stated]")
 @output(
     "Folder to keep the run in.  [default: nothing is kept]",
     force="Replace an existing run.",
@@ -397,11 +308,7 @@ def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpe
     return zero_shot_models(data, of.open_store(path), target)
 
 
-@click.command()
-@click.argument("run_a", type=PATH)
-@click.argument("run_b", type=PATH)
-@click.option("--model", help="Model of RUN_A.  [default: its first]")
-@click.option("--against", help="Model of RUN_B.  [default: the same]")
+@declared(__package__, "compare")
 @output("Folder to write the tables into.", html=True, json="Print the comparison as one JSON document.")
 def compare(run_a: Path, run_b: Path, model: str | None, against: str | None, output: Output) -> None:
     """Compare a model of RUN_A with one of RUN_B, paired by movie.

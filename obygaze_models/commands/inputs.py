@@ -12,7 +12,7 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
-from obygaze_features.options import Output, completed, join_options
+from obygaze_features.options import Output, completed
 from obygaze_features.schema import Name, fits
 from obygaze_features.screen import progress_bar
 from obygaze_models.models.names import model_names
@@ -38,26 +38,6 @@ def _tasks(ctx: click.Context) -> Iterator[str]:
 
 complete_model = completed(lambda _: model_names())
 complete_task = completed(_tasks)
-TASK_OPTIONS = join_options(
-    click.option(
-        "--task",
-        shell_complete=complete_task,
-        help="Task to train on: a task of the manifest's codebook, concept:NAME, "
-        "levels (ordered) or scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: "
-        "the codebook's only task]",
-    ),
-    click.option("--test", shell_complete=complete_task, help="Task to test on.  [default: as trained]"),
-    click.option("--negative", multiple=True, help="Negative level, instead of --task; repeatable."),
-    click.option("--positive", multiple=True, help="Positive level, instead of --task; repeatable."),
-)
-POLICY_OPTION = click.option(
-    "--policy",
-    type=click.Choice(["raw", "paper", "released"]),
-    default="raw",
-    help="Label policy, if the codebook has one. raw: as annotated. paper: "
-    "clips without a visual concept become EN. released: "
-    "clips with only non-visual concepts are left out.",
-)
 
 
 def finish(

@@ -8,8 +8,8 @@ import click
 
 import obygaze_models as om
 from obygaze_features.manifest import counted
-from obygaze_features.options import LOCAL, PATH, Number, Output, output
-from obygaze_models.commands.inputs import POLICY_OPTION, read_modalities, under_policy
+from obygaze_features.options import LOCAL, Output, declared, output
+from obygaze_models.commands.inputs import read_modalities, under_policy
 from obygaze_models.errors import ModelError
 
 if TYPE_CHECKING:
@@ -17,22 +17,7 @@ if TYPE_CHECKING:
     from obygaze_models.joint import Sums
 
 
-@click.command()
-@click.argument("manifest", type=PATH)
-@click.argument("store", metavar="STORE[:BACKBONE]", type=PATH)
-@click.option(
-    "--task", required=True, help="Task of two classes of the manifest's codebook, or concept:NAME."
-)
-@click.option(
-    "--least",
-    type=click.IntRange(min=2),
-    default=20,
-    show_default=True,
-    help="Leave out films with fewer clips, and count them.",
-)
-@click.option("--at", type=PATH, help="Joint model of the last round: gradients and curvatures there.")
-@click.option("--licence", default="NOASSERTION", help="Licence of the sums, an SPDX expression.")
-@POLICY_OPTION
+@declared(__package__, "model sums")
 @output("File of sums to write.", required=True, kind=LOCAL, json=True)
 def sums(
     manifest: Path,
@@ -111,23 +96,7 @@ def _cut(data: "Dataset", made: "Sums") -> str:
     )
 
 
-@click.command()
-@click.argument("files", metavar="SUMS...", nargs=-1, required=True, type=PATH)
-@click.option("--concept", default="", help="Learn this concept's ridge CAV, and not the task.")
-@click.option("--without", multiple=True, metavar="FILM", help="Leave this film out; repeatable.")
-@click.option(
-    "--penalty",
-    type=Number(min=0),
-    help="Weight of the squares of the weights; 0 is least squares.  [default: chosen by leaving films out]",
-)
-@click.option(
-    "--C",
-    "inverse",
-    type=Number(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Inverse strength of logistic regression's penalty, in rounds.",
-)
+@declared(__package__, "model join")
 @output("Model file to write.", required=True, kind=LOCAL, json=True)
 def join(
     files: tuple[Path, ...],

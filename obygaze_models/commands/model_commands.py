@@ -11,33 +11,15 @@ import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.door import read_text
 from obygaze_features.io import write_whole
-from obygaze_features.options import LOCAL, PATH, Output, Result, output, prints_result, site
+from obygaze_features.options import Output, Result, declared, output, prints_result
 from obygaze_features.screen import progress_bar, table
 
 if TYPE_CHECKING:
     from obygaze_models.prediction.predict import Predicted
     from obygaze_models.prediction.saved_model import Model
 
-zoo_option = click.option(
-    "--zoo",
-    metavar="PLACE",
-    **site("ZOO"),
-    help="Folder or URL (http, https, s3, hf) with the list zoo.toml.  [default: the models shipped]",
-)
 
-
-@click.command()
-@click.argument("model")
-@click.argument("stores", metavar="STORE...", nargs=-1, required=True)
-@click.option(
-    "--manifest", type=PATH, help="Manifest of the clips, to fill the column video (stores do not keep it)."
-)
-@click.option(
-    "--frames",
-    type=PATH,
-    help="Write a CSV file with a row a frame: time, attention weight, concepts' values.",
-)
-@zoo_option
+@declared(__package__, "predict")
 @output(
     "Write a CSV file instead of printing a table.", force="Replace an earlier --out or --frames.", json=True
 )
@@ -157,18 +139,7 @@ def _notices(scored: "Predicted", model: "Model") -> list[str]:
     ]
 
 
-@click.command()
-@click.argument("model")
-@click.argument("stores", metavar="STORE...", nargs=-1, required=True)
-@click.option("--clip", "clip_id", required=True, help="Id of the clip.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="CONCEPT=QUANTILE",
-    help="Set a concept's value to this quantile (0 to 1) "
-    "of the training clips' values and show the change; repeatable.",
-)
+@declared(__package__, "explain")
 @prints_result
 def explain(model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...]) -> Result:
     """Explain the decision of MODEL, which has concepts, attention or several modalities, on one clip.
@@ -199,8 +170,7 @@ def explain(model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[s
 
 # --- lists of models
 # ---------------------------------------------------------------------------
-@click.command("ls")
-@zoo_option
+@declared(__package__, "model ls")
 @prints_result
 def ls(zoo: str | None) -> Result:
     """List the models of a list, with how well each did on films left out.
@@ -232,9 +202,7 @@ def ls(zoo: str | None) -> Result:
     return document, text if rows else f"{place}: no model yet"
 
 
-@click.command()
-@click.argument("model")
-@zoo_option
+@declared(__package__, "model card")
 @prints_result
 def card(model: str, zoo: str | None) -> Result:
     """Print the page of MODEL: a NAME or NAME@VERSION of a list, a file, or a URL of one.
@@ -262,8 +230,7 @@ def card(model: str, zoo: str | None) -> Result:
     return {**structs.asdict(file.card), "arrays": arrays}, page.rstrip("\n")
 
 
-@click.command()
-@zoo_option
+@declared(__package__, "model verify")
 @prints_result
 def verify(zoo: str | None) -> Result:
     """Read every model of a list: its digest, its file, and whether the list says what its card says.
@@ -283,14 +250,7 @@ def verify(zoo: str | None) -> Result:
     return {"models": document}, "\n".join(lines) or "no model yet", any(problem for _, problem in found)
 
 
-@click.command()
-@click.argument("model")
-@click.argument("destination", metavar="ZOO")
-@click.option("--name", required=True, help="Name of the model in the list.")
-@click.option(
-    "--version", default="1.0.0", show_default=True, metavar="X.Y.Z", help="A new one for each file."
-)
-@click.option("--notes", type=LOCAL, help="Markdown file with what its makers say of it, first on its page.")
+@declared(__package__, "model push")
 @prints_result
 def push(model: str, destination: str, name: str, version: str, notes: Path | None) -> Result:
     """Put the file MODEL into the list ZOO: a folder, s3://BUCKET/FOLDER or hf://datasets/OWNER/NAME.
@@ -314,10 +274,7 @@ def push(model: str, destination: str, name: str, version: str, notes: Path | No
     return document, f"{entry.label} in {destination}: {entry.file}, {entry.octets} bytes, {entry.sha256}"
 
 
-@click.command()
-@click.argument("name")
-@click.argument("folder", type=LOCAL, default="models")
-@zoo_option
+@declared(__package__, "model pull")
 @prints_result
 def pull(name: str, folder: Path, zoo: str | None) -> Result:
     """Copy the model NAME or NAME@VERSION of a list into FOLDER (default: models).

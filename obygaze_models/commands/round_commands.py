@@ -12,7 +12,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.names import refuse_twins
-from obygaze_features.options import FILE, PATH, Output, json_option, output, show
+from obygaze_features.options import FILE, Output, declared, json_option, output, show
 from obygaze_features.screen import table
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 COLUMNS = ("worker", "left", "right", "chosen")
 
 
-@click.command()
-@click.argument("round_", type=PATH, metavar="ROUND")
-@click.argument("annotated", type=PATH)
-@click.option(
-    "--task",
-    metavar="TASK",
-    help="Task of levels, or concept:NAME, whose share may drift.  [default: mean level]",
-)
+@declared(__package__, "manifest progress")
 @json_option
 def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> None:
     """Show how far a round of annotation is, and whether annotators drift.
@@ -82,14 +75,7 @@ def _interval(each: "Drift") -> str:
     return f"{each.films} films: too few" if math.isnan(each.value) else text
 
 
-@click.command()
-@click.argument("manifest", type=PATH)
-@click.argument("comparisons", type=PATH, nargs=-1)
-@click.option("--scale", required=True, metavar="NAME", help="Scale of the codebook, which has cuts.")
-@click.option(
-    "--master", "masters", multiple=True, metavar="WORKER", help="Worker of reliability 1; repeatable."
-)
-@click.option("--ask", is_flag=True, help="Write the pairs to judge next, by quicksort, and no ranking.")
+@declared(__package__, "manifest rank")
 @output("Manifest to write: its clips with their place on the scale.", kind=FILE, required=True, json=True)
 def rank(
     manifest: Path,

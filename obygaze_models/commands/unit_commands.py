@@ -14,7 +14,7 @@ import obygaze_models as om
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import sha256_of, whole_file
-from obygaze_features.options import PATH, Output, output
+from obygaze_features.options import Output, declared, output
 from obygaze_features.screen import progress_bar
 from obygaze_models.commands.inputs import finish, parted
 
@@ -45,14 +45,7 @@ FOUND = 0.05
 COUNT = click.IntRange(min=1)
 
 
-@click.command()
-@click.argument("store", metavar="STORE[:BACKBONE]", type=PATH)
-@click.option("--features", type=click.Choice(["frames", "tokens"]), default="frames", help="What is read.")
-@click.option("--units", "n_units", type=COUNT, default=512, help="Number of units.")
-@click.option("--active", "n_active", type=COUNT, default=16, help="Most units active in a frame or token.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
-@click.option("--labels", type=PATH, metavar="MANIFEST", help="Compare units with these clips' concepts.")
-@click.option("--texts", type=PATH, metavar="STORE", help="Name the nearest texts, in the space of STORE.")
+@declared(__package__, "model units")
 @output("Folder to write.", required=True, html=True, json=True)
 def units(
     store: Path,
