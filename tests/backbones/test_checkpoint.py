@@ -28,20 +28,38 @@ quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 
 
 @pytest.fixture
-def change(tmp_path, checkpoints):
+def copied(tmp_path, checkpoints):
+    """Copy a checkpoint, for changes."""
+    return lambda name="clip": shutil.copytree(checkpoints[name], tmp_path / name)
+
+
+@pytest.fixture
+def change(copied):
     """Copy a checkpoint with other tensors."""
 
     def changed(name, edit):
-        folder = tmp_path / name
-        shutil.copytree(checkpoints[name], folder)
-        tensors = load_file(folder / "model.safetensors")
+        folder = copied(name)
+        tensors = load_file(folder / TENSORS)
         edit(tensors)
-        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-        return str(folder)
+        save_file(tensors, folder / TENSORS, metadata={"format": "pt"})
+        return folder
 
     return changed
 
 
+def load(folder, name="clip", n_frames=None):
+    return load_backbone(name.replace("siglip", "clip"), n_frames, weights=str(folder))
+
+
+def configure(folder, **fields):
+    """Change fields of a configuration; those of its halves by a dict of theirs."""
+    config = json.loads((folder / "config.json").read_text())
+    for key, value in fields.items():
+        config[key] = config[key] | value if isinstance(value, dict) and key in config else value
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+TENSORS, PICKLED, INDEX = "model.safetensors", "pytorch_model.bin", "model.safetensors.index.json"
 KEYS = {
     "xclip": "mit.position_embedding",
     "vivit": "embeddings.cls_token",
@@ -61,20 +79,90 @@ def test_a_tensor_that_is_missing_in_excess_or_of_another_shape_is_named(change,
     weights = change(name, lambda tensors: EDITS[what](tensors, key))
     named = "surprise" if what == "no place for" else key.rpartition(".")[2]
     with pytest.raises(BackboneError, match=rf"1 tensors .*{what}: .*{named}"):
-        load_backbone(name.replace("siglip", "clip"), weights=weights)
+        load(weights, name)
 
 
-@pytest.mark.parametrize("what", ["let its name end in .safetensors", "sparse", "no values"])
-def test_why_a_file_is_not_loaded_is_true(checkpoints, tmp_path, what):
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    tensors = load_file(folder / "model.safetensors")
-    tensor = tensors[KEYS["clip"]]
-    other = {"sparse": tensor.to_sparse(), "no values": tensor.to("meta")}.get(what, tensor)
-    save = torch.save if what in {"sparse", "no values"} else save_file
-    save(tensors | {KEYS["clip"]: other}, folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(BackboneError, match=rf"pytorch_model\.bin: .*{what}"):
-        load_backbone("clip", weights=str(folder))
+def pickled(folder, change=lambda tensor: tensor, save=None):
+    """Write the tensors as a file of torch, one of them changed."""
+    tensors = load_file(folder / TENSORS)
+    (save or torch.save)(tensors | {KEYS["clip"]: change(tensors[KEYS["clip"]])}, folder / PICKLED)
+    (folder / TENSORS).unlink()
+
+
+def pointer(folder, name):
+    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
+
+
+def keep(folder, count):
+    (folder / TENSORS).write_bytes((folder / TENSORS).read_bytes()[:count])
+
+
+def lie(folder, **fields):
+    """Change what the header says of a tensor."""
+    data = (folder / TENSORS).read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    header[KEYS["clip"]] |= fields
+    text = json.dumps(header).encode()
+    (folder / TENSORS).write_bytes(len(text).to_bytes(8, "little") + text + data[end:])
+
+
+def shards(folder, **places):
+    """Write an index of shards, of which `a.safetensors` has all tensors."""
+    (folder / TENSORS).rename(folder / "a.safetensors")
+    tensors = load_file(folder / "a.safetensors")
+    save_file({KEYS["clip"]: 2 * tensors[KEYS["clip"]]}, folder / "b.safetensors")
+    (folder / INDEX).write_text(json.dumps({"weight_map": dict.fromkeys(tensors, "a.safetensors") | places}))
+
+
+def nested(folder, name):
+    shards(folder)
+    (folder / name).write_text("[" * 200_000 + "]" * 200_000)
+
+
+def infinite(folder):
+    tensors = load_file(folder / TENSORS)
+    tensors[KEYS["clip"]].view(-1)[0] = float("inf")
+    save_file(tensors, folder / TENSORS)
+
+
+QUANTISED = {"quantization_config": {"quant_method": "bitsandbytes"}}
+METHOD, CUT, LIE = (
+    r"config\.json.*bitsandbytes",
+    "cannot be read",
+    r"model\.safetensors: cannot be read.*damaged",
+)
+REFUSED = {
+    "of another name": (
+        lambda f: pickled(f, save=save_file),
+        rf"{PICKLED}: .*let its name end in .safetensors",
+    ),
+    "sparse": (lambda f: pickled(f, lambda tensor: tensor.to_sparse()), rf"{PICKLED}: .*sparse"),
+    "no values": (lambda f: pickled(f, lambda tensor: tensor.to("meta")), rf"{PICKLED}: .*no values"),
+    "quantised": (lambda f: configure(f, **QUANTISED), METHOD),
+    "a quantised half": (lambda f: configure(f, vision_config=QUANTISED), METHOD),
+    "a pointer": (lambda f: pointer(f, TENSORS), f"{TENSORS}.*git-lfs pointer"),
+    "a pickle's pointer": (lambda f: (pickled(f), pointer(f, PICKLED)), f"{PICKLED}.*git-lfs pointer"),
+    "a configuration's pointer": (lambda f: pointer(f, "config.json"), r"config\.json.*git-lfs pointer"),
+    **{f"cut to {n}": (lambda f, n=n: keep(f, n), CUT) for n in (0, 5, 1000, -1)},
+    "places": (lambda f: lie(f, data_offsets=[0, 8]), LIE),
+    "a huge shape": (lambda f: lie(f, shape=[2**40, 2**40]), LIE),
+    "a negative shape": (lambda f: lie(f, shape=[-1]), LIE),
+    "a type": (lambda f: lie(f, dtype="F99"), LIE),
+    "nested": (lambda f: nested(f, "config.json"), "config.json"),
+    "a nested index": (lambda f: nested(f, INDEX), INDEX),
+    # Transformers applies it where peft is installed, and says nothing where it is not.
+    "an adapter": (lambda f: (f / "adapter_config.json").write_text('{"peft_type": "LORA"}'), "adapter"),
+    "not finite": (infinite, re.escape(KEYS["clip"])),
+    "in two shards": (lambda f: shards(f, **{KEYS["clip"]: "b.safetensors"}), re.escape(KEYS["clip"])),
+}
+
+
+@pytest.mark.parametrize(("spoil", "reason"), REFUSED.values(), ids=REFUSED)
+def test_why_files_are_not_loaded_is_true(copied, spoil, reason):
+    spoil(folder := copied())
+    with pytest.raises(BackboneError, match=reason):
+        load(folder, n_frames=2)
 
 
 def test_a_bare_vision_model_of_a_whole_xclip_loads_nothing_and_here_that_is_an_error(checkpoints):
@@ -89,7 +177,7 @@ def test_old_position_ids_are_allowed(change):
     def add_ids(tensors):
         tensors["vision_model.embeddings.position_ids"] = torch.zeros(2)
 
-    assert load_backbone("clip", weights=change("clip", add_ids)).name == "clip"
+    assert load(change("clip", add_ids)).name == "clip"
 
 
 def test_a_vivit_classifier_may_bring_its_classifier(tmp_path):
@@ -111,16 +199,13 @@ def test_a_half_precision_checkpoint_is_computed_in_float32(change):
         for key, value in tensors.items():
             tensors[key] = value.half()
 
-    network = load_backbone("clip", 2, weights=change("clip", half)).encode.network
+    network = load(change("clip", half), n_frames=2).encode.network
     assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}
 
 
-def test_a_torch_checkpoint_in_a_folder_loads_too(tmp_path, checkpoints):
-    folder = tmp_path / "old"
-    shutil.copytree(checkpoints["clip"], folder)
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    assert load_backbone("clip", 2, weights=str(folder)).provenance["hub"] is None
+def test_a_torch_checkpoint_in_a_folder_loads_too(copied):
+    pickled(folder := copied())
+    assert load(folder, n_frames=2).provenance["hub"] is None
 
 
 WEIGHTS = {"torch.float64", "torch.float32", "torch.float16", "torch.bfloat16"}
@@ -140,23 +225,22 @@ def cast(tensor, name):
 
 @pytest.mark.filterwarnings("ignore")  # of torch about types that it will drop
 @pytest.mark.parametrize("form", ["safetensors", "bin"])
-def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(tmp_path, checkpoints, form):
-    key = KEYS["clip"]
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    whole = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
+def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(copied, form):
+    key, folder = KEYS["clip"], copied()
+    whole = load_file(folder / TENSORS)
+    (folder / TENSORS).unlink()
     fates = {}
     for name in dtypes():
         try:
             tensors = whole | {key: cast(whole[key], name)}
             if form == "bin":
-                torch.save(tensors, folder / "pytorch_model.bin")
+                torch.save(tensors, folder / PICKLED)
             else:
-                save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+                save_file(tensors, folder / TENSORS, metadata={"format": "pt"})
         except (KeyError, RuntimeError, ValueError, NotImplementedError, AttributeError):
             continue  # neither torch nor safetensors saves such a tensor
         try:
-            fates[name] = load_backbone("clip", 2, weights=str(folder)).name
+            fates[name] = load(folder, n_frames=2).name
         except BackboneError as error:
             fates[name] = str(error)
     assert len(fates) > 15
@@ -176,23 +260,11 @@ def test_a_network_of_its_own_file_takes_no_codes_either(tmp_path):
         load_exactly(network, find_weights(tmp_path / "b.pt"))
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_a_configuration_that_says_quantised_is_refused_by_the_method(tmp_path, checkpoints, half):
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    config = json.loads((folder / "config.json").read_text())
-    (config["vision_config"] if half else config)["quantization_config"] = {"quant_method": "bitsandbytes"}
-    (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(BackboneError, match=r"config\.json.*bitsandbytes"):
-        load_backbone("clip", 2, weights=str(folder))
-
-
 @pytest.mark.parametrize("size", [[], [0, 16, 16], ["x"], "x", 0])
-def test_a_configuration_without_frames_of_a_step_is_refused(tmp_path, checkpoints, size):
-    folder = shutil.copytree(checkpoints["vivit"], tmp_path / "vivit")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"tubelet_size": size}))
+def test_a_configuration_without_frames_of_a_step_is_refused(copied, size):
+    configure(folder := copied("vivit"), tubelet_size=size)
     with pytest.raises(BackboneError, match=r"config\.json"):
-        load_backbone("vivit", weights=str(folder))
+        load(folder, "vivit")
 
 
 @pytest.mark.parametrize("prefix", ["module.", "model.", "clip.", "_orig_mod.module."])
@@ -203,56 +275,19 @@ def test_a_prefix_of_all_names_is_named(change, prefix):
         tensors.update({prefix + key: value for key, value in whole.items()})
 
     with pytest.raises(BackboneError, match=f"'{prefix}'"):
-        load_backbone("clip", 2, weights=change("clip", rename))
+        load(change("clip", rename))
     with pytest.raises(BackboneError) as caught:
-        load_backbone("clip", 2, weights=change("xclip", lambda tensors: tensors.pop(KEYS["xclip"])))
+        load(change("xclip", lambda tensors: tensors.pop(KEYS["xclip"])))
     assert "begin with" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "config.json"])
-def test_a_pointer_in_place_of_a_file_is_called_one(tmp_path, checkpoints, name):
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    if name == "pytorch_model.bin":
-        (folder / "model.safetensors").unlink()
-    (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
-    with pytest.raises(BackboneError, match=f"{name}.*git-lfs pointer"):
-        load_backbone("clip", 2, weights=str(folder))
-
-
-@pytest.mark.parametrize("keep", [0, 5, 1000, -1])
-def test_a_truncated_file_is_an_error(tmp_path, checkpoints, keep):
-    folder = tmp_path / "cut"
-    shutil.copytree(checkpoints["clip"], folder)
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(BackboneError, match="cannot be read"):
-        load_backbone("clip", weights=str(folder))
-
-
-@pytest.mark.parametrize(
-    "lie", [{"data_offsets": [0, 8]}, {"shape": [2**40, 2**40]}, {"shape": [-1]}, {"dtype": "F99"}]
-)
-def test_a_header_that_its_tensors_do_not_fit_is_damage(tmp_path, checkpoints, lie):
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "lie")
-    path = folder / "model.safetensors"
-    data = path.read_bytes()
-    end = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:end])
-    header[KEYS["clip"]] |= lie
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + data[end:])
-    with pytest.raises(BackboneError, match=r"model\.safetensors: cannot be read.*damaged"):
-        load_backbone("clip", weights=str(folder))
 
 
 @POSIX
 @pytest.mark.parametrize("name", ["adapter_config.json", "generation_config.json", "tokenizer.model"])
 @pytest.mark.parametrize("what", ENDLESS)
-def test_what_lies_beside_weights_is_not_waited_for(tmp_path, checkpoints, name, what):
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    ENDLESS[what](folder / name, b"")
+def test_what_lies_beside_weights_is_not_waited_for(copied, name, what):
+    ENDLESS[what]((folder := copied()) / name, b"")
     with pytest.raises(InputError, match=name):
-        load_backbone("clip", 2, weights=str(folder))
+        load(folder)
 
 
 class Trap:
@@ -289,36 +324,19 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("name", "fields", "place"), HOSTILE.values(), ids=HOSTILE)
 def test_a_network_larger_than_its_files_is_refused_before_it_is_made(
-    tmp_path, checkpoints, monkeypatch, name, fields, place
+    copied, monkeypatch, name, fields, place
 ):
     """The files are of 32 features and two layers; nothing of them is loaded, and no memory asked for."""
-    folder = shutil.copytree(checkpoints[name], tmp_path / name)
-    config = json.loads((folder / "config.json").read_text())
-    for key, value in fields.items():
-        config[key] = config[key] | value if isinstance(value, dict) else value
-    (folder / "config.json").write_text(json.dumps(config))
+    configure(folder := copied(name), **fields)
     loads = staticmethod(lambda *_, **__: pytest.fail("it was loaded"))
     monkeypatch.setattr(PreTrainedModel, "from_pretrained", loads)
     with pytest.raises(BackboneError, match=place):
-        load_backbone(name.replace("siglip", "clip"), weights=str(folder))
+        load(folder, name)
 
 
-def test_a_width_that_is_null_is_that_of_the_half(tmp_path, checkpoints):
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"projection_dim": None}))
-    assert load_backbone("clip", 2, weights=str(folder)).outputs[0].shape == (2, 24)
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors.index.json"])
-def test_nesting_without_end_is_an_error(tmp_path, checkpoints, name):
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
-    index = {"weight_map": {"logit_scale": "model-1.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    (folder / name).write_text("[" * 200_000 + "]" * 200_000)
-    with pytest.raises(BackboneError, match=name):
-        load_backbone("clip", weights=str(folder))
+def test_a_width_that_is_null_is_that_of_the_half(copied):
+    configure(folder := copied(), projection_dim=None)
+    assert load(folder, n_frames=2).outputs[0].shape == (2, 24)
 
 
 def test_tensors_of_more_numbers_than_their_file_has_bytes_are_refused(tmp_path):
@@ -339,31 +357,3 @@ def test_a_compressed_checkpoint_is_refused_before_it_is_unpacked(tmp_path):
     assert load_state_dict(find_weights(tmp_path / "x.bin"))["a"].shape == (10**6,)
     with pytest.raises(BackboneError, match=r"y\.bin"):
         find_weights(tmp_path / "y.bin")
-
-
-def test_weights_beside_an_adapter_are_refused(tmp_path, checkpoints):
-    """Transformers applies it where peft is installed, and says nothing where it is not."""
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
-    with pytest.raises(BackboneError, match="adapter"):
-        load_backbone("clip", 2, weights=str(folder))
-
-
-def test_weights_that_are_not_finite_are_refused_by_name(tmp_path, checkpoints):
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    tensors = load_file(folder / "model.safetensors")
-    tensors[KEYS["clip"]].view(-1)[0] = float("inf")
-    save_file(tensors, folder / "model.safetensors")
-    with pytest.raises(BackboneError, match=re.escape(KEYS["clip"])):
-        load_backbone("clip", 2, weights=str(folder))
-
-
-def test_a_tensor_in_two_shards_is_refused(tmp_path, checkpoints):
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    (folder / "model.safetensors").rename(folder / "a.safetensors")
-    tensors = load_file(folder / "a.safetensors")
-    save_file({KEYS["clip"]: 2 * tensors[KEYS["clip"]]}, folder / "b.safetensors")
-    places = dict.fromkeys(tensors, "a.safetensors") | {KEYS["clip"]: "b.safetensors"}
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
-    with pytest.raises(BackboneError, match=re.escape(KEYS["clip"])):
-        load_backbone("clip", 2, weights=str(folder))
