@@ -1,10 +1,9 @@
 """Prepare pictures as a network's own processor does, by its configuration beside the weights."""
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from obygaze_features.backbones.presets import HALF, IMAGENET, OPENAI, PRESETS, Affine, Geometry, Preset
 from obygaze_features.backbones.weights import (
@@ -16,9 +15,14 @@ from obygaze_features.backbones.weights import (
     object_beside,
 )
 from obygaze_features.errors import BackboneError
+from obygaze_features.schema import Flag, Number, expected, fits
 
 FILTERS = {2: "bilinear", 3: "bicubic"}
 """Pillow's numbers of filters, which processors name."""
+Filter = Annotated[Literal[2, 3], Meta(description="2 (bilinear) or 3 (bicubic)")]
+Edge = Annotated[int, Meta(ge=1, le=4096, description="the side of a square, in pixels")]
+Factor = Annotated[float, Meta(gt=0, le=1, description="a number above 0, at most 1")]
+Three = Annotated[list[Number], Meta(min_length=3, max_length=3, description="three numbers")]
 
 
 class Processor(Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,23 +141,25 @@ class _Reading:
         self.where = where
         self.get = {field: value for field, value in written.items() if value is not None}.get
         for field in written:
-            if field.startswith("do_") and field not in STEPS and self._flag(field, usual=False):
+            if field.startswith("do_") and field not in STEPS and self.read(field, Flag, usual=False):
                 raise self.refusal(field, True, "false: nothing here does it")
 
     def refusal(self, field: str, found: object, expected: object) -> BackboneError:
         return BackboneError(f"{self.where}: {field} is {found}, expected {expected}")
 
+    def read(self, field: str, kind: Any, usual: Any) -> Any:
+        if not fits(found := self.get(field, usual), kind):
+            raise self.refusal(field, repr(found), expected(kind))
+        return found
+
     def geometry(self, usual: Processor, side: int | None) -> Geometry:
         """Read resizing and crop; what is not written is the class's, scaled to pictures of `side`."""
         get, own = self.get, usual.crop or usual.size
         for field, wanted in (("do_resize", True), ("do_rescale", True), ("do_pad", False)):
-            if self._flag(field, usual=wanted) is not wanted:
+            if self.read(field, Flag, wanted) is not wanted:
                 raise self.refusal(field, get(field), wanted)
-        name = FILTERS.get(get("resample", usual.resample))
-        if name is None:
-            raise self.refusal("resample", get("resample"), "2 (bilinear) or 3 (bicubic)")
-        resample: Any = f"{usual.library}-{name}"
-        crops = self._flag("do_center_crop", usual=usual.crop is not None)
+        resample: Any = f"{usual.library}-{FILTERS[self.read('resample', Filter, usual.resample)]}"
+        crops = self.read("do_center_crop", Flag, usual.crop is not None)
         crop = self._side("crop_size", get("crop_size", side or own)) if crops else None
         size = get("size", usual.size * (side or own) // own)
         if isinstance(size, int) and usual.crop is not None:
@@ -169,28 +175,20 @@ class _Reading:
             raise self.refusal("size", found, "a square, or a crop within the shortest edge")
         return Geometry(resample, crop, shortest)
 
-    def _flag(self, field: str, *, usual: bool) -> bool:
-        found = self.get(field, usual)
-        if not isinstance(found, bool | None):
-            raise self.refusal(field, repr(found), "true or false")
-        return bool(found)
-
-    def _side(self, field: str, found: object) -> int:
+    def _side(self, field: str, found: Any) -> int:
         side = found
         if isinstance(found, dict) and set(found) == {"height", "width"} and len(set(found.values())) == 1:
             side = found["height"]
-        if not isinstance(side, int) or not 1 <= side <= 4096:
-            raise self.refusal(field, found, "the side of a square, in pixels")
-        return side
+        if not fits(side, Edge):
+            raise self.refusal(field, found, expected(Edge))
+        return int(side)
 
     def affine(self, usual: Processor) -> Affine:
-        factor = self.get("rescale_factor", usual.factor)
-        if not isinstance(factor, int | float) or not 0 < factor <= 1:
-            raise self.refusal("rescale_factor", factor, "a number above 0, at most 1")
+        factor = self.read("rescale_factor", Factor, usual.factor)
         offset = 0.0 if self.get("offset") is False else usual.offset
         mean: tuple[float, ...] = (0.0,) * 3
         std: tuple[float, ...] = (1.0,) * 3
-        if self._flag("do_normalize", usual=usual.normalise is not None):
+        if self.read("do_normalize", Flag, usual.normalise is not None):
             mean, std = map(
                 self._three, ("image_mean", "image_std"), CONSTANTS.get(usual.normalise or "", (None, None))
             )
@@ -202,6 +200,6 @@ class _Reading:
     def _three(self, field: str, usual: Sequence[float] | None) -> tuple[float, ...]:
         found = self.get(field, usual)
         numbers = found if isinstance(found, list | tuple) else [found] * 3
-        if len(numbers) != 3 or not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
-            raise self.refusal(field, found, "three numbers")
+        if not fits(numbers, Three):
+            raise self.refusal(field, found, expected(Three))
         return tuple(map(float, numbers))
