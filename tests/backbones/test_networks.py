@@ -13,8 +13,6 @@ from tests.rounding import assert_close, network_rounding, rounding
 torch = later("torch")
 CLIPImageProcessorPil = later("transformers", "CLIPImageProcessorPil")
 CLIPModel = later("transformers", "CLIPModel")
-SiglipModel = later("transformers", "SiglipModel")
-VivitModel = later("transformers", "VivitModel")
 XCLIPModel = later("transformers", "XCLIPModel")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
@@ -59,32 +57,6 @@ def test_xclips_tokens_are_the_frames_before_mit_or_the_patches(checkpoints, cli
     assert patches.shape == (1, 32 * 16, 32)
     assert patches.dtype == np.float16
     close(patches.reshape(32, 16, 32), vision.last_hidden_state[:, 1:], HALF)
-
-
-@without_gradients
-def test_vivits_tokens_frames_and_maximum(checkpoints, clips):
-    backbone = load_backbone("vivit", weights=str(checkpoints["vivit"]), preset="vivit-hub")
-    found = backbone.encode(clips)
-    expected = plain(VivitModel, checkpoints["vivit"], add_pooling_layer=False)(pixels(backbone, clips))
-    hidden = expected.last_hidden_state.numpy()
-    assert found["frames"].shape == (2, 16, 32)
-    close(found["tokens"], hidden, HALF)
-    close(found["frames"], hidden[:, 1:].reshape(2, 16, 16, 32).mean(axis=2))
-    close(found["pooled"], hidden.max(axis=1))
-    assert backbone.provenance["arrays"]["pooled"].startswith("max of the last hidden state over all tokens")
-
-
-@without_gradients
-@pytest.mark.parametrize(("family", "cls"), [("clip", CLIPModel), ("siglip", SiglipModel)])
-def test_clip_is_the_image_embedding_of_every_frame(checkpoints, clips, family, cls):
-    backbone = load_backbone("clip", 5, weights=str(checkpoints[family]))
-    batch = clips[:2, :5]
-    found = backbone.encode(batch)
-    model = plain(cls, checkpoints[family])
-    expected = model.get_image_features(pixels(backbone, batch).flatten(0, 1)).pooler_output.view(2, 5, -1)
-    close(found["frames"], expected)
-    close(found["pooled"], expected.mean(dim=1))
-    assert backbone.provenance["preset"]["name"] == family
 
 
 @without_gradients
