@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from obygaze_features.backbones.weights import NETWORKS, kinds
+from obygaze_features.backbones.weights import TABLES, kinds
 
 Read = Callable[[Any, torch.Tensor], tuple[torch.Tensor, torch.Tensor | None]]
 """Calls a network; gives its tokens and one vector of a picture or clip, None for their mean."""
@@ -166,5 +166,5 @@ IMAGES = kinds("images", EncoderKind)
 VIDEOS = kinds("videos", EncoderKind)
 TEXTS = kinds("texts", TextKind, sees=IMAGES | VIDEOS)
 """`model_type` -> how its networks read pictures, videos, texts."""
-REFUSED: Mapping[str, str] = NETWORKS["refused"]
+REFUSED: Mapping[str, str] = TABLES["refused"]
 """`model_type` -> why it is not read."""

@@ -13,43 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
-from obygaze_features.backbones.weights import Weights
+from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError, ObygazeError
 from obygaze_features.plugins import points
 
-# name -> module:function, imported on demand, since networks need large libraries.
-BACKBONES = {
-    "camera": "obygaze_features.backbones.camera:camera",
-    "clip": "obygaze_features.backbones.encoders:clip",
-    "descriptors": "obygaze_features.backbones.descriptors:descriptors",
-    "efficientnet-lite0": "obygaze_features.backbones.efficientnet:efficientnet_lite0",
-    "image": "obygaze_features.backbones.encoders:image",
-    "openclip": "obygaze_features.backbones.openclip:openclip",
-    "signature": "obygaze_features.backbones.signature:signature",
-    "sound": "obygaze_features.backbones.sound_measures:sound",
-    "video": "obygaze_features.backbones.encoders:video",
-    "vivit": "obygaze_features.backbones.encoders:vivit",
-    "vlm": "obygaze_features.backbones.vision_language:vlm",
-    "waveform": "obygaze_features.backbones.waveform:waveform",
-    "xclip": "obygaze_features.backbones.encoders:xclip",
-    "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc",
-}
-TEXT_BACKBONES = {
-    "clip-text": "obygaze_features.backbones.text_encoders:clip_text",
-    "openclip-text": "obygaze_features.backbones.openclip:openclip_text",
-    "sentence": "obygaze_features.backbones.sentence:sentence",
-    "text": "obygaze_features.backbones.text_encoders:text",
-    "xclip-lsmdc-text": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc_text",
-    "xclip-text": "obygaze_features.backbones.text_encoders:xclip_text",
-}
-"""The same for those that read texts in place of frames."""
-NETWORKS = {
-    "causal-lm": "obygaze_features.backbones.network:causal_lm",
-    "clip": "obygaze_features.backbones.encoders:clip_network",
-    "openclip": "obygaze_features.backbones.openclip:openclip_network",
-    "xclip-lsmdc": "obygaze_features.backbones.xclip_lsmdc:xclip_lsmdc_network",
-}
-"""The same for networks that are loaded themselves."""
+BACKBONES: dict[str, str] = TABLES["backbones"]
+TEXT_BACKBONES: dict[str, str] = TABLES["text_backbones"]
+NETWORKS: dict[str, str] = TABLES["networks"]
+"""Name -> module:function, imported on demand, since networks need large libraries."""
 GROUP = "obygaze.backbones"
 ONNX = "onnx:"
 """What the name of a backbone begins with that is a file: `onnx:FILE[:LAYER]`."""

@@ -81,7 +81,7 @@ class Layout:
 TRANSFORMERS = Layout(CONFIG, SINGLE)
 OPEN_CLIP = Layout("open_clip_config.json", ("open_clip_model.safetensors", "open_clip_pytorch_model.bin"))
 
-NETWORKS: dict[str, Any] = tomllib.loads(
+TABLES: dict[str, Any] = tomllib.loads(
     files(__package__).joinpath("networks.toml").read_text(encoding="utf-8")
 )
 """What is known of networks by their names."""
@@ -96,7 +96,7 @@ def kinds(table: str, kind: type[Kind], **parts: Mapping[str, object]) -> dict[s
         Field of the entries that names an entry of another table -> that table.
     """
     made: dict[str, Any] = {}
-    for name, entry in NETWORKS[table].items():
+    for name, entry in TABLES[table].items():
         made[name] = made.get(entry.get("like"), {}) | entry
         made[name].pop("like", None)
     for entry in made.values():
@@ -106,12 +106,12 @@ def kinds(table: str, kind: type[Kind], **parts: Mapping[str, object]) -> dict[s
 
 def renamed(name: str, table: str) -> str:
     """Return the other name of a tensor, by a table of `names`."""
-    for part, other in NETWORKS["names"][table].items():
+    for part, other in TABLES["names"][table].items():
         name = name.replace(part, other)
     return name
 
 
-HUB: Mapping[str, str] = NETWORKS["hub"]
+HUB: Mapping[str, str] = TABLES["hub"]
 """Backbone -> the repository, or the name in `OPENCLIP`, that it loads unless told otherwise."""
 
 
@@ -131,7 +131,7 @@ class OpenClip(NamedTuple):
     architecture: str
 
 
-OPENCLIP = {name: OpenClip(*each) for name, each in NETWORKS["openclip"].items()}
+OPENCLIP = {name: OpenClip(*each) for name, each in TABLES["openclip"].items()}
 """The nine models of Tables 1 and 2 of Wolfe et al. (FAccT 2023), as the tables call them."""
 
 LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
