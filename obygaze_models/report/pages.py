@@ -5,7 +5,7 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -132,15 +132,16 @@ def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
     True
     """
     shown = [reports] if isinstance(reports, Report) else list(reports)
-    known: dict[object, str] = {}
     return page(
         "report.html.j2",
         title=title or shown[0].title,
         language="en",
-        reports=[
-            _values(report, f"report-{number}", known, alone=len(shown) == 1)
-            for number, report in enumerate(shown, start=1)
-        ],
+        reports=shown,
+        known={},
+        chart=_chart,
+        embedded=_embedded,
+        numbers=_numbers,
+        dumps=partial(json.dumps, indent=2, ensure_ascii=False),
     )
 
 
@@ -168,37 +169,10 @@ def write_html(
     write_whole(path, to_html(reports, title))
 
 
-def _values(report: Report, anchor: str, known: dict[object, str], *, alone: bool) -> Mapping[str, Any]:
-    return {
-        **{name: getattr(report, name) for name in ("title", "answers", "notes")},
-        "anchor": anchor,
-        "heading": "h2" if alone else "h3",
-        "blocks": [
-            _table(block, f"{anchor}-{number}", known) for number, block in enumerate(report.blocks, start=1)
-        ],
-        "pictures": [
-            {"source": _embedded(picture), "caption": picture.caption} for picture in report.pictures
-        ],
-        "record": json.dumps(report.record, indent=2, ensure_ascii=False),
-    }
-
-
-def _table(block: Block, anchor: str, known: dict[object, str]) -> Mapping[str, Any]:
-    """Align columns of numbers to the right; of a table that the page has already (`known`), say where."""
+def _numbers(block: Block) -> list[bool]:
+    """Say which columns hold numbers, which are aligned to the right."""
     columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
-    sides = [Markup(' class="n"') if column and is_numeric(column) else "" for column in columns]
-    same = known.setdefault((block.headers, block.rows), anchor)
-    return {
-        **{name: getattr(block, name) for name in ("title", "notes", "measured")},
-        "anchor": anchor,
-        "same": "" if same == anchor else same,
-        "chart": _chart(block),
-        "columns": list(zip(block.headers, sides, strict=True)),
-        "rows": [
-            (row[0], " class=run-beside" * (row[0] in block.beside), *zip(row[1:], sides[1:], strict=True))
-            for row in block.rows
-        ],
-    }
+    return [bool(cells) and is_numeric(cells) for cells in columns]
 
 
 def _chart(block: Block) -> Mapping[str, Any] | None:
@@ -216,9 +190,7 @@ def _chart(block: Block) -> Mapping[str, Any] | None:
         return f"{4 + 92 * (value / step - first) / (last - first):.2f}%"
 
     return {
-        "rows": [
-            (name, " class=run-beside" * (name in block.beside), *map(at, numbers)) for name, numbers in rows
-        ],
+        "rows": [(name, *map(at, numbers)) for name, numbers in rows],
         "reference": [
             (at(value), f"chance {value:.2f}" if value else "no difference") for value in reference
         ],

@@ -16,6 +16,7 @@ from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import OutputError
 from obygaze_features.io import digests_of, is_temporary, local_path, refuse_taken, whole_folder, write_whole
 from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
+from obygaze_features.templates import filled
 from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
 from obygaze_models.report.blocks import NOTHING, Block, Report, columns_that_name
 
@@ -27,12 +28,6 @@ SHOWN = 100
 
 FIRST = 20
 """Rows shown of such a table."""
-
-COLUMN = 60
-"""Maximum characters per line of a table that fits one column of a two-column page."""
-
-SIZES = {r"\small": 85, r"\footnotesize": 100}
-"""Font size of a table with more characters than this."""
 
 CONTENTS = "contents.json"
 """File that lists every file of the folder with its SHA-256; folders with other files are kept."""
@@ -120,25 +115,16 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
 # ---------------------------------------------------------------------------
 def markdown(report: Report) -> str:
     """Write a report as a Markdown page."""
-    lines = [f"# {report.title}", "", *_list(report.caption)]
-    for picture in report.pictures:
-        lines += [
-            f"![{picture.caption}]({picture.name}.png)",
-            "",
-            f"{picture.caption} ([PDF]({picture.name}.pdf), [SVG]({picture.name}.svg))",
-            "",
-        ]
-    for block in report.blocks:
-        lines += [f"## {block.title}", "", *_list(block.notes)]
-        escaped = [
-            [_one_line(cell).replace("|", "\\|") for cell in row] for row in (block.headers, *block.rows)
-        ]
-        lines += [tabulate(escaped[1:], escaped[0], tablefmt="pipe", disable_numparse=True), ""]
-    return "\n".join(lines)
+    return filled(
+        __package__, "assets/report.md.jinja", {"report": report}, filters={"table": _pipes}
+    ).removesuffix("\n")
 
 
-def _list(notes: tuple[str, ...]) -> list[str]:
-    return [*(f"- {note}" for note in notes), ""] if notes else []
+def _pipes(block: Block) -> str:
+    headers, *rows = (
+        [_one_line(cell).replace("|", "\\|") for cell in row] for row in (block.headers, *block.rows)
+    )
+    return tabulate(rows, headers, tablefmt="pipe", disable_numparse=True)
 
 
 def latex(report: Report) -> str:
@@ -148,49 +134,23 @@ def latex(report: Report) -> str:
     once, as comments at the top. A wide table spans both columns of a page, in smaller letters; no table is
     wider than the text.
     """
-    lines = [f"% {_one_line(note)}" for note in (report.title, *report.caption)]
-    lines += ["% needs the packages booktabs and adjustbox"]
-    for number, block in enumerate((_titled(block, report.titles) for block in report.blocks), start=1):
-        label = f"tab:{report.name}" + (f"-{number}" if len(report.blocks) > 1 else "")
-        columns = zip(block.headers, *block.rows, strict=True)
-        widths = [max(*map(len, _halves(heading, cells)), *map(len, cells), 0) for heading, *cells in columns]
-        width = sum(widths) + 2 * (len(widths) - 1)  # two letters for every gap
-        environment = "table*" if width > COLUMN else "table"
-        lines += [
-            "",
-            rf"\begin{{{environment}}}",
-            r"\centering",
-            *[size for size, least in SIZES.items() if width > least][-1:],
-            rf"\caption{{{_tex(report.title)}: {_tex(block.title)}.}}",
-            rf"\label{{{label}}}",
-            r"\begin{adjustbox}{max width=\linewidth}",
-            _tabular(block),
-            r"\end{adjustbox}",
-        ]
-        if block.notes:
-            notes = " ".join(f"{_tex(note).rstrip('.')}." for note in block.notes)
-            lines += [rf"\par\smallskip{{\footnotesize {notes}}}"]
-        lines += [rf"\end{{{environment}}}"]
-    return "\n".join(lines) + "\n"
+    filters = {"tex": _tex, "cell": _cell, "line": _one_line, "braced": "{{{}}}".format}
+    tables = [_laid_out(block, report.titles) for block in report.blocks]
+    return filled(
+        __package__, "assets/report.tex.jinja", {"report": report, "tables": tables}, filters=filters
+    )
 
 
-def _titled(block: Block, titles: Mapping[str, str]) -> Block:
-    """Replace the names in a column of models by titles."""
-    if block.headers[0] != "model":
-        return block
-    return replace(block, rows=tuple((titles.get(row[0], row[0]), *row[1:]) for row in block.rows))
-
-
-def _tabular(block: Block) -> str:
+def _laid_out(block: Block, titles: Mapping[str, str]) -> dict[str, Any]:
+    """Choose a table's headings and sides, and measure its lines; a column of models has their titles."""
+    if block.headers[0] == "model":
+        block = replace(block, rows=tuple((titles.get(row[0], row[0]), *row[1:]) for row in block.rows))
     columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
-    aligned = "".join("r" if is_numeric(cells) else "l" for cells in columns)
-    headings = [
-        _heading(_halves(heading, cells), side)
-        for heading, cells, side in zip(block.headers, columns, aligned, strict=True)
-    ]
-    rows = [" & ".join(map(_cell, row)) + r" \\" for row in block.rows]
-    head = [rf"\begin{{tabular}}{{{aligned}}}", r"\toprule", " & ".join(headings) + r" \\", r"\midrule"]
-    return "\n".join([*head, *rows, r"\bottomrule", r"\end{tabular}"])
+    headings = [_halves(heading, cells) for heading, cells in zip(block.headers, columns, strict=True)]
+    widths = [max(map(len, [*lines, *cells])) for lines, cells in zip(headings, columns, strict=True)]
+    sides = "".join("r" if is_numeric(cells) else "l" for cells in columns)
+    width = sum(widths) + 2 * (len(widths) - 1)  # two letters for every gap
+    return {"block": block, "headings": headings, "sides": sides, "width": width}
 
 
 def _halves(heading: str, cells: Sequence[str]) -> list[str]:
@@ -200,12 +160,6 @@ def _halves(heading: str, cells: Sequence[str]) -> list[str]:
         return [heading]
     lines = [[" ".join(words[:middle]), " ".join(words[middle:])] for middle in range(1, len(words))]
     return min(lines, key=lambda pair: max(map(len, pair)))
-
-
-def _heading(lines: Sequence[str], side: str) -> str:
-    if len(lines) == 1:
-        return _tex(lines[0])
-    return rf"\shortstack[{side}]{{" + r"\\".join(map(_tex, lines)) + "}"
 
 
 def is_numeric(cells: Sequence[str]) -> bool:
