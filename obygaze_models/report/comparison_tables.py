@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from obygaze_models.evaluation.compare import Comparison, Side
+from obygaze_models.evaluation.compare import Comparison
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import records
-from obygaze_models.report.blocks import Column, Report, block, interval, number, p_value, signed
+from obygaze_models.report.blocks import Column, Report, block, interval, number, p_value, sentences, signed
 
 FEW = 30
 """Number of movies below which a comparison gets a warning."""
@@ -43,11 +43,12 @@ def comparison_report(comparison: Comparison) -> Report:
         for of in ("", "method_")
     ]
     models, methods = parts
+    record = _comparison_record(comparison)
     sides: list[Column] = [name, ("A", "a", number), ("B", "b", number)]
     return Report(
         name="compare",
         title=f"A {comparison.a.model} against B {comparison.b.model}, movie by movie",
-        notes=tuple(_comparison_notes(comparison)),
+        notes=_comparison_notes(comparison, record),
         blocks=(
             block("do these trained models differ on movies like these?", [*sides, *models], rows),
             block(
@@ -58,7 +59,7 @@ def comparison_report(comparison: Comparison) -> Report:
             ),
         ),
         data=comparison.metrics,
-        record=_comparison_record(comparison),
+        record=record,
         answers=(_verdict(rows),),
     )
 
@@ -77,40 +78,20 @@ def _verdict(rows: Sequence[Row]) -> str:
     )
 
 
-def _comparison_notes(comparison: Comparison) -> list[str]:
-    tests = comparison.metrics.to_dict(orient="records")
-    patterns = max(int(test["n_patterns"]) for test in tests)
-    exact = all(test["exact"] for test in tests)
-    paired = int(comparison.metrics["n_movies"].max())
-    table = comparison.a.predictions.table
-    return [
-        *(_side_note(letter, side) for letter, side in (("A", comparison.a), ("B", comparison.b))),
-        (
-            f"{table['clip_id'].nunique()} test clips of {table['movie'].nunique()} movies; "
-            "metrics are means over the movies that define them"
-        ),
-        (
-            f"p: {'exact ' if exact else ''}sign-flip test over movies, {patterns} patterns; "
-            f"Holm over {comparison.metrics['p_holm'].notna().sum()} metrics"
-        ),
-        CAPTIONS["p"],
-        (f"{paired} movies are few" if paired < FEW else f"with {paired} movies")
-        + f": no exact p can be below {smallest_p(paired):.2g}; a difference must be "
-        f"{detectable(paired):.2f} of its SD between movies to be found 4 times of 5",
-    ]
-
-
-def _side_note(letter: str, side: Side) -> str:
-    n = side.predictions.table["seed"].nunique()
-    seeds = f", mean of {n} seeds" if n > 1 else ""
-    trained = side.run.record.get("train", {}).get("title", side.task)
-    store = side.predictions.table["store"].iloc[0][:12]
-    return f"{letter}: {side.model} of {_name(side)}, trained on {trained}, store {store}{seeds}"
-
-
-def _name(side: Side) -> str:
-    """Name a run's folder without the folders above it, which are this machine's."""
-    return PurePath(side.run.where).name
+def _comparison_notes(comparison: Comparison, record: Mapping[str, object]) -> tuple[str, ...]:
+    tests = comparison.metrics
+    paired = int(tests["n_movies"].max())
+    return sentences(
+        "comparison_notes.txt.jinja",
+        record=record,
+        patterns=int(tests["n_patterns"].max()),
+        exact=tests["exact"].all(),
+        n_tests=tests["p_holm"].notna().sum(),
+        caption=CAPTIONS["p"],
+        paired=paired,
+        few=FEW,
+        detectable=detectable(paired),
+    )
 
 
 def _comparison_record(comparison: Comparison) -> dict[str, object]:
@@ -120,7 +101,7 @@ def _comparison_record(comparison: Comparison) -> dict[str, object]:
     return {
         **{
             letter: {
-                "run": _name(side),
+                "run": PurePath(side.run.where).name,  # the folders above it are this machine's
                 "model": side.model,
                 "task": side.task,
                 "trained_on": side.run.record.get("train"),

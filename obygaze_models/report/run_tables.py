@@ -15,7 +15,17 @@ from obygaze_models.models.fusion import ALONE
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.training import N_TRIAL_EPOCHS
-from obygaze_models.report.blocks import NOTHING, Block, Column, Report, block, interval, number, p_value
+from obygaze_models.report.blocks import (
+    NOTHING,
+    Block,
+    Column,
+    Report,
+    block,
+    interval,
+    number,
+    p_value,
+    sentences,
+)
 
 NEAR = 0.9
 """A by-movie AP above which an interval covers less than its nominal level (docs/evaluation.md)."""
@@ -63,7 +73,7 @@ def run_report(run: Run) -> Report:
     return Report(
         name="evaluate",
         title=f"{record['train']['title']}, tested on {tests}",
-        notes=tuple(_notes(run)),
+        notes=_notes(run, whole=True),
         blocks=tuple(
             replace(each, beside=frozenset(row[0] for row in each.rows if _beside(row[0]))) for each in blocks
         ),
@@ -80,28 +90,29 @@ def short_report(run: Run) -> Report:
     blocks = []
     for before, models in _tasks(run):
         first, *others = sorted(_with_table(metrics, models), key=lambda name: not metrics[name].answers)
-        headers = ("model", f"{metrics[first].title} [95 %]", *(metrics[name].title for name in others))
+        headers = [f"{metrics[first].title} [95 %]", *(metrics[name].title for name in others)]
         if not _n_movies(models, first):
             blocks.append(_pooled(models, metrics, before))
             continue
         shown = {name: values for name, values in models.items() if name not in HOMES[BASELINES]} or models
-        rows = [
-            (
-                name,
-                interval(*(values[first][key] for key in ("movie_mean", "movie_low", "movie_high"))),
+        rows = {
+            name: [
+                interval(*(values[first][f"movie_{key}"] for key in ("mean", "low", "high"))),
                 *_numbers(values, others, "movie_mean"),
-            )
-            if name != OTHER
-            else (name, *(number(_of_call(values, metrics[each])) for each in (first, *others)))
+            ]
             for name, values in shown.items()
-        ]
+        }
+        if OTHER in rows:  # a call ranks nothing
+            calls = zip(
+                (first, *others), _numbers(models[OTHER], [first, *others], "movie_mean"), strict=True
+            )
+            rows[OTHER] = [NOTHING if metrics[name].reads == "score" else text for name, text in calls]
         any_model = next(iter(models.values()))
-        rows.append(("(chance)", *_numbers(any_model, [first, *others], "movie_chance")))
-        title = f"{before}by movie, mean of {int(any_model[first]['n_movies'])}"
-        blocks.append(Block(title, headers, tuple(rows)))
+        rows["(chance)"] = _numbers(any_model, [first, *others], "movie_chance")
+        blocks.append(_table(f"{before}by movie, mean of {_n_movies(models, first)}", headers, rows))
     made = run_report(run)
     answers = tuple(line for line in made.answers if MEANING not in line)
-    return replace(made, notes=tuple(_warnings(run)), blocks=tuple(blocks), answers=answers)
+    return replace(made, notes=_notes(run, whole=False), blocks=tuple(blocks), answers=answers)
 
 
 def _tasks(run: Run) -> Iterator[tuple[str, dict[str, dict[Any, Any]]]]:
@@ -130,11 +141,6 @@ def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any,
 def _n_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:
     """Count the movies that define a metric of models tested on the same clips."""
     return int(next(iter(models.values()))[metric]["n_movies"])
-
-
-def _of_call(values: Mapping[Any, Any], metric: Metric) -> float | None:
-    """Return a metric's mean by movie of what people called; a call ranks nothing."""
-    return None if metric.reads == "score" else float(values[metric.name]["movie_mean"])
 
 
 def _rankings(models: Mapping[str, Mapping[Any, Any]], metric: Metric) -> Mapping[str, Mapping[Any, Any]]:
@@ -259,10 +265,13 @@ def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metri
     names = [
         name for name in metrics if name in some and metrics[name].shown and not some[name]["across_models"]
     ]
-    rows = [(model, *_numbers(by_metric, names, "pooled")) for model, by_metric in models.items()]
-    rows.append(("(chance)", *_numbers(some, names, "pooled_chance")))
-    titles = [metrics[name].title for name in names]
-    return Block(f"{before}all clips pooled", ("model", *titles), tuple(rows))
+    rows = {model: _numbers(by_metric, names, "pooled") for model, by_metric in models.items()}
+    rows["(chance)"] = _numbers(some, names, "pooled_chance")
+    return _table(f"{before}all clips pooled", [metrics[name].title for name in names], rows)
+
+
+def _table(title: str, headers: Sequence[str], rows: Mapping[str, Sequence[str]]) -> Block:
+    return Block(title, ("model", *headers), tuple((model, *cells) for model, cells in rows.items()))
 
 
 def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str) -> Block:
@@ -290,93 +299,41 @@ def _limits(low: float, high: float) -> str:
 def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
     shared = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
     names = [name for name in metrics if metrics[name].shown and name in shared]
-    drawn = run.metrics[run.metrics["n_seeds"] > 1]
-    rows = tuple(
-        (
-            f"{_before(run, task)}{model}",
-            *_numbers(part.set_index("metric").to_dict(orient="index"), names, "seed_sd"),
-        )
-        for (task, model), part in drawn.groupby(["task", "model"], sort=False)
-    )
+    drawn = run.metrics[run.metrics["n_seeds"] > 1].groupby(["task", "model"], sort=False)
+    rows = {
+        f"{_before(run, task)}{model}": _numbers(part.set_index("metric").to_dict("index"), names, "seed_sd")
+        for (task, model), part in drawn
+    }
     title = f"standard deviation between {len(run.record['seeds'])} seeds, all clips pooled"
-    return Block(title, ("model", *(metrics[name].title for name in names)), rows)
+    return _table(title, [metrics[name].title for name in names], rows)
 
 
-def _notes(run: Run) -> list[str]:
-    """Describe how the numbers were computed, on how many clips and movies, and their limits."""
-    record: Mapping[str, Any] = run.record
-    clips, seeds, excluded = record["clips"], record["seeds"], len(record["excluded"])
-    features = f"{record['backbone']}, {record['features']} ({record['pool']})"
-    if "reduced_by" in record:
-        features += f"; of frames and tokens: tokens reduced by {record['reduced_by']}"
-    shares = ", ".join(f"{value:.3f}" for value in record["prevalence"].values() if value is not None)
-    prevalence = f", prevalence {shares}" if shares else ""
+def _notes(run: Run, *, whole: bool) -> tuple[str, ...]:
+    """Say what limits all numbers of a run; of the whole report also how they came about, on which clips."""
+    record, clips = run.record, run.record["clips"]
     counts = {
         "of other levels": clips["other_levels"],
         "of a level in no task": clips.get("in_no_task", 0),
         "without a level": clips.get("unlabelled", 0),
-        "without features": excluded,
+        "without features": len(record["excluded"]),
     }
-    left_out = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    lines = [
-        (
-            f"codebook {record['codebook']['name']}; labels: {record.get('label_policy', 'raw')} policy; "
-            f"features: {features}"
-        ),
-        *([f"protocol {record['protocol']}"] if record["protocol"] != SEEN else []),
-        f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, metrics are means",
-        f"{clips['tested']} clips of {record['movies_tested']} movies tested{prevalence}",
-        f"left out of {clips.get('manifest', clips['tested'])} clips in the manifest: {left_out or 'none'}",
-    ]
-    if clips.get("seen_score"):
-        lines.append(
-            f"{clips['seen_score']} clips judged with a model's score in sight: trained on, not tested"
-        )
-    lines += [*_starts_notes(run), *_warnings(run)]
-    dropped = Counter(name for fold in record["folds"] for name in fold["concepts_left_out"])
-    if dropped and any("pcbm" in model for model in record["models"]):
-        lines.append(
-            "concepts too rare to be learnt, in so many folds: "
-            + ", ".join(f"{name} {count}" for name, count in dropped.items())
-        )
-    lines.append(
-        f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}; "
-        "docs/evaluation.md has the measured coverage of each"
-    )
-    return lines
-
-
-def _warnings(run: Run) -> list[str]:
-    """Print what limits all numbers of a run."""
-    record = run.record
-    lines = [f"protocol {SEEN}"] * (record["protocol"] == SEEN)
-    if record["untrained"]:
-        lines.append(
-            f"UNTRAINED: the weights of {record['backbone']} are random; "
-            "these numbers say nothing of the published network"
-        )
-    if record["clips"].get("partial"):
-        lines.append(
-            f"{record['clips']['partial']} clips are partial: a part of their video could not be read"
-        )
+    # Where the losses of a network's starts lie far apart, one start may fail.
+    losses = ["start_loss_low", "start_loss_high"]
+    trials = run.curves.dropna(subset=losses[0]).drop_duplicates(["model", "fold", "seed", "inner_fold"])
     alone = run.selection[run.selection["candidate"].astype(str).str.startswith(f"{ALONE} ")]
-    lines += [
-        f"{model}: one modality has all the weight in {n} of {len(record['folds'])} folds, and decides alone"
-        for model, n in alone["model"].value_counts(sort=False).items()
-    ]
-    return [*lines, *(f"{model} left out: {reason}" for model, reason in record["models_left_out"].items())]
-
-
-def _starts_notes(run: Run) -> list[str]:
-    """Print how far the starts of a network differ: where the spread is wide, one start may fail."""
-    low, high = "start_loss_low", "start_loss_high"
-    trials = run.curves.dropna(subset=low).drop_duplicates(["model", "fold", "seed", "inner_fold"])
-    medians = trials.groupby("model", sort=False)[[low, high]].median()
-    return [
-        f"{model}: trained on from the best of several starts; their training losses after {N_TRIAL_EPOCHS} "
-        f"epochs lie between {losses[low]:.2f} and {losses[high]:.2f} (medians of the inner trainings)"
-        for model, losses in medians.iterrows()
-    ]
+    return sentences(
+        "run_notes.txt.jinja",
+        record=record,
+        whole=whole,
+        seen=SEEN,
+        captions=CAPTIONS,
+        shares=[f"{value:.3f}" for value in record["prevalence"].values() if value is not None],
+        left_out=[f"{count} {what}" for what, count in counts.items() if count],
+        starts=trials.groupby("model", sort=False)[losses].median().itertuples(),
+        n_trial_epochs=N_TRIAL_EPOCHS,
+        alone=alone["model"].value_counts(sort=False).items(),
+        dropped=Counter(name for fold in record["folds"] for name in fold["concepts_left_out"]).items(),
+    )
 
 
 def excluded_summary(excluded: Sequence[Mapping[str, str]]) -> list[str]:
