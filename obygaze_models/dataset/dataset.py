@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from obygaze_features.manifest import Codebook
 from obygaze_features.store import Group
 from obygaze_models.dataset.features import Features, StoredClips, read_array
-from obygaze_models.errors import DatasetError
-from obygaze_models.protocol.targets import Labels
+from obygaze_models.errors import DatasetError, ProtocolError
+from obygaze_models.protocol.targets import NOT_ASKED, Labels
 from obygaze_models.reduction import ReducedTokens
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 Reads = Literal[Features, "seconds", "variables", "present", "answers"]
 """What a model reads: features, a clip's length, variables, its annotated concepts, a machine's answers."""
+
+
+CHANCE, SAME = 1e-3, 1e-9
+"""Most two-valued features that are expected to equal a label by chance; what 1 - r^2 of a label may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,3 +264,43 @@ class Dataset:
         """Find the row of each clip in the store [N]."""
         row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
         return np.array([row_of[clip_id] for clip_id in self.clip_ids.tolist()], dtype=np.intp)
+
+
+def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> None:
+    """Refuse an imported feature, or a variable, that is the label of every clip (|r| = 1).
+
+    What was extracted from films has seen no label, and a feature of it may be as good as that.
+    """
+    made = {} if data.group is None else data.group.provenance
+    parts = [(part.start, part.stop, part.provenance) for part in data.modalities]
+    parts = parts or [(0, data.X.shape[1], made)]
+    taken = np.zeros(data.X.shape[1], bool)
+    for start, stop, provenance in parts:
+        taken[start:stop] = not provenance or provenance.get("imported") is True
+    variables = np.empty((0, len(data))) if data.variables is None else data.variables.T
+    for name, codes in labels.items():
+        if len(same := np.flatnonzero(taken & _equals(data.X, codes))):
+            raise ProtocolError(
+                f"{data.backbone}: feature {same[0]} (of 0 to {len(taken) - 1}) equals the label {name} of "
+                f"all {(codes != NOT_ASKED).sum()} clips: a label was imported as a feature; import the "
+                "features without it (store import --columns)"
+            )
+        for column, values in zip(data.variable_names, variables, strict=True):
+            told = np.where(np.isnan(values), NOT_ASKED, codes)
+            if _equals(values[:, None], told).any():
+                raise ProtocolError(
+                    f"variable {column} equals the label {name} of all clips that have one: leave its "
+                    "column out"
+                )
+
+
+def _equals(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mark the features [N, D] that are the label of every clip, unless chance makes one of few."""
+    rows = codes != NOT_ASKED
+    if X.shape[1] * 2.0 ** (1 - rows.sum()) > CHANCE:
+        return np.zeros(X.shape[1], bool)
+    y = codes[rows] - codes[rows].mean()
+    values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
+    scale = np.sum(values**2, axis=0) * np.sum(y**2)
+    found: NDArray[np.bool_] = (scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale)
+    return found

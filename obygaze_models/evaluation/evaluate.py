@@ -9,13 +9,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_models.dataset.dataset import Dataset
+from obygaze_models.dataset.dataset import Dataset, refuse_labels
 from obygaze_models.errors import ConceptError, ProtocolError
-from obygaze_models.evaluation.experts import Asked, Experts, asked_of, variants, without_noise
+from obygaze_models.evaluation.experts import Experts, Tested, asked_of, variants, without_noise
 from obygaze_models.evaluation.metrics import Metric, metrics_of, rows_by_movie
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import (
+    CURVES,
     SELECTION,
+    FoldRecord,
     Run,
     SeededFold,
     curves_of,
@@ -23,21 +25,17 @@ from obygaze_models.evaluation.run import (
     record_of,
     rows_of,
     selection_of,
-    stack,
 )
 from obygaze_models.evaluation.summary import summarise
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.names import OTHER
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel, fit, fit_ordinal
-from obygaze_models.protocol.folds import Split, leave_movies_out, scene_blocks, seen_splits, splits
+from obygaze_models.protocol.folds import Split, leave_movies_out, scene_blocks, splits
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets
 
 ROUNDING = 1e-12
 """By how much less a refit may be, and still as good."""
-
-CHANCE, SAME = 1e-3, 1e-9
-"""Most two-valued features that are expected to equal a label by chance; what 1 - r^2 of a label may be."""
 
 
 def evaluate(
@@ -115,8 +113,8 @@ def evaluate(
     """
     train = _target(task, data)
     several = (test,) if isinstance(test, str | Target) else test or ()
-    tests = [_target(name, data) for name in several] or [train]
-    for wanted in tests:
+    targets = [_target(name, data) for name in several] or [train]
+    for wanted in targets:
         if (wanted.kind, wanted.n_classes, wanted.scale) != (train.kind, train.n_classes, train.scale):
             what = f"{train.name} ({train.kind}) can't be tested on {wanted.name} ({wanted.kind})"
             raise ProtocolError(f"a model trained on {what}")
@@ -127,11 +125,11 @@ def evaluate(
                 f"{wanted.name}, which is tested: the test would be upside down"
             )
     specs = models_for(train.kind, (models,) if isinstance(models, str) else models, imbalance=imbalance)
-    asked = asked_of(data, train, tests, experts)
-    learnt, tests, test_codes = asked.any_learnt, asked.tests, asked.test_codes
-    test_codes, kept_out = (test_codes, 0) if test_seen_scores else _without_seen_scores(data, test_codes)
-    _check_classes(data, train, learnt, test_codes)
-    folds = list(_folds(data, learnt, test_codes, range(seed, seed + n_seeds), seen=seen))
+    asked = asked_of(data, train, targets, experts)
+    learnt = asked.any_learnt
+    tests, kept_out = (asked.tests, 0) if test_seen_scores else _without_seen_scores(data, asked.tests)
+    _check_classes(data, train, learnt, tests)
+    folds = list(_folds(data, learnt, tests, range(seed, seed + n_seeds), seen=seen))
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, left_out = _with_concepts(specs, concepts, explicit=models is not None)
     trained = list(variants(specs, asked, data))
@@ -139,7 +137,24 @@ def evaluate(
     read = dict.fromkeys((spec.reads, spec.streams) for spec in specs)
     features = {(reads, stream): data.read(reads, stream=stream) for reads, stream in read}
     blocks, selection, curves = list[dict[str, Any]](), list[dict[str, Any]](), list[pd.DataFrame]()
-    found: dict[SeededFold, Any] = {fold: {"thresholds": {}, "zeros": {}} for fold in folds}
+    found: dict[SeededFold, FoldRecord] = {
+        fold: {
+            "fold": fold.split.fold,
+            "movie": fold.name,
+            "seed": fold.seed,
+            "train_clips": len(fold.split.train),
+            "train_positives": int(
+                np.any([codes[fold.split.train] == 1 for codes in learnt.values()], axis=0).sum()
+            ),
+            "tested": {
+                test.target.name: int((test.codes[fold.split.test] != NOT_ASKED).sum()) for test in tests
+            },
+            "thresholds": {},
+            "zeros": {},
+            "concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name])),
+        }
+        for fold in folds
+    }
     cleaned = {fold: without_noise(asked, data, fold.split.train) for fold in folds if asked.noisy}
     todo = [
         (fold, spec, cleaned[fold][0] if asked.noisy and spec.looks_at_features else asked.learnt[end])
@@ -154,51 +169,29 @@ def evaluate(
             found[fold]["thresholds"][spec.name] = model.threshold
             if isinstance(model, Fitted) and spec.looks_at_features:
                 found[fold]["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
-            about = {
-                "model": spec.name,
-                "fold": fold.split.fold,
-                "seed": fold.seed,
-                "threshold": model.threshold,
-            }
             scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
-            blocks += [
-                rows_of(data, fold, f"{train.name}>{target.name}", test_codes[target.name], scores) | about
-                for target in tests
-            ]
-            where = about | {"train": train.name, "movie": fold.name}
+            about: dict[str, Any] = {"model": spec.name, "train": train.name, "threshold": model.threshold}
+            blocks += [rows_of(data, fold, test, scores, **about) for test in tests]
+            where = about | {"fold": fold.split.fold, "movie": fold.name, "seed": fold.seed}
             selection += selection_of(model, where)
             curves += curves_of(model, where)
             show(done + 1, len(todo))
-    blocks += _of_others(data, folds, asked, test_codes, train)
-    yardstick = {OTHER: "the other annotators"} if asked.others else {}
+    blocks += [
+        rows_of(data, fold, test, test.others[fold.split.test], model=OTHER, train=train.name, threshold=0.5)
+        for fold in folds
+        for test in tests
+        if test.others is not None
+    ]
+    yardstick = {OTHER: "the other annotators"} if any(test.others is not None for test in tests) else {}
     predictions = gather(blocks, [*(spec.name for spec in specs), *yardstick], train.n_classes)
     table = summarise(predictions, metrics_of(train.n_classes, metrics))
     record = record_of(
         data,
         train,
         tests,
-        test_codes,
         specs=specs,
         seeds=range(seed, seed + n_seeds),
-        folds=[
-            {
-                "fold": fold.split.fold,
-                "movie": fold.name,
-                "seed": fold.seed,
-                "train_clips": len(fold.split.train),
-                "train_positives": int(
-                    np.any([codes[fold.split.train] == 1 for codes in learnt.values()], axis=0).sum()
-                ),
-                "tested": {
-                    name: int((codes[fold.split.test] != NOT_ASKED).sum())
-                    for name, codes in test_codes.items()
-                },
-                "thresholds": found[fold]["thresholds"],
-                "zeros": found[fold]["zeros"],
-                "concepts_left_out": sorted(set(data.labels.concepts) - set(concepts[fold.name])),
-            }
-            for fold in folds
-        ],
+        folds=[*found.values()],
         seen=seen,
         left_out=left_out,
         origin=origin,
@@ -212,7 +205,7 @@ def evaluate(
         predictions,
         table,
         pd.DataFrame(selection, columns=list(SELECTION)),
-        stack(curves),
+        pd.concat(curves or [pd.DataFrame(columns=list(CURVES))], ignore_index=True)[list(CURVES)],
         record,
         {spec.name: spec.title for spec in specs} | yardstick,
         tuple(metrics),
@@ -255,50 +248,34 @@ def _target(given: str | Target, data: Dataset) -> Target:
     return given if isinstance(given, Target) else choose_targets(data.codebook, given or None, None)[0]
 
 
-def _of_others(
-    data: Dataset,
-    folds: Sequence[SeededFold],
-    asked: Asked,
-    test_codes: Mapping[str, NDArray[np.int64]],
-    train: Target,
-) -> Iterator[dict[str, Any]]:
-    """Yield what the other annotators called the clips that one of them tests, as a model's predictions."""
-    for fold in folds:
-        about = {"model": OTHER, "fold": fold.split.fold, "seed": fold.seed, "threshold": 0.5}
-        for name, scores in asked.others.items():
-            rows = rows_of(data, fold, f"{train.name}>{name}", test_codes[name], scores[fold.split.test])
-            yield rows | about
-
-
-def _without_seen_scores(
-    data: Dataset, test_codes: Mapping[str, NDArray[np.int64]]
-) -> tuple[dict[str, NDArray[np.int64]], int]:
+def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Tested], int]:
     """Leave out of all tests the clips that were judged with a model's score in sight; count them."""
     seen = data.labels.seen_score
     if seen is None:
-        return dict(test_codes), 0
-    tested = np.any([codes != NOT_ASKED for codes in test_codes.values()], axis=0)
-    codes = {name: np.where(seen, NOT_ASKED, codes) for name, codes in test_codes.items()}
-    return codes, int((seen & tested).sum())
+        return tests, 0
+    tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
+    without = [test._replace(codes=np.where(seen, NOT_ASKED, test.codes)) for test in tests]
+    return without, int((seen & tested).sum())
 
 
 def _folds(
     data: Dataset,
     learnt: Mapping[str, NDArray[np.int64]],
-    test_codes: Mapping[str, NDArray[np.int64]],
+    tests: Sequence[Tested],
     seeds: Sequence[int],
     *,
     seen: bool,
 ) -> Iterator[SeededFold]:
     """Cut the clips into folds, each under each seed."""
     learnable, testable = (
-        np.any([codes != NOT_ASKED for codes in several.values()], axis=0) for several in (learnt, test_codes)
+        np.any([codes != NOT_ASKED for codes in several], axis=0)
+        for several in (learnt.values(), [test.codes for test in tests])
     )
     used = np.flatnonzero(learnable | testable)
     ids, movies = tuple(data.clip_ids[used].tolist()), tuple(data.movies[used].tolist())
     cut = (learnable[used], testable[used])
     table = (scene_blocks if seen else leave_movies_out)(ids, movies)
-    cuts = list(seen_splits(table, *cut) if seen else splits(table, *cut))
+    cuts = list(splits(table, *cut))
     for number in seeds:
         for split in cuts:
             own = Split(split.fold, used[split.train], used[split.test])
@@ -323,10 +300,10 @@ def _check_classes(
     data: Dataset,
     train: Target,
     learnt: Mapping[str, NDArray[np.int64]],
-    test_codes: Mapping[str, NDArray[np.int64]],
+    tests: Sequence[Tested],
 ) -> None:
     sides = {f"trained on{_by(end)}": codes for end, codes in learnt.items()}
-    sides |= {f"tested on ({name})": codes for name, codes in test_codes.items()}
+    sides |= {f"tested on ({test.target.name})": test.codes for test in tests}
     for side, codes in sides.items():
         rows = codes != NOT_ASKED
         for rank in range(train.n_classes) if train.kind != "ordinal" else (0, train.n_classes - 1):
@@ -336,52 +313,13 @@ def _check_classes(
                     f"no {kind} clip to be {side}: {int(rows.sum())} clips with features, "
                     f"of the levels {', '.join(np.unique(data.levels[rows])) or 'none'}"
                 )
-    _refuse_labels(data, {f"{train.name}{end}": codes for end, codes in learnt.items()} | {**test_codes})
+    labels = {f"{train.name}{end}": codes for end, codes in learnt.items()}
+    refuse_labels(data, labels | {test.target.name: test.codes for test in tests})
 
 
 def _by(end: str) -> str:
     """Name the annotator whose labels models with this end of their names are trained on."""
     return f" by {end.removeprefix('@')}" if end else ""
-
-
-def _refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> None:
-    """Refuse an imported feature, or a variable, that is the label of every clip (|r| = 1).
-
-    What was extracted from films has seen no label, and a feature of it may be as good as that.
-    """
-    made = {} if data.group is None else data.group.provenance
-    parts = [(part.start, part.stop, part.provenance) for part in data.modalities]
-    parts = parts or [(0, data.X.shape[1], made)]
-    taken = np.zeros(data.X.shape[1], bool)
-    for start, stop, provenance in parts:
-        taken[start:stop] = not provenance or provenance.get("imported") is True
-    variables = np.empty((0, len(data))) if data.variables is None else data.variables.T
-    for name, codes in labels.items():
-        if len(same := np.flatnonzero(taken & _equals(data.X, codes))):
-            raise ProtocolError(
-                f"{data.backbone}: feature {same[0]} (of 0 to {len(taken) - 1}) equals the label {name} of "
-                f"all {(codes != NOT_ASKED).sum()} clips: a label was imported as a feature; import the "
-                "features without it (store import --columns)"
-            )
-        for column, values in zip(data.variable_names, variables, strict=True):
-            told = np.where(np.isnan(values), NOT_ASKED, codes)
-            if _equals(values[:, None], told).any():
-                raise ProtocolError(
-                    f"variable {column} equals the label {name} of all clips that have one: leave its "
-                    "column out"
-                )
-
-
-def _equals(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mark the features [N, D] that are the label of every clip, unless chance makes one of few."""
-    rows = codes != NOT_ASKED
-    if X.shape[1] * 2.0 ** (1 - rows.sum()) > CHANCE:
-        return np.zeros(X.shape[1], bool)
-    y = codes[rows] - codes[rows].mean()
-    values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
-    scale = np.sum(values**2, axis=0) * np.sum(y**2)
-    found: NDArray[np.bool_] = (scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale)
-    return found
 
 
 def _with_concepts(

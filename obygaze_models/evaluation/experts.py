@@ -10,7 +10,7 @@ repeat what annotators said. Without features this is Dawid and Skene's method.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,18 @@ Floats = NDArray[np.float64]
 Shares = dict[str, float]
 
 
+class Tested(NamedTuple):
+    """A test: its target and the label of each clip [N].
+
+    Of a test by an annotator on clips that others judged too, also the mean label of the others [N]: the
+    yardstick of the models.
+    """
+
+    target: Target
+    codes: Codes
+    others: Floats | None = None
+
+
 @dataclass(frozen=True)
 class Asked:
     """What models are trained on and tested on.
@@ -45,12 +57,7 @@ class Asked:
     ----------
     learnt : dict of str to list of ndarray
         End of the models' names -> labels to train on [N]; of several, a clip counts once for each.
-    tests : list of Target
-    test_codes : dict of str to ndarray
-        Test -> labels [N].
-    others : dict of str to ndarray
-        Test by an annotator -> the mean label of the others [N]: the yardstick of the models. Empty where
-        annotators judged no clip in common.
+    tests : list of Tested
     by_annotator : bool
         Whether tests are by annotators.
     noisy : dict of str to ndarray
@@ -58,9 +65,7 @@ class Asked:
     """
 
     learnt: dict[str, list[Codes]]
-    tests: list[Target]
-    test_codes: dict[str, Codes]
-    others: dict[str, NDArray[np.float64]]
+    tests: list[Tested]
     by_annotator: bool = False
     noisy: dict[str, Codes] = field(default_factory=dict)
 
@@ -89,9 +94,8 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
     """
     by_expert = data.labels.experts
     if not by_expert and experts is None:
-        return Asked(
-            {"": [train.of(data.labels)]}, list(tests), {t.name: t.of(data.labels) for t in tests}, {}
-        )
+        learnt = {"": [train.of(data.labels)]}
+        return Asked(learnt, [Tested(test, test.of(data.labels)) for test in tests])
     if train.kind == "ordinal":
         raise ProtocolError(f"annotators are compared on two classes, and {train.title} has more")
     if len(by_expert) < 2:
@@ -106,10 +110,12 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
         learnt = {f"@{name}": [codes] for name, codes in own.items()}
     elif experts in {"soft", "noisy"}:
         learnt = {"": list(own.values())}
-    asked = Asked(learnt, [], {}, {}, by_annotator=True, noisy=own if experts == "noisy" else {})
-    for test in tests:
-        _add_test(asked, test, {name: test.of(labels) for name, labels in by_expert.items()})
-    return asked
+    made = [
+        each
+        for test in tests
+        for each in _by_annotator(test, {name: test.of(labels) for name, labels in by_expert.items()})
+    ]
+    return Asked(learnt, made, by_annotator=True, noisy=own if experts == "noisy" else {})
 
 
 def without_noise(
@@ -140,8 +146,8 @@ def without_noise(
     return labels, {name: dict(zip(names, [*own, *other], strict=True)) for name, own, other in both}
 
 
-def _add_test(asked: Asked, test: Target, codes: dict[str, Codes]) -> None:
-    """Add a test by each annotator, and on the clips on which all that judged them agree."""
+def _by_annotator(test: Target, codes: dict[str, Codes]) -> Iterator[Tested]:
+    """Make a test by each annotator, and on the clips on which all that judged them agree."""
     rows = np.stack(list(codes.values())).astype(np.float64)
     rows[rows == NOT_ASKED] = np.nan
     judged = np.isfinite(rows)
@@ -149,18 +155,13 @@ def _add_test(asked: Asked, test: Target, codes: dict[str, Codes]) -> None:
     for place, (name, own) in enumerate(codes.items()):
         rest = np.delete(judged, place, axis=0).sum(axis=0)
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
-        asked.tests.append(target)
-        asked.test_codes[target.name] = np.where((rest > 0) | (not shared), own, NOT_ASKED)
-        if shared:
-            sums = np.nansum(np.delete(rows, place, axis=0), axis=0)
-            asked.others[target.name] = sums / np.maximum(rest, 1)
-    if not shared:
-        return
-    share = np.nansum(rows, axis=0) / np.maximum(judged.sum(axis=0), 1)
-    alike = (judged.sum(axis=0) > 1) & ((share == 0) | (share == 1))
-    target = replace(test, name=f"{test.name}@agreed", title=f"{test.title}, where annotators agree")
-    asked.tests.append(target)
-    asked.test_codes[target.name] = np.where(alike, share, NOT_ASKED).astype(np.int64)
+        others = np.nansum(np.delete(rows, place, axis=0), axis=0) / np.maximum(rest, 1)
+        yield Tested(target, np.where((rest > 0) | (not shared), own, NOT_ASKED), others if shared else None)
+    if shared:
+        share = np.nansum(rows, axis=0) / np.maximum(judged.sum(axis=0), 1)
+        alike = (judged.sum(axis=0) > 1) & ((share == 0) | (share == 1))
+        target = replace(test, name=f"{test.name}@agreed", title=f"{test.title}, where annotators agree")
+        yield Tested(target, np.where(alike, share, NOT_ASKED).astype(np.int64))
 
 
 def variants(specs: Sequence[ModelSpec], asked: Asked, data: Dataset) -> Iterator[tuple[str, ModelSpec]]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Annotated, Any, TypedDict, cast
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from obygaze_features.schema import Count, Flag, Hex64, Number, SomeText, Text, Versions, Whole, check
 from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import RunError
+from obygaze_models.evaluation.experts import Tested
 from obygaze_models.evaluation.metrics import Metric, prevalence
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel
@@ -127,16 +128,19 @@ class SeededFold:
 
 
 def rows_of(
-    data: Dataset, fold: SeededFold, task: str, codes: NDArray[np.int64], scores: NDArray[np.float64]
+    data: Dataset, fold: SeededFold, test: Tested, scores: NDArray[np.float64], **about: Any
 ) -> dict[str, Any]:
-    """Make the rows of one model tested on one fold, as columns."""
+    """Make the rows of one test on one fold, as columns; `about` is of the model that gave the scores."""
     rows = fold.split.test
-    in_test = codes[rows] != NOT_ASKED
+    in_test = test.codes[rows] != NOT_ASKED
     return {
-        "task": task,
+        **about,
+        "task": f"{about['train']}>{test.target.name}",
+        "fold": fold.split.fold,
+        "seed": fold.seed,
         "clip_id": data.clip_ids[rows][in_test],
         "movie": data.movies[rows][in_test],
-        "label": codes[rows][in_test],
+        "label": test.codes[rows][in_test],
         "score": scores[in_test],
         "store": data.store,
     }
@@ -151,10 +155,7 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
     }
     table = pd.DataFrame(columns)
     rank = {name: number for number, name in enumerate(models)}
-    tasks = {name: number for number, name in enumerate(table["task"].unique())}
-    order = np.lexsort(
-        (np.arange(len(table)), table["seed"], table["task"].map(tasks), table["model"].map(rank))
-    )
+    order = np.lexsort((table["seed"], pd.factorize(table["task"])[0], table["model"].map(rank)))
     return Predictions(table.iloc[order].reset_index(drop=True), n_classes)
 
 
@@ -167,17 +168,15 @@ def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list
     ]
 
 
-def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list[pd.DataFrame]:
-    """List the inner curves of a model that stops early, a row an epoch."""
-    tables = []
+def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+    """Yield the inner curves of a model that stops early, a row an epoch."""
     for _, estimator in _steps(model):
         for number, curve in enumerate(getattr(estimator, "curves_", ())):
-            losses = {"train_loss": curve.train_loss, "validation_loss": curve.validation_loss}
-            table = pd.DataFrame({**where, "inner_fold": number, **losses})
-            table.insert(len(where) + 1, "epoch", np.arange(1, len(table) + 1))
             starts = curve.start_losses if len(curve.start_losses) else np.array([np.nan])
-            tables.append(table.assign(start_loss_low=starts.min(), start_loss_high=starts.max()))
-    return tables
+            own = {"inner_fold": number, "epoch": np.arange(1, len(curve.train_loss) + 1)}
+            losses = {"train_loss": curve.train_loss, "validation_loss": curve.validation_loss}
+            ends = {"start_loss_low": starts.min(), "start_loss_high": starts.max()}
+            yield pd.DataFrame({**where, **own, **losses, **ends})
 
 
 def _steps(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
@@ -185,13 +184,6 @@ def _steps(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
     if isinstance(model, Fitted):
         return [("", model.estimator)]
     return [(f"step {number + 1}: ", step.estimator) for number, step in enumerate(model.steps)]
-
-
-def stack(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Stack curves, of which there may be none."""
-    if not curves:
-        return pd.DataFrame(columns=list(CURVES))
-    return pd.concat(curves, ignore_index=True)[list(CURVES)]
 
 
 # --- record
@@ -302,8 +294,7 @@ def check_document(document: object, where: str) -> Mapping[str, Any]:
 def record_of(
     data: Dataset,
     train: Target,
-    tests: Sequence[Target],
-    test_codes: Mapping[str, NDArray[np.int64]],
+    tests: Sequence[Tested],
     *,
     specs: Sequence[ModelSpec],
     seeds: Sequence[int],
@@ -313,17 +304,17 @@ def record_of(
     origin: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Describe an evaluation as JSON values; `origin` says where the labels come from."""
-    levels = {level for target in (train, *tests) for level in target.levels}
+    levels = {level for target in (train, *(test.target for test in tests)) for level in target.levels}
     concerned = [clip for clip in data.excluded if clip.level in levels or train.scale]
-    tested = np.any([codes != NOT_ASKED for codes in test_codes.values()], axis=0)
-    n_movies = len(np.unique(data.movies[tested | (train.of(data.labels) != NOT_ASKED)]))
-    others = ~(tested | (train.of(data.labels) != NOT_ASKED))
-    clips = {**data.counts, "other_levels": int(others.sum()), "tested": int(tested.sum())}
+    tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
+    used = tested | (train.of(data.labels) != NOT_ASKED)
+    n_movies = len(np.unique(data.movies[used]))
+    clips = {**data.counts, "other_levels": int((~used).sum()), "tested": int(tested.sum())}
     record = RunRecord(
         protocol=SEEN if seen else GROUPED if n_movies > MOVIES_ALONE else PROTOCOL,
         codebook=codebook_record(data.codebook),
         train=train.record(),
-        tests=[target.record() for target in tests],
+        tests=[test.target.record() for test in tests],
         n_classes=train.n_classes,
         seeds=list(seeds),
         **{name: getattr(data, name) for name in ("store", "backbone", "untrained", "features", "pool")},
@@ -332,8 +323,10 @@ def record_of(
         clips=cast("ClipCounts", clips),
         movies_tested=len(np.unique(data.movies[tested])),
         prevalence={
-            name: prevalence(codes[codes != NOT_ASKED]) if train.n_classes == 2 else None
-            for name, codes in test_codes.items()
+            test.target.name: prevalence(test.codes[test.codes != NOT_ASKED])
+            if train.n_classes == 2
+            else None
+            for test in tests
         },
         excluded=[{"clip_id": clip.clip_id, "reason": clip.reason} for clip in concerned],
         models_left_out=dict(left_out),

@@ -4,7 +4,6 @@ from .folds import Split as Split
 from .folds import check_split as check_split
 from .folds import leave_one_movie_out as leave_one_movie_out
 from .folds import scene_blocks as scene_blocks
-from .folds import seen_splits as seen_splits
 from .folds import splits as splits
 from .folds import strict_folds as strict_folds
 from .held_out import HeldOut as HeldOut

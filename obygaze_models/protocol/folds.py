@@ -1,6 +1,6 @@
 """Keep folds in one table by clip; a task filters it, so that all tasks agree on a clip's side.
 
-Strict folds leave whole movies out. The others (`scene_blocks`, `seen_splits`) split movies into blocks of
+Strict folds leave whole movies out. The others (`scene_blocks`) split movies into blocks of
 scenes, so that every movie is on both sides of every fold: what a model knows of a movie helps it on the
 movie's other clips, and these splits show how much. Neighbouring clips look alike, so blocks are contiguous,
 and the `GAP` clips on either side of a tested block are in neither side.
@@ -41,7 +41,8 @@ class FoldTable:
     folds : ndarray of int64, shape [N]
         The fold whose test side holds the clip; -1 for a clip that is never tested.
     by_movie : bool
-        Whether the protocol promises that no movie is on both sides of a fold.
+        Whether the protocol promises that no movie is on both sides of a fold; otherwise the `GAP` clips on
+        either side of a tested block are in neither.
 
     Raises
     ------
@@ -159,19 +160,17 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     >>> [(split.train.tolist(), split.test.tolist()) for split in om.splits(table, every, every)]
     [([1, 2], [0]), ([0, 2], [1]), ([0, 1], [2])]
     """
+    movies = np.asarray(table.movies)
     for fold in sorted(set(table.folds.tolist()) - {-1}):
         here = table.folds == fold
-        yield from _checked_split(table, fold, train & ~here, test & here)
-
-
-def _checked_split(
-    table: FoldTable, fold: int, train: NDArray[np.bool_], test: NDArray[np.bool_]
-) -> Iterator[Split]:
-    """Yield a fold of the masks of its sides [N], if it has a test clip."""
-    split = Split(fold, np.flatnonzero(train), np.flatnonzero(test))
-    if split.test.size:
-        check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
-        yield split
+        near = here.copy()
+        for movie in () if table.by_movie else np.unique(movies):
+            own = np.flatnonzero(movies == movie)
+            near[own] = np.convolve(here[own], np.ones(2 * GAP + 1), mode="full")[GAP : GAP + own.size] > 0
+        split = Split(fold, np.flatnonzero(train & ~near), np.flatnonzero(test & here))
+        if split.test.size:
+            check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
+            yield split
 
 
 def check_split(
@@ -208,24 +207,6 @@ def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
         for fold, block in enumerate(np.array_split(np.flatnonzero(of == movie), N_BLOCKS)):
             folds[block] = fold
     return FoldTable(tuple(clip_ids), tuple(movies), folds, by_movie=False)
-
-
-def seen_splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Iterator[Split]:
-    """Cut a table of blocks into sides, as `splits` does, without the `GAP` clips around a tested block.
-
-    Raises
-    ------
-    ProtocolError
-        A clip is on two sides.
-    """
-    movies = np.asarray(table.movies)
-    for fold in range(int(table.folds.max()) + 1):
-        here = table.folds == fold
-        near = np.zeros(len(here), dtype=np.bool_)
-        for movie in np.unique(movies):
-            own = np.flatnonzero(movies == movie)
-            near[own] = np.convolve(here[own], np.ones(2 * GAP + 1), mode="full")[GAP : GAP + own.size] > 0
-        yield from _checked_split(table, fold, train & ~near, test & here)
 
 
 # --- for models outside of obygaze

@@ -7,7 +7,7 @@ from obygaze_models.errors import CompareError
 from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.run_folder import saved
-from obygaze_models.protocol import scene_blocks, seen_splits
+from obygaze_models.protocol import scene_blocks, splits
 from obygaze_models.protocol.folds import GAP
 
 
@@ -16,7 +16,7 @@ def test_every_clip_is_tested_once_and_its_neighbours_are_on_no_side():
     table = scene_blocks([f"{movie}-{place}" for place, movie in enumerate(movies)], movies.tolist())
     every = np.ones(75, dtype=bool)
     tested = []
-    for split in seen_splits(table, every, every):
+    for split in splits(table, every, every):
         tested += split.test.tolist()
         for movie in "abc":
             own = np.flatnonzero(movies == movie)
@@ -35,7 +35,7 @@ def test_a_task_is_a_filter_on_the_blocks():
     movies = ["a"] * 20
     table = scene_blocks([str(place) for place in range(20)], movies)
     train, test = np.arange(20) % 2 == 0, np.arange(20) % 3 == 0
-    for split in seen_splits(table, train, test):
+    for split in splits(table, train, test):
         assert train[split.train].all()
         assert test[split.test].all()
 
