@@ -43,3 +43,10 @@ def filled(
     )
     texts.filters.update(filters or {})
     return texts.from_string(packaged_text(package, name)).render(values)
+
+
+def sentences(
+    package: str, name: str, filters: Mapping[str, Callable[..., object]] | None = None, **values: object
+) -> tuple[str, ...]:
+    """Fill in a template with a sentence a line, of which some may be empty."""
+    return tuple(filter(None, filled(package, name, values, filters=filters).split("\n")))

@@ -1,5 +1,6 @@
 """`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
+from collections import Counter
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +17,7 @@ from obygaze_models.commands.inputs import complete_model, complete_task, finish
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from obygaze_features.same_pictures import Shared
     from obygaze_features.store import Store
     from obygaze_models.dataset.dataset import Dataset
     from obygaze_models.evaluation import Run
@@ -101,13 +103,17 @@ def evaluate(
           --save pcbm_lr --out run
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
+    from obygaze_features.templates import sentences
     from obygaze_models.commands.inputs import read_modalities, reducing, under_policy
     from obygaze_models.evaluation.run_folder import new_run, to_json
+    from obygaze_models.models.names import model_names
     from obygaze_models.models.registry import models_for
+    from obygaze_models.persistence.card import FLAT
+    from obygaze_models.persistence.model_file import read_model
     from obygaze_models.prediction.final import check_can_be_saved
     from obygaze_models.protocol.targets import choose_targets
     from obygaze_models.report import markdown, plain
-    from obygaze_models.report.run_tables import excluded_summary, short_report
+    from obygaze_models.report.run_tables import short_report
     from obygaze_models.report.write import latex
 
     _check_output(output, save, seen=chosen["seen"])
@@ -134,7 +140,6 @@ def evaluate(
             if fuse == "concepts"
             else om.fused(specs, data, fuse)
         )
-        notices += _of_modalities(data, {spec.reads for spec in specs})
     data, account, measured = _with_tables(data, variables, answers, train)
     _announce_hours(data, {spec.reads for spec in specs})
     if texts is not None:
@@ -156,19 +161,32 @@ def evaluate(
     # Before anything is written: a full disk takes no result away.
     click.echo(to_json(run) if output.as_json else plain(short_report(run)), nl=False)
     write_page(report, output.html, force=output.force)
-    notices += _of_noise(run.record.get("noise", {}))
-    notices += [*account, *excluded_summary(run.record["excluded"]), *_same_pictures(source, data)]
+    kept: dict[str, Path] = {}
+    alike = [*_same_pictures(source, data)]
     if output.out is not None:
         files = {"report.md": markdown(report), "report.tex": latex(report)}
         with new_run(run, output.out, files, force=output.force) as unnamed:
             kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
-        files_of = {name: output.out / file.name for name, file in kept.items()}
-        notices += [
-            f"{name} of all {len(set(data.movies))} movies kept in {at}" for name, at in files_of.items()
-        ]
-        notices += _of_saved(files_of)
-    where = f"kept in {output.out}; all tables: report.md" if output.out else "not kept: give --out FOLDER"
-    click.echo("\n".join([*notices, f"run {where}"]), err=True)
+        kept = {name: output.out / file.name for name, file in kept.items()}
+    account = sentences(
+        __package__,
+        "evaluate.txt.jinja",
+        policy=notices,
+        modalities=[
+            (each, "frames" in {spec.reads for spec in specs} and "frames" not in part.stored)
+            for each, part in zip(data.modalities, data.parts, strict=True)
+        ],
+        noise=run.record.get("noise", {}),
+        account=account,
+        excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
+        alike=alike,
+        movies=set(data.movies),
+        models=[(name, file, read_model(file).card) for name, file in kept.items()],
+        known=model_names(),
+        flat=FLAT,
+        out=output.out,
+    )
+    click.echo("\n".join(account), err=True)
 
 
 def _check_output(output: Output, save: "Sequence[str]", *, seen: bool) -> None:
@@ -200,15 +218,6 @@ def _with_refits(run: "Run", data: "Dataset", specs: "Sequence[ModelSpec]", n: i
                 show(done, n)
 
         return with_refits(run, data, specs, n, each, **how)
-
-
-def _of_modalities(data: "Dataset", reads: "Collection[str]") -> "Iterator[str]":
-    """Say how many clips lack a modality, and which has no frames where models read them."""
-    for each, part in zip(data.modalities, data.parts, strict=True):
-        if each.missing:
-            yield f"{each.name}: {each.missing} clips lack it"
-        if "frames" in reads and "frames" not in part.stored:
-            yield f"{each.name} keeps no frames: its vector stands for one"
 
 
 def _with_tables(
@@ -245,19 +254,15 @@ def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
         )
 
 
-def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[str]":
-    """Say which films look alike, where the store has the frames that tell."""
+def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[tuple[Shared, Store]]":
+    """Find films that look alike, where the store has the frames that tell."""
     from obygaze_features.same_pictures import duplicates, has_signatures
 
     stores = [source] if isinstance(source, of.Store) else source
     for store in dict.fromkeys(stores):
-        if "://" in store.where or not has_signatures(store):
-            continue
-        for shared in duplicates(store, only=data.row_of.keys()).movies[:MOST_NAMED]:
-            yield (
-                f"warning: {shared.movie_a} and {shared.movie_b} look alike in {shared.clips} clips in a "
-                f"row: if they share pictures, leave one out (obygaze store duplicates {store.where})"
-            )
+        if "://" not in store.where and has_signatures(store):
+            found = duplicates(store, only=data.row_of.keys()).movies[:MOST_NAMED]
+            yield from ((shared, store) for shared in found)
 
 
 def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:
@@ -268,35 +273,6 @@ def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: s
         raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation: {known}")
     if reduce and all(spec.reads == "pooled" for spec in specs):
         raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
-
-
-def _of_saved(files: "Mapping[str, Path]") -> "Iterator[str]":
-    """Say which saved models give no probabilities, and which no command can read."""
-    from obygaze_models.models.names import model_names
-    from obygaze_models.persistence.card import FLAT
-    from obygaze_models.persistence.model_file import read_model
-
-    for name, file in files.items():
-        card = read_model(file).card
-        if name != "bank" and not card.calibration:
-            yield f"{name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone"
-        elif card.is_flat:
-            yield f"{name} {FLAT}"
-        if card.kind == "arrays" and name not in model_names():
-            yield (
-                f"{name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "
-                "package offers it: docs/models.md"
-            )
-
-
-def _of_noise(noise: "Mapping[str, Mapping[str, float]]") -> "Iterator[str]":
-    """Say how often each annotator is right."""
-    for name, own in noise.items():
-        yield (
-            f"{name} calls {own['positive']:.2f} of positive and {own['negative']:.2f} of negative clips "
-            f"right, as estimated with the features (without: {own['dawid_skene_positive']:.2f} and "
-            f"{own['dawid_skene_negative']:.2f})"
-        )
 
 
 def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":

@@ -93,50 +93,33 @@ def _predictions_table(scored: "Predicted") -> str:
     return table(list(zip(*columns, strict=True)), shown, right=range(1, len(shown) - 1))
 
 
-def _notices(scored: "Predicted", model: "Model") -> list[str]:
+def _notices(scored: "Predicted", model: "Model") -> tuple[str, ...]:
     """Print what was trained and predicted, and which predictions are unreliable."""
+    from obygaze_features.templates import sentences
     from obygaze_models.persistence.card import FLAT, PROTOCOL
     from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
     from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
     from obygaze_models.prediction.reading import WITHOUT
 
     card, table = model.card, scored.table
-    trained = f"{card.title} trained for {card.target['name']} (codebook {card.codebook['name']})"
-    trained += f" on {card.n_clips} clips of {len(card.movies)} films"
     far = scored.has(OUT_OF_DISTRIBUTION)
-    called = f"{int(table['called'].sum())} of {len(table) - int(far.sum())} clips called positive"
-    called += f", {int(far.sum())} not judged" if far.any() else ""
-    notices = [f"{trained}: {called if model.decides else f'{len(table)} clips'}"]
-    if seen := int(scored.has(TRAINED_ON).sum()):
-        notices.append(
-            f"{seen} clips are of films that the model was trained on: their scores are no predictions"
-        )
-    lacks = {each["name"]: int(scored.has(WITHOUT + each["name"]).sum()) for each in card.modalities}
-    notices += [
-        f"{n} clips have no {name}: they are judged by what they have" for name, n in lacks.items() if n
-    ]
-    if partial := int(scored.has(PARTIAL).sum()):
-        notices.append(f"{partial} clips are partial: a part of their video could not be read")
-    for movie, count in table.loc[far, "movie"].value_counts(sort=False).items():
-        notices.append(
-            f"{movie}: no probability for {count} of {int((table['movie'] == movie).sum())} clips, "
-            "unlike any that the model was trained on"
-        )
-    if model.out_of_distribution is None:
-        joined = card.number == PROTOCOL
-        what = "a model joined from sums over films" if joined else f"a model file of format {card.number}"
-        notices.append(
-            f"{what}: it has no calibration, so p is empty, and does not say how far its training clips "
-            "reach, so unlike is empty"
-        )
-    elif model.decides and model.calibration is None:
-        notices.append("the model has no calibration, as it keeps no out-of-fold scores: p is empty")
-    elif card.is_flat:
-        notices.append(f"the model {FLAT}")
-    return notices + [
-        f"excluded {len(ids)}: {reason} ({ids[0]}{', ...' if len(ids) > 1 else ''})"
-        for reason, ids in sorted(scored.excluded.items())
-    ]
+    unlike = table.loc[far, "movie"].value_counts(sort=False)
+    return sentences(
+        __package__,
+        "predict.txt.jinja",
+        card=card,
+        model=model,
+        n=len(table),
+        n_called=int(table["called"].sum()),
+        n_far=int(far.sum()),
+        seen=int(scored.has(TRAINED_ON).sum()),
+        lacks=[(each["name"], int(scored.has(WITHOUT + each["name"]).sum())) for each in card.modalities],
+        partial=int(scored.has(PARTIAL).sum()),
+        unlike=[(movie, count, int((table["movie"] == movie).sum())) for movie, count in unlike.items()],
+        is_joined=card.number == PROTOCOL,
+        flat=FLAT,
+        excluded=sorted(scored.excluded.items()),
+    )
 
 
 @declared(__package__, "explain")

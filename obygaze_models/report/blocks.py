@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from obygaze_features.templates import filled
-
 NOTHING = "-"
 """Cell of a number that is undefined."""
 
@@ -156,11 +154,6 @@ def cell(value: object) -> str:
     if isinstance(value, float):
         return "undefined" if math.isnan(value) else f"{value:.4g}"
     return str(value)
-
-
-def sentences(template: str, **values: object) -> tuple[str, ...]:
-    """Fill in a template of ours with a sentence a line."""
-    return tuple(filter(None, filled(__package__, f"assets/{template}", values).split("\n")))
 
 
 # --- tables by columns

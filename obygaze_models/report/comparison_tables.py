@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from obygaze_features.templates import sentences
 from obygaze_models.evaluation.compare import Comparison
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import records
-from obygaze_models.report.blocks import Column, Report, block, interval, number, p_value, sentences, signed
+from obygaze_models.report.blocks import Column, Report, block, interval, number, p_value, signed
 
 FEW = 30
 """Number of movies below which a comparison gets a warning."""
@@ -82,7 +83,8 @@ def _comparison_notes(comparison: Comparison, record: Mapping[str, object]) -> t
     tests = comparison.metrics
     paired = int(tests["n_movies"].max())
     return sentences(
-        "comparison_notes.txt.jinja",
+        __package__,
+        "assets/comparison_notes.txt.jinja",
         record=record,
         patterns=int(tests["n_patterns"].max()),
         exact=tests["exact"].all(),

@@ -4,8 +4,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
+from obygaze_features.templates import sentences
 from obygaze_models.evaluation.compare import by_movie
 from obygaze_models.evaluation.intervals import CAPTIONS, Interval, t_interval
 from obygaze_models.evaluation.metrics import Metric, metrics_of
@@ -24,7 +27,6 @@ from obygaze_models.report.blocks import (
     interval,
     number,
     p_value,
-    sentences,
 )
 
 NEAR = 0.9
@@ -80,7 +82,7 @@ def run_report(run: Run) -> Report:
         data=run.metrics,
         record=record,
         titles=run.titles,
-        answers=tuple(_answers(run)),
+        answers=_answers(run),
     )
 
 
@@ -155,58 +157,63 @@ def _beside(name: str) -> bool:
     return name in {"(chance)", *YARDSTICKS} or (name in BUILTIN_MODELS and BUILTIN_MODELS[name].control)
 
 
-def _answers(run: Run) -> list[str]:
-    """Say of each task which models beat the baselines, and the best of them on how many movies.
+def _answers(run: Run) -> tuple[str, ...]:
+    """Say of each task which models beat the baselines, and the best of them on how many movies."""
+    metrics = metrics_of(run.predictions.n_classes)
+    metric = next(metric for metric in metrics.values() if metric.answers)
+    return sentences(
+        __package__,
+        "assets/answers.txt.jinja",
+        {"number": number, "p": p_value},
+        tasks=[
+            {"before": before, **_beating(values, metric), **_completeness(values)}
+            for before, values in _values(run, metric)
+        ],
+        refits=run.record.get("refits", {"models": []}),
+        before=partial(_before, run),
+        metric=metric,
+        metrics=metrics,
+        meaning=MEANING,
+    )
+
+
+def _beating(values: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
+    """Find the models of a task that beat the baselines; nothing where there are none to compare.
 
     A model beats them if the interval of its difference to each lies above 0. As the best of several models
     is named, intervals hold for all models together (Bonferroni); they are those of the methods, which are
     wider than those of the trained models.
     """
-    metric = next(metric for metric in metrics_of(run.predictions.n_classes).values() if metric.answers)
-    answers, by_task = [], list(_values(run, metric))
-    for before, values in by_task:
-        models = [name for name in values if name != OTHER and not _beside(name)]
-        # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
-        baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
-        found: dict[str, tuple[Interval, str, int]] = {}
-        for name in models:
-            for other in baselines:
-                difference = (values[name] - values[other]) * (1 if metric.higher_is_better else -1)
-                above = t_interval(difference, 1 - 0.05 / len(models), covers="method")
-                if name not in found or not above.low > found[name][0].low:
-                    found[name] = above, other, int((difference > 0).sum())
-        if not found:
-            continue
-        if not any(above.n_movies for above, *_ in found.values()):
-            answers.append(
-                before
-                + "no movie has clips of both classes, and scores of different movies come from different "
-                "models: nothing can be ranked, and calls are shown over all clips"
-            )
-            continue
-        beating = [name for name in models if found[name][0].low > 0]
-        best = max(beating or models, key=lambda name: found[name][0].mean)
-        above, other, n_better = found[best]
-        claim = f"better than every baseline: {', '.join(beating)}"
-        low = above.low if above.high > above.low else math.nan  # the same lead on every movie
-        lead = interval(above.mean, low, above.high, signed=True)
-        if above.mean < 0:
-            lead = interval(-above.mean, math.nan if math.isnan(low) else -above.high, -low)
-        together = f" for {len(models)} models together" if len(models) > 1 else ""
-        answers.append(
-            before
-            + (claim if beating else "no model is shown to be better than every baseline")
-            + f"; {best} is {'ahead of' if above.mean >= 0 else 'behind'} the nearest, {other}, by "
-            f"{lead} in {metric.title} by movie, on "
-            f"{n_better} of {above.n_movies} movies (95 %{together}, retrained)"
-        )
-        if metric.name == "auc":
-            answers.append(
-                f"{before}{MEANING}{best} gives the positive one the higher score in "
-                f"{100 * values[best].mean():.0f} of 100 draws; chance: 50"
-            )
-    of_concepts = (_completeness(*each) for each in by_task if metric.name == "auc")
-    return [*answers, *filter(None, of_concepts), *_refits(run)]
+    models = [name for name in values if name != OTHER and not _beside(name)]
+    # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
+    baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
+    found: dict[str, tuple[Interval, str, int]] = {}
+    for name, other in product(models, baselines):
+        difference = (values[name] - values[other]) * (1 if metric.higher_is_better else -1)
+        above = t_interval(difference, 1 - 0.05 / len(models), covers="method")
+        if name not in found or not above.low > found[name][0].low:
+            found[name] = above, other, int((difference > 0).sum())
+    if not found:
+        return {}
+    beating = [name for name in models if found[name][0].low > 0]
+    best = max(beating or models, key=lambda name: found[name][0].mean)
+    above, other, n_better = found[best]
+    # The same lead on every movie has no interval.
+    low, high = (above.low, above.high) if above.high > above.low else (math.nan, math.nan)
+    is_ahead = above.mean >= 0
+    return {
+        "n_movies": above.n_movies,
+        "n_models": len(models),
+        "beating": beating,
+        "best": best,
+        "other": other,
+        "is_ahead": is_ahead,
+        "lead": interval(above.mean, low, high, signed=True)
+        if is_ahead
+        else interval(-above.mean, -high, -low),
+        "n_better": n_better,
+        "wins": 100 * values[best].mean(),
+    }
 
 
 def _values(run: Run, metric: Metric) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -219,39 +226,21 @@ def _values(run: Run, metric: Metric) -> Iterator[tuple[str, dict[str, Any]]]:
         yield _before(run, task), values
 
 
-def _completeness(before: str, values: Mapping[str, Any]) -> str:
-    """Say how much of the label concepts' labels hold, and what is found beyond them.
+def _completeness(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Find how much of the label concepts' labels hold, and what is found beyond them.
 
     Completeness is the AUC above .5 of annotated concepts over that of all features (Yeh et al. 2020).
     """
     features = next((name for name in OF_FEATURES if name in values), "")
     if ANNOTATED not in values or not features:
-        return ""
+        return {}
     labels, whole = float(values[ANNOTATED].mean()), float(values[features].mean())
     share = f"{(labels - 0.5) / (whole - 0.5):.2f}" if whole > 0.5 else "undefined"
     beyond = []
     for name in (features, *(name for name in OF_CONCEPTS if name in values)):
         more = t_interval(values[name] - values[ANNOTATED], covers="method")
         beyond.append(f"{name} {interval(more.mean, more.low, more.high, signed=True)}")
-    return (
-        f"{before}concepts: AUC by movie of their labels alone {number(labels)}, of all features "
-        f"({features}) {number(whole)}: completeness {share}; found beyond the labels: {', '.join(beyond)} "
-        "(95 %, retrained)"
-    )
-
-
-def _refits(run: Run) -> Iterator[str]:
-    """Say p by refits with whole films' labels exchanged."""
-    about = run.record.get("refits", {"models": []})
-    for each in about["models"]:
-        model = f"{_before(run, each['task'])}{each['model']}"
-        left_out = f"; {about['left_out']} could not be trained" if about["left_out"] else ""
-        title = metrics_of(run.predictions.n_classes)[about["metric"]].title
-        yield (
-            f"{model}: p {p_value(each['p'])} by {about['n']} refits with films' sequences of labels "
-            f"exchanged ({title} by movie {number(each['observed'])}, of refits {number(each['refits'])} on "
-            f"average{left_out})"
-        )
+    return {"features": features, "labels": labels, "whole": whole, "share": share, "beyond": beyond}
 
 
 def _numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str) -> list[str]:
@@ -322,7 +311,8 @@ def _notes(run: Run, *, whole: bool) -> tuple[str, ...]:
     trials = run.curves.dropna(subset=losses[0]).drop_duplicates(["model", "fold", "seed", "inner_fold"])
     alone = run.selection[run.selection["candidate"].astype(str).str.startswith(f"{ALONE} ")]
     return sentences(
-        "run_notes.txt.jinja",
+        __package__,
+        "assets/run_notes.txt.jinja",
         record=record,
         whole=whole,
         seen=SEEN,
@@ -334,9 +324,3 @@ def _notes(run: Run, *, whole: bool) -> tuple[str, ...]:
         alone=alone["model"].value_counts(sort=False).items(),
         dropped=Counter(name for fold in record["folds"] for name in fold["concepts_left_out"]).items(),
     )
-
-
-def excluded_summary(excluded: Sequence[Mapping[str, str]]) -> list[str]:
-    """Count excluded clips by reason, the most frequent first."""
-    counts = Counter(clip["reason"] for clip in excluded)
-    return [f"{count} excluded: {reason}" for reason, count in counts.most_common()]
