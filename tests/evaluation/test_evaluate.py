@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,12 +11,11 @@ import pytest
 
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.commands import evaluate_commands
 from obygaze_models.errors import ConceptError, ModelError, PredictionsError, ProtocolError
 from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate, varying
 from obygaze_models.evaluation.run_folder import new_run, to_json, write_run
-from obygaze_models.models import MLPProbe, baselines
+from obygaze_models.models import MLPProbe, baselines, names
 from obygaze_models.persistence import model_file
 from obygaze_models.prediction.saved_model import load_model
 from obygaze_models.protocol import find_target
@@ -332,12 +330,16 @@ def test_a_model_that_does_not_tell_clips_of_a_film_apart_gives_the_rate_of_film
     assert "does not tell clips of a film apart" in capsys.readouterr().err
 
 
-def test_an_own_model_that_no_command_reads_back_is_said_when_it_is_kept(monkeypatch):
+@pytest.mark.parametrize("known", [(), ("linear",)])
+def test_a_model_that_no_command_reads_back_is_said_when_it_is_kept(
+    toy_films, tmp_path, monkeypatch, capsys, known
+):
     card = SimpleNamespace(kind="arrays", calibration={"slope": 1.0}, is_flat=False)
     monkeypatch.setattr(model_file, "read_model", lambda _: SimpleNamespace(card=card))
-    (said,) = evaluate_commands._of_saved({"mine:make": Path("mine_make.model")})
-    assert "mine:make" in said
-    assert not list(evaluate_commands._of_saved({"linear": Path("linear.model")}))
+    monkeypatch.setattr(names, "model_names", lambda: known)
+    words = ["evaluate", toy_films / "films.csv", toy_films / "stores" / "films", "--task", "hn_s"]
+    assert obygaze(*words, "--model", "linear", "--save", "linear", "--out", tmp_path / "run") == 0
+    assert ("linear is read back in Python alone" in capsys.readouterr().err) == (not known)
 
 
 @pytest.mark.parametrize(("scale", "dtype"), [(1, np.float32), (-0.37, np.float16), (1e-4, np.float64)])
