@@ -4,7 +4,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -64,13 +64,18 @@ T = TypeVar("T")
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions raised by damaged or malicious JSON."""
 _HEAD, _MIDDLE, _TAIL = b'{"crc32":"', b'","entry":', b"}"
+_PLAIN = json.JSONEncoder(
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    allow_nan=False,
+    default=msgspec.to_builtins,
+)
 
 
-def encode_line(entry: Mapping[str, object]) -> bytes:
-    """Write one entry as one line: `{"crc32":"<8 hex digits>","entry":{...}}`."""
-    text = json.dumps(
-        entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
+def encode_line(entry: object) -> bytes:
+    """Write one entry, a struct or an object, as one line: `{"crc32":"<8 hex digits>","entry":{...}}`."""
+    text = _PLAIN.encode(entry).encode()
     return b"%b%08x%b%b%b\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
 
 
@@ -113,7 +118,7 @@ class LineJournal:
                 if os.read(self.descriptor, 1) != b"\n":
                     write_all(self.descriptor, b"\n")
 
-    def append(self, entry: Mapping[str, object], *, force: bool = True) -> None:
+    def append(self, entry: object, *, force: bool = True) -> None:
         """Append an entry, and force it to the disk unless told otherwise."""
         with self._lock:
             if self._failed is not None:

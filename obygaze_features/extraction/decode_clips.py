@@ -299,12 +299,16 @@ def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
         if encode is not None and name in frames:
             taken = frames.pop(name)
             arrays = {array: values[0] for array, values in encode(taken.images[None]).items()}
-            for array, values in arrays.items():
-                if not np.isfinite(values).all():
-                    reason = f"{name} gave values that are not finite in '{array}'"
-                    return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
+            if reason := not_finite(name, arrays):
+                return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
             encoded[name] = ClipFeatures(taken.time_s, taken.frame_index, arrays)
     return replace(clip, frames=frames, encoded=encoded) if encoded else clip
+
+
+def not_finite(name: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Say which of the arrays that a backbone gave of a clip is not finite; empty if none."""
+    wrong = [array for array, values in arrays.items() if not np.isfinite(values).all()]
+    return f"{name} gave values that are not finite in '{wrong[0]}'" if wrong else ""
 
 
 def decode_stretch(

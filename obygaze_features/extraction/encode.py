@@ -3,14 +3,14 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Backbone
-from obygaze_features.extraction.decode_clips import DecodedClip, Prepared
+from obygaze_features.extraction.decode_clips import DecodedClip, Prepared, not_finite
 from obygaze_features.store import ClipFeatures, ClipResult
 
 
@@ -106,7 +106,7 @@ class _Begun:
 
     def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
         readable = [clip for clip in batch if clip.status != "failed"]
-        self._clips = [replace(clip, frames={}) for clip in batch]
+        self._clips = {clip.clip_id: replace(clip, frames={}) for clip in batch}
         self._pending = []
         for backbone in backbones:
             name = backbone.name
@@ -117,41 +117,28 @@ class _Begun:
 
     def results(self) -> list[ClipResult]:
         """Wait for the backbones."""
-        rows: dict[str, list[_Row]] = {clip.clip_id: [] for clip in self._clips}
+        groups = {clip_id: dict(clip.encoded) for clip_id, clip in self._clips.items()}
+        devices: dict[str, dict[str, None]] = {clip_id: {} for clip_id in groups}
+        wrong: dict[str, str] = {}
         for backbone, times, pending in self._pending:
-            outcome = _outcome(backbone, pending)
-            for row, clip_id in enumerate(times):
-                rows[clip_id].append((backbone.name, times[clip_id], outcome, row))
-        return [_result(clip, rows[clip.clip_id]) for clip in self._clips]
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """Result of one backbone for a batch; `finite` and `devices` (empty on a CPU) have an entry per clip."""
-
-    arrays: dict[str, NDArray[Any]]
-    finite: NDArray[np.bool_]
-    devices: Sequence[str]
-
-
-_Row = tuple[str, tuple[NDArray[np.float64], NDArray[np.int64]], _Outcome, int]
-"""Of a clip: a backbone's name, times and indices of its frames, the backbone's outcome, the row in it."""
-
-
-def _result(clip: DecodedClip, rows: Sequence[_Row]) -> ClipResult:
-    if clip.status == "failed":
-        return ClipResult(clip.clip_id, "failed", clip.reason, clip.source)
-    groups = dict(clip.encoded)
-    for name, times, outcome, row in rows:
-        mine = {array: values[row] for array, values in outcome.arrays.items()}
-        if not outcome.finite[row]:
-            array = next(array for array, values in mine.items() if not np.isfinite(values).all())
-            reason = f"{name} gave values that are not finite in '{array}'"
-            return ClipResult(clip.clip_id, "failed", reason, clip.source)
-        groups[name] = ClipFeatures(*times, mine)
-    devices = list(dict.fromkeys(outcome.devices[row] for _, _, outcome, row in rows if outcome.devices))
-    source = {**clip.source, "device": ", ".join(devices)} if devices else clip.source
-    return ClipResult(clip.clip_id, clip.status, clip.reason, source, groups, clip.absent)
+            arrays, finite, cards = _outcome(backbone, pending)
+            for row, (clip_id, moments) in enumerate(times.items()):
+                mine = {array: values[row] for array, values in arrays.items()}
+                if not finite[row]:
+                    wrong.setdefault(clip_id, not_finite(backbone.name, mine))
+                groups[clip_id][backbone.name] = ClipFeatures(*moments, mine)
+                devices[clip_id] |= dict.fromkeys(cards[row : row + 1])
+        results = []
+        for clip_id, clip in self._clips.items():
+            source, cards = clip.source, ", ".join(devices[clip_id])
+            if clip.status == "failed" or clip_id in wrong:
+                results.append(ClipResult(clip_id, "failed", wrong.get(clip_id, clip.reason), source))
+                continue
+            source = {**source, "device": cards} if cards else source
+            results.append(
+                ClipResult(clip_id, clip.status, clip.reason, source, groups[clip_id], clip.absent)
+            )
+        return results
 
 
 def _start(backbone: Backbone, clips: Sequence[Prepared]) -> Any:
@@ -160,13 +147,16 @@ def _start(backbone: Backbone, clips: Sequence[Prepared]) -> Any:
     return backbone.encode(np.stack(images)) if start is None else start(images)
 
 
-def _outcome(backbone: Backbone, pending: Any) -> _Outcome:
+def _outcome(
+    backbone: Backbone, pending: Any
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], Sequence[str]]:
+    """Give a backbone's arrays for a batch, which clips are finite, and the card that each was made on."""
     if isinstance(pending, dict):
         finite = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in pending.values()]
-        return _Outcome(pending, np.all(finite, axis=0), ())
+        return pending, np.all(finite, axis=0), ()
     encoded, encode = pending.result(), cast("Any", backbone.encode)
     wanted, card = encode.compute.first_size(), encode.card
     devices = [
         card if n == wanted else f"{card} ({backbone.name}: {n} at once)" for n in encoded.at_once.tolist()
     ]
-    return _Outcome(encoded.arrays, encoded.finite, devices if uses_gpu(backbone) else ())
+    return encoded.arrays, encoded.finite, devices if uses_gpu(backbone) else ()

@@ -17,7 +17,7 @@ from obygaze_features.extraction.cost_estimate import Estimate, estimate_clips
 from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
-from obygaze_features.extraction.job import Job, Recipe, frames_of
+from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_twins
 from obygaze_features.extraction.loop import run_local
 from obygaze_features.extraction.prepared import Extraction, OnNote
 from obygaze_features.extraction.ray_leader import run_ray
@@ -358,17 +358,13 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
 
 
 def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...]:
-    names = [_name(backbone) for backbone in backbones]
-    if len(set(names)) < len(names):
-        raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
-    built = []
-    for backbone in backbones:
-        if isinstance(backbone, TextBackbone):
-            built.append(backbone)
-        else:
-            options = backbone.options if isinstance(backbone, Recipe) else {}
-            built.append(load_text_backbone(_name(backbone), **options))
-    return tuple(built)
+    refuse_twins([_name(backbone) for backbone in backbones])
+    return tuple(
+        backbone
+        if isinstance(backbone, TextBackbone)
+        else load_text_backbone(_name(backbone), **(backbone.options if isinstance(backbone, Recipe) else {}))
+        for backbone in backbones
+    )
 
 
 def _texts_of(source: Path | str | Manifest) -> TextList:

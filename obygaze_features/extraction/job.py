@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from obygaze_features.backbones import Backbone, load_backbone
+from obygaze_features.backbones import Backbone, TextBackbone, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
@@ -82,9 +82,7 @@ class Job:
     keep_frames: Path | None = None
 
     def __post_init__(self) -> None:
-        names = [backbone.name for backbone in self.backbones]
-        if len(set(names)) < len(names):
-            raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
+        refuse_twins([backbone.name for backbone in self.backbones])
         for backbone in self.backbones:
             sent = (backbone.prepare, _in_worker(backbone), backbone.hears)
             pickled_for_workers(sent, f"backbone '{backbone.name}'")
@@ -114,13 +112,11 @@ class Job:
     def groups(self) -> list[GroupSpec]:
         """Describe one group of the store per backbone, with its complete provenance."""
         return [
-            GroupSpec(
-                name=backbone.name,
-                arrays=tuple(
-                    ArraySpec(output.name, output.shape, output.dtype) for output in backbone.outputs
-                ),
-                n_frames=backbone.n_frames,
-                provenance=self._provenance(backbone),
+            group_of(
+                backbone,
+                [ArraySpec(output.name, output.shape, output.dtype) for output in backbone.outputs],
+                backbone.n_frames,
+                **self._taken(backbone),
             )
             for backbone in self.backbones
         ]
@@ -162,17 +158,13 @@ class Job:
         outputs = [output for backbone in self.backbones for output in backbone.outputs]
         return sum(np.dtype(output.dtype).itemsize * math.prod(output.shape) for output in outputs)
 
-    def _provenance(self, backbone: Backbone) -> dict[str, Any]:
+    def _taken(self, backbone: Backbone) -> dict[str, object]:
+        """Say for the provenance which frames are taken, and what decodes them."""
         on_damage = "refuse" if self.strict else "what can be read, status partial"
         kept = {} if self.keep_frames is None or backbone.hears is not None else {"kept_frames": dict(RECORD)}
         return {
-            "name": backbone.name,
-            **backbone.provenance,
             "sampling": self.sampling(backbone).record(),
             "decoder": {**self._decoder_record(), "on_damage": on_damage, **kept},
-            "software": _software(backbone),
-            "commit": None,
-            "contact": "",
         }
 
     def _decoder_record(self) -> dict[str, str]:
@@ -183,10 +175,20 @@ def _in_worker(backbone: Backbone) -> Any:
     return backbone.encode if backbone.encode_in_worker else None
 
 
-def _software(backbone: Backbone) -> dict[str, str]:
-    """List the software versions that affect the features."""
-    names = ["obygaze", "numpy", *backbone.libraries]
-    return {name: importlib.metadata.version(name) for name in names}
+def group_of(
+    backbone: Backbone | TextBackbone, arrays: Sequence[ArraySpec], n_frames: int, **taken: object
+) -> GroupSpec:
+    """Describe the group of a backbone, with its complete provenance, given that of what it takes."""
+    names = ["obygaze", "numpy", *backbone.libraries]  # whose versions affect the features
+    software = {name: importlib.metadata.version(name) for name in names}
+    own = {**backbone.provenance, **taken, "software": software, "commit": None, "contact": ""}
+    return GroupSpec(backbone.name, tuple(arrays), n_frames, {"name": backbone.name, **own})
+
+
+def refuse_twins(names: Sequence[str]) -> None:
+    """Refuse backbones of one name."""
+    if len(set(names)) < len(names):
+        raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
 
 
 def of_stills(manifest: Manifest) -> bool:

@@ -19,10 +19,9 @@ from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STATUSES
-from obygaze_features.store.growth import discard, is_outlived, plan_growth
+from obygaze_features.store.growth import Plan, discard, is_outlived, plan_growth
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
-from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.sealing import versioned
 from obygaze_features.store.stage import shard_rows
 from obygaze_features.store.store import sealed_versions
@@ -143,7 +142,7 @@ class Extraction:
         major, minor, _ = sealed_versions(self.out)[-1].name.rpartition("-")[2].split(".")
         return f"{major}.{int(minor) + 1}.0"
 
-    def _plan(self) -> tuple[Sequence[PlannedClip], Sequence[GroupSpec], Mapping[str, object]]:
+    def _plan(self) -> Plan:
         """Return the clips, groups and corpus of the stage."""
         own = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
         return own if self.append is None else plan_growth(open_store(self.append), self.version, *own)

@@ -1,6 +1,5 @@
 """Extract texts (prompts or captions) with text backbones into a store."""
 
-import importlib.metadata
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import TextBackbone, Tokens
+from obygaze_features.extraction.decode_clips import not_finite
+from obygaze_features.extraction.job import group_of
 from obygaze_features.extraction.report import OnCommit, RunReport, recording_of, unwatched
 from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
@@ -48,12 +49,7 @@ class TextJob:
     def groups(self) -> list[GroupSpec]:
         """Describe one group of the store per backbone, with its complete provenance."""
         return [
-            GroupSpec(
-                name=backbone.name,
-                arrays=(ArraySpec("pooled", (backbone.width,), "float32"),),
-                n_frames=1,
-                provenance=_provenance(backbone),
-            )
+            group_of(backbone, [ArraySpec("pooled", (backbone.width,), "float32")], 1, **_NO_FRAMES)
             for backbone in self.backbones
         ]
 
@@ -189,22 +185,10 @@ def _result(
         vector, read = of_backbone.get(text_id), tokens[name][text_id]
         if vector is None:
             return ClipResult(text_id, "failed", f"{name} has no token for this text")
-        if not np.isfinite(vector).all():
-            return ClipResult(text_id, "failed", f"{name} gave values that are not finite in 'pooled'")
+        if reason := not_finite(name, {"pooled": vector}):
+            return ClipResult(text_id, "failed", reason)
         if read.is_cut:
             for_whom = f"{name}: " if len(vectors) > 1 else ""
             notes.append(f"{for_whom}cut at {read.limit} of {read.n_tokens} tokens")
         groups[name] = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": vector})
     return ClipResult(text_id, "partial" if notes else "ok", "; ".join(notes), groups=groups)
-
-
-def _provenance(backbone: TextBackbone) -> dict[str, Any]:
-    names = ["obygaze", "numpy", *backbone.libraries]
-    return {
-        "name": backbone.name,
-        **backbone.provenance,
-        **_NO_FRAMES,
-        "software": {name: importlib.metadata.version(name) for name in names},
-        "commit": None,
-        "contact": "",
-    }

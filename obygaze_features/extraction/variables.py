@@ -17,7 +17,7 @@ from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gat
 from obygaze_features.backbones.speech import CHUNK, SPEECH, SpeechDetector
 from obygaze_features.errors import VideoError, install_command
 from obygaze_features.manifest import FilmPart
-from obygaze_features.manifest.importers.spans import OVERHANG_S
+from obygaze_features.manifest.clip import OVERHANG_S
 from obygaze_features.pixels import opencv
 from obygaze_features.video import (
     Frames,
@@ -91,24 +91,22 @@ def film_variables(
     if camera is None and opencv() is None:
         note(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
         camera = [None] * len(spans)
-    moves: list[Values] = [camera_values(*each) if each else {} for each in camera or [None] * len(spans)]
-    seen: list[Values] = [{} for _ in spans]
-    filmed = camera is None
+    seen: list[Values] = [camera_values(*each) if each else {} for each in camera or [None] * len(spans)]
+    measures: list[Any] = [] if camera is not None else [(pairs(2 * N_PAIRS, GAP_S), prepare, _moved)]
+    measures += [] if faces is None else [(uniform(N_FRAMES), faces.prepare, lambda two: faces(two.images))]
 
     def take(number: int, frames: "tuple[Frames[Any], ...]") -> None:
-        if filmed:
-            motions = encode(np.stack(frames[0].images)[None])["frames"][0]
-            moves[number] = camera_values(motions, frames[0].time_s)
-        if faces is not None:
-            seen[number] = faces(frames[-1].images)
+        for (*_, measure), own in zip(measures, frames, strict=True):
+            seen[number] |= measure(own)
 
-    wishes: list[Any] = [(pairs(2 * N_PAIRS, GAP_S), prepare)] if filmed else []
-    wishes += [] if faces is None else [(uniform(N_FRAMES), faces.prepare)]
-    shots = _decoded(path, spans, wishes, take, known=shots, show=show)
-    if any(moves) and not all(moves):
-        note(f"{path.name}: no motion of the camera can be told in {moves.count({})} of {len(spans)} windows")
+    shots = _decoded(path, spans, [wish[:2] for wish in measures], take, known=shots, show=show)
+    told = ["camera" in values for values in seen]
+    if any(told) and not all(told):
+        note(
+            f"{path.name}: no motion of the camera can be told in {told.count(False)} of {len(told)} windows"
+        )
     shown = _inside(path, spans, note)
-    rows = [_of_shots(span, shots) | a | b for span, a, b in zip(shown, moves, seen, strict=True)]
+    rows = [_of_shots(span, shots) | values for span, values in zip(shown, seen, strict=True)]
     try:
         track = SoundTrack(path)
     except VideoError as error:
@@ -125,6 +123,11 @@ def film_variables(
             chunks = slice(*(round((second - first_s) * RATE / CHUNK) for second in (start_s, end_s)))
             row["speech"] = float((spoken[chunks] > SPEECH).mean())
     return rows
+
+
+def _moved(frames: "Frames[Any]") -> Values:
+    """Measure the camera in pairs of frames."""
+    return camera_values(encode(np.stack(frames.images)[None])["frames"][0], frames.time_s)
 
 
 def _decoded(

@@ -15,6 +15,8 @@ from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Probl
 from obygaze_features.text import unsuitable
 
 CONCEPT_SEPARATOR = ";"
+OVERHANG_S = 1 / 24
+"""Seconds by which a clip may end after its film: a frame."""
 
 
 @dataclass(frozen=True, slots=True)

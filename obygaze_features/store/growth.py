@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import remove_tree
@@ -16,23 +16,8 @@ from obygaze_features.store.stage import ParentStore, read_stage
 from obygaze_features.store.store import Store, open_store, sealed_versions
 from obygaze_features.store.store_files import guarded
 
-
-class Growth(NamedTuple):
-    """Arguments of `Stage.open` for a stage that grows a store.
-
-    Attributes
-    ----------
-    clips
-        The store's clips in their order, then the new clips.
-    groups
-        The store's backbones; provenance fields that may differ are joined.
-    corpus
-        The store's corpus name, with the manifest's digest if the manifest has all clips.
-    """
-
-    clips: tuple[PlannedClip, ...]
-    groups: tuple[GroupSpec, ...]
-    corpus: dict[str, object]
+Plan = tuple[Sequence[PlannedClip], Sequence[GroupSpec], Mapping[str, object]]
+"""Clips, groups and corpus of a stage: arguments of `Stage.open`."""
 
 
 def plan_growth(
@@ -41,8 +26,11 @@ def plan_growth(
     clips: Sequence[PlannedClip],
     groups: Sequence[GroupSpec],
     corpus: Mapping[str, object],
-) -> Growth:
+) -> Plan:
     """Plan the next version of a store, with new clips.
+
+    Its clips come first, in their order. Provenance fields that may differ are joined, and the corpus is that
+    of the manifest if this has all clips.
 
     Parameters
     ----------
@@ -82,11 +70,8 @@ def plan_growth(
             f"{where} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
             "appending needs the same backbones"
         )
-    return Growth(
-        (*planned, *requested.values()),
-        tuple(combined(group, [spec_of(parent[group.name]), group]) for group in groups),
-        {**corpus, **about} if whole else dict(about),
-    )
+    kinds = [combined(group, [spec_of(parent[group.name]), group]) for group in groups]
+    return [*planned, *requested.values()], kinds, {**corpus, **about} if whole else about
 
 
 def is_outlived(path: Path, parent: Path) -> bool:

@@ -92,7 +92,7 @@ class Line(msgspec.Struct, gc=False, omit_defaults=True):
     whole: bool = False
 
 
-class Journal:
+class Journal(LineJournal):
     """The journal of a new writer: created exclusively, locked while the writer runs, only appended to.
 
     Attributes
@@ -111,18 +111,14 @@ class Journal:
                 write_new(self.path, b"")
                 break
         self.writer = self.path.stem
-        self._lines = LineJournal(self.path)
-        hold(self._lines.descriptor, self.path)
+        super().__init__(self.path)
+        hold(self.descriptor, self.path)
         sync(folder)
-
-    def append(self, line: Line) -> None:
-        """Append a line, and force it to the disk; after an error nothing more."""
-        self._lines.append(msgspec.to_builtins(line))
 
     def close(self) -> None:
         """Close the file, which ends its lock."""
         with suppress(OSError):  # its lines are on the disk already
-            self._lines.close()
+            super().close()
 
 
 def has_ended(journal: Path) -> bool:

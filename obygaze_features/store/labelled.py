@@ -171,16 +171,12 @@ def dataset_of(
 
         def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
             first, *rest = key
-            if isinstance(first, slice):
-                places = range(*first.indices(self.shape[0]))
-                if not places:
-                    return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
-                low, high = min(places), max(places) + 1
-                # From the last row back where the step is negative.
-                rows = self.array.read(slice(low, high))[:: places.step]
-                return np.asarray(rows[(slice(None), *rest)])
-            rows = self.array.read(slice(int(first), int(first) + 1))[0]
-            return np.asarray(rows[tuple(rest)])
+            places = np.atleast_1d(np.arange(self.shape[0])[first])
+            if not len(places):
+                return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
+            rows = self.array.read(slice(places.min(), places.max() + 1))
+            chosen = rows[places - places.min()]
+            return np.asarray(chosen[(slice(None) if isinstance(first, slice) else 0, *rest)])
 
     variables = {
         name: xr.Variable(array.dims, indexing.LazilyIndexedArray(Backend(array)))

@@ -17,6 +17,7 @@ from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.lines import json_bytes
 from obygaze_features.store.arrays import array_layout, string_chunk, with_checksum
 from obygaze_features.store.format import (
+    ARRAYS,
     ATTRIBUTE,
     CROISSANT,
     FEATURES,
@@ -120,12 +121,9 @@ def _write_arrays(root: Path, group: GroupSpec, clips: Sequence[StoredClip]) -> 
     }
     if texts := [clip.text for clip in within if clip.text is not None]:
         ids["text"] = texts
-    kinds = {name: (shape, dtype.name) for name, (shape, dtype) in group.clip_arrays().items()}
-    kinds |= {name: ((), "uint8" if isinstance(rows, bytes) else "string") for name, rows in ids.items()}
-    nodes = {}
-    for name, (shape, dtype) in sorted(kinds.items()):
-        nodes[name] = array_layout(name, (len(clips), *shape), dtype, group.dimensions(name))
-        _write_node(root, f"{group.name}/{name}", nodes[name])
+    nodes = array_nodes(group, len(clips), texts="text" in ids)
+    for name, node in nodes.items():
+        _write_node(root, f"{group.name}/{name}", node)
     for name, rows in ids.items():
         size = block_rows(name, len(clips))
         for start in range(0, len(clips), size):
@@ -135,6 +133,16 @@ def _write_arrays(root: Path, group: GroupSpec, clips: Sequence[StoredClip]) -> 
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(with_checksum(chunk))
     return nodes
+
+
+def array_nodes(group: GroupSpec, n_clips: int, *, texts: bool) -> dict[str, dict[str, Any]]:
+    """Return the metadata of a group's arrays, by name."""
+    kinds = {name: (shape, dtype.name) for name, (shape, dtype) in group.clip_arrays().items()}
+    kinds |= {name: ((), ARRAYS[name].dtypes[0]) for name in ("clip", "status", *["text"] * texts)}
+    return {
+        name: array_layout(name, (n_clips, *shape), dtype, group.dimensions(name))
+        for name, (shape, dtype) in sorted(kinds.items())
+    }
 
 
 def _group(attributes: dict[str, Any], below: Mapping[str, object]) -> dict[str, Any]:

@@ -17,16 +17,14 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import Hex64, Licence, expected, fits
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_features.store.arrays import all_finite, array_layout, lean, row_view
+from obygaze_features.store.arrays import all_finite, lean, row_view
 from obygaze_features.store.format import (
-    ARRAYS,
     ATTRIBUTE,
     BAG_INFO,
     BAGIT,
     BAGIT_TEXT,
     DIGESTS,
     DONE,
-    FEATURE_ARRAYS,
     FEATURES,
     FETCH,
     GROUP_STATUSES,
@@ -39,11 +37,11 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
     block_rows,
     chunk_file,
-    dimensions,
     is_newer,
     spec_version,
 )
-from obygaze_features.store.group import Group
+from obygaze_features.store.group import Group, spec_of
+from obygaze_features.store.metadata import array_nodes
 from obygaze_features.store.provenance import differences, plain, validate_corpus, validate_provenance
 from obygaze_features.store.records import ABSENT_PREFIX, StoredClip, absent_counts
 from obygaze_features.store.store import Place, Store, check_version, files_of, open_files
@@ -436,22 +434,14 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
     below = f"{FEATURES}/{group.name}/"
     inner = [name.removeprefix(below).split("/") for name in nodes if name.startswith(below)]
     present = {parts[0] for parts in inner if len(parts) == 2}
-    required = ARRAYS.keys() - {*FEATURE_ARRAYS, "text"}
-    if not required <= present <= ARRAYS.keys() or not group.arrays:
-        wanted = f"{', '.join(sorted(required))} and some of {', '.join(FEATURE_ARRAYS)}"
-        yield Problem(f"{FEATURES}/{group.name}", f"arrays {', '.join(sorted(present))}; expected {wanted}")
-    sizes: dict[str, int] = {}
-    for name in sorted(present & ARRAYS.keys()):
-        file = f"{below}{name}/{ZARR_METADATA}"
-        shape, dtype = group.shape(name), group.dtype(name)
-        axes = dimensions(name, shape, group.n_frames)
-        expected = array_layout(name, shape, "string" if dtype.kind == "T" else dtype.name, axes)
-        metadata = json.loads(files.read(file))
-        if wrong := {field.partition(".")[0] for field in differences(lean(expected), lean(metadata))}:
-            yield Problem(file, f"{', '.join(sorted(wrong))}: not as the format demands")
-        for dimension, size in zip(axes, shape, strict=True):
-            if (other := sizes.setdefault(dimension, size)) != size:
-                yield Problem(file, f"dimension {dimension!r} has size {size} here and {other} elsewhere")
+    expected = array_nodes(spec_of(group), len(group), texts=group.text is not None)
+    if present != expected.keys():
+        yield Problem(below[:-1], f"arrays {', '.join(sorted(present))}; expected {', '.join(expected)}")
+    for name in sorted(present & expected.keys()):
+        metadata = json.loads(files.read(f"{below}{name}/{ZARR_METADATA}"))
+        wrong = differences(lean(expected[name]), lean(metadata))
+        if fields := sorted({field.partition(".")[0] for field in wrong}):
+            yield Problem(f"{below}{name}/{ZARR_METADATA}", f"{', '.join(fields)}: not as the format demands")
 
 
 def _tried(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:

@@ -155,7 +155,7 @@ class Ledger:
         number = next(numbers)
         line = self._line(f"{path.stem}-{number}", self._clock, kind, row, [*replaces, *self._lost])
         try:
-            journal.append(msgspec.to_builtins(line))
+            journal.append(line)
         except OSError:
             self._lost.add(line.id)
             self.close()
@@ -181,7 +181,7 @@ class Ledger:
                 before = self.lines[old].clock if old in self.lines else 0
                 lines.append(self._line(f"{path.stem}-{number}", before, kind, row, [old] if old else []))
         if len(lines) > 1:
-            write_whole(path, b"".join(encode_line(msgspec.to_builtins(line)) for line in lines), links=False)
+            write_whole(path, b"".join(map(encode_line, lines)), links=False)
             self.read()
         return len(lines) - 1
 

@@ -204,8 +204,7 @@ def grow(folder: Path) -> None:
     """Grow a store of a whole piece and the begin of another."""
     parent = folder / "toy-1.0.0"
     planned = plan_growth(open_store(parent), "1.1.0", PLANNED, [KIND], {"name": "toy"})
-    what = (planned.clips, planned.groups, planned.corpus)
-    opened = Stage.open(folder / "new" / "toy.staging", *what, parent=parent)
+    opened = Stage.open(folder / "new" / "toy.staging", *planned, parent=parent)
     mark("made")
     opened.sweep()
     todo = set(opened.missing())

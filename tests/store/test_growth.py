@@ -27,7 +27,7 @@ def sealed(folder, clips, groups=(TOY,), name="toy", failed=()):
 def growing(folder, path, clips, version="1.1.0", name="toy"):
     """Begin a stage that adds clips to a store."""
     growth = plan_growth(open_store(path), version, clips, [TOY], CORPUS)
-    return Stage.open(staging_path(folder / name), growth.clips, growth.groups, growth.corpus, parent=path)
+    return Stage.open(staging_path(folder / name), *growth, parent=path)
 
 
 def grown(folder, path, clips, version="1.1.0", failed=()):

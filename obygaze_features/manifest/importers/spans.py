@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import Clip, Collected, clip_of, grouped
+from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, clip_of, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers import marks
@@ -53,8 +53,6 @@ KEPT_OF_TOOLS = (
 ROLES = ("levels", "concepts")
 LATE_S = 3600.0
 """Where a time code begins that does not begin at 0: at one hour, or at ten."""
-OVERHANG_S = 1 / 24
-"""Seconds by which a span may end after its film: a frame."""
 
 
 def import_spans(
