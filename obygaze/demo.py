@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from obygaze.pipeline import remove, run_command, typed
+from obygaze_features.options import declared
 
 MARK = ".obygaze-demo"
 FINISHED = "Made by 'obygaze demo', which writes its files anew every time.\n"
@@ -31,11 +32,7 @@ depend on the level, and each film has a look of its own. So linear and mlp shou
 be far above every baseline, the PCBMs above directions that know no concept."""
 
 
-@click.command()
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("obygaze-demo"), help="Folder to write into."
-)
-@click.option("--workers", type=click.IntRange(1), help="Number of processes.  [default: the usable cores]")
+@declared(__package__, "demo")
 @click.pass_context
 def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     """Write a small film corpus, extract its features, seal, verify, evaluate, and show a new film.

@@ -12,6 +12,7 @@ import click
 
 from obygaze.pipeline import remove, run_command, typed
 from obygaze_features.door import parse_json, read_bytes
+from obygaze_features.options import declared
 
 if TYPE_CHECKING:
     from obygaze_models.persistence.card import Card
@@ -38,59 +39,12 @@ WRITTEN = (
 """Everything that a run writes into its folder."""
 
 
-@click.command()
-@click.argument("films", nargs=-1, required=True, metavar="FILM...", type=click.Path(exists=True))
-@click.option("--model", "models", multiple=True, required=True, help="Saved model; repeatable.")
-@click.option(
-    "--weights",
-    multiple=True,
-    metavar="[NAME=]WEIGHTS",
-    help="Weights of the backbone NAME, as for extract.  [default: those that the model names, on the hub or "
-    "random]",
+@declared(
+    __package__,
+    "film run",
+    films={"type": click.Path(exists=True)},
+    flags={"type": click.Path(exists=True, dir_okay=False)},
 )
-@click.option(
-    "--window",
-    default="train",
-    metavar="train|SECONDS",
-    help="Length of a window. train: median length of the clips the first model was trained on.",
-)
-@click.option("--hop", default="auto", metavar="auto|SECONDS", help="Time between windows' starts.")
-@click.option(
-    "--shots",
-    default="own",
-    metavar="own|transnet|scenedetect|none|FILE.csv",
-    help="How shots are found. With own, and with none or a table, each frame is decoded once.",
-)
-@click.option(
-    "--flags",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE.csv",
-    help="Where films are black or show credits, as a person saw it.",
-)
-@click.option(
-    "--subtitles",
-    is_flag=True,
-    help="Keep what is said: of FILM.srt (or .vtt, .ass) beside the film, else of the film's own text track.",
-)
-@click.option("--encoding", default="", show_default=False, help="Of subtitles that are not UTF-8: cp1251.")
-@click.option(
-    "--variables",
-    is_flag=True,
-    help="Measure how films are staged too (film variables): for the page, and in variables.csv.",
-)
-@click.option("--sound", is_flag=True, help="With --variables, measure speech; needs the extra sound.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
-@click.option("--title", help="Title of the film, if there is one only.")
-@click.option("--year", type=click.IntRange(1870, 2100), help="Its year, by which films are compared.")
-@click.option("--language", type=click.Choice(["en", "fr"]), default="en", help="Language of the page.")
-@click.option(
-    "--stills",
-    is_flag=True,
-    help="Make stills, colours and sound for the timeline of 'obygaze film open', kept in your cache.",
-)
-@click.option("--workers", type=click.IntRange(1), help="Decoding processes.  [default: the usable cores]")
-@click.option("--dry-run", is_flag=True, help="Print the commands, run nothing that takes long.")
-@click.option("--force", is_flag=True, help="Remove what an earlier run wrote, and start anew.")
 @click.pass_context
 def run(  # noqa: PLR0917 - click passes options by name
     ctx: click.Context,

@@ -60,11 +60,6 @@ EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=Tr
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-def site(name: str) -> dict[str, Any]:
-    """Return settings of an option that a site sets once, in the environment: docs/command-line.md."""
-    return {"envvar": f"OBYGAZE_{name}", "show_envvar": True}
-
-
 html_option = click.option(
     "--html",
     type=FILE,
@@ -112,17 +107,6 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(rows)
 
 
-def join_options(*parts: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Join arguments and options of click, in the order of the help text."""
-
-    def apply(command: Command) -> Command:
-        for part in reversed(parts):
-            command = part(command)
-        return command
-
-    return apply
-
-
 # --- arguments and options that a table declares
 # ---------------------------------------------------------------------------
 OPTIONS = "options.toml"
@@ -145,7 +129,8 @@ class Parameter:
     to : str
         Name of the function's argument, if it is another.
     metavar, site : str
-        What help shows of its value; the name that a site sets it by in the environment.
+        What help shows of its value; the name that a site sets it by in the environment, behind `OBYGAZE_`
+        (docs/command-line.md).
     required : bool
         Whether it must be there; by default an argument must, and an option need not.
     argument, multiple : bool
@@ -203,12 +188,12 @@ def parameter(
     how: dict[str, Any] = {"type": click.Choice(option.choices)} if option.choices else {**known[option.type]}
     stated = {"metavar": option.metavar or None, "default": option.default, "required": option.required}
     how |= {name: value for name, value in stated.items() if value is not None}
-    how |= site(option.site) if option.site else {}
+    how |= {"envvar": f"OBYGAZE_{option.site}"} if option.site else {}
     if option.argument:
-        how.pop("show_envvar", None)
         how |= {"nargs": -1, "required": option.required is not False} if option.multiple else {}
         return click.argument(option.key, **how | more)
-    how |= {"multiple": option.multiple, "show_default": option.default != "", "help": option.help}
+    shown = {"show_default": option.default != "", "show_envvar": bool(option.site), "help": option.help}
+    how |= {"multiple": option.multiple, **shown}
     return click.option(f"--{option.name}", into or option.to or option.key, **how | more)
 
 
@@ -341,6 +326,9 @@ def output(
             own = {name: given.pop(name) for name in names if name in given}
             return command(*arguments, output=Output(**own), **given)
 
-        return cast("Command", join_options(*filter(None, options))(gathered))
+        made: Callable[..., object] = gathered
+        for option in reversed(options):
+            made = option(made) if option else made
+        return cast("Command", made)
 
     return decorate
