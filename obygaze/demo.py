@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from obygaze.pipeline import remove, run_command, typed
+from obygaze.pipeline import remove, run_command
 from obygaze_features.options import declared
 
 MARK = ".obygaze-demo"
@@ -94,9 +94,7 @@ The two failed clips were planted. Next, your own videos: obygaze manifest impor
 
 
 def _run(ctx: click.Context, *words: object, expected: int = 0) -> None:
-    """Print a command and run it; stop if its exit code is another."""
-    click.echo("\n" + typed(words))
-    sys.stdout.flush()
+    """Run a command; stop if its exit code is another."""
     code = run_command(ctx, words)
     if code != expected:
         ctx.exit(code or 1)

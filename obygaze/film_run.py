@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -182,10 +181,7 @@ def _take(ctx: click.Context, steps: Sequence[tuple[Sequence[object], Path]], on
             continue
         # Shots are written before the windows that they belong to.
         remains = (made not in once and made.exists()) or made.with_suffix(".shots.csv").exists()
-        command = [*words, "--force"] if remains else words
-        click.echo("\n" + typed(command))
-        sys.stdout.flush()
-        ended = run_command(ctx, command)
+        ended = run_command(ctx, [*words, "--force"] if remains else words)
         if ended not in {0, 3} or not made.exists():
             ctx.exit(ended or 1)
         code = max(code, 0 if made in once else ended)

@@ -2,6 +2,7 @@
 
 import shlex
 import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,7 +12,9 @@ LINE = 76  # and a backslash behind it
 
 
 def run_command(ctx: click.Context, words: Sequence[object]) -> int:
-    """Run a command through the same root that this one was called by; return its exit code."""
+    """Print a command and run it through the same root that this one was called by; return its exit code."""
+    click.echo("\n" + typed(words))
+    sys.stdout.flush()
     root = ctx.find_root().command
     code = root.main(args=[str(word) for word in words], prog_name="obygaze", standalone_mode=False)
     return code if isinstance(code, int) else 0

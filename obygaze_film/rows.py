@@ -130,11 +130,6 @@ class RowGrid:
     covered: csr_array
     flags: Mapping[str, NDArray[np.bool_]]
 
-    @property
-    def seconds(self) -> Floats:
-        """Length of each row [R]."""
-        return np.asarray(self.spans[:, 1] - self.spans[:, 0])
-
 
 def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
     """Cut a film into rows, and flag those covered by more than half by shots with a flag."""

@@ -302,7 +302,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         n_movies=len(card.movies),
         metrics=[dict(row) for row in card.metrics],
         is_trained_on=seen,
-        flags={flag: float(grid.seconds[has_flag(rows, flag)].sum()) for flag in flags_in(rows)},
+        flags={flag: float(durations(rows)[has_flag(rows, flag)].sum()) for flag in flags_in(rows)},
         rate=expected_rate(rows, model, is_trained_on=seen),
     )
 

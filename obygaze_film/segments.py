@@ -118,12 +118,8 @@ def _peaks(
         seed = int(np.argmax(left))
         if left[seed] <= 0:
             break
-        floor = _floor(float(left[seed]))
-        first, after = seed, seed + 1
-        while first > 0 and left[first - 1] >= floor:
-            first -= 1
-        while after < len(left) and left[after] >= floor:
-            after += 1
+        above = runs(left >= _floor(float(left[seed])))
+        first, after = next(run for run in above if run[0] <= seed < run[1])
         left[first:after] = -1.0
         if end[after - 1] - start[first] >= MIN_S:
             peaks.append((first, after))

@@ -75,9 +75,7 @@ class Words:
     def spoken(self, p: float, low: float, high: float) -> str:
         """Write a probability and its band as the page's script does."""
         text = self["probability_band" if high >= 0.005 else "probability_low"]
-        for place, value in enumerate((p, low, high)):
-            text = text.replace(f"{{{place}}}", self.probability(value))
-        return text
+        return text.format(*map(self.probability, (p, low, high)))
 
     def signed(self, value: float) -> str:
         """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""
