@@ -6,9 +6,9 @@ import numpy as np
 from markupsafe import Markup
 
 from obygaze_film.notes import LATER
-from obygaze_film.page import charts
-from obygaze_film.page.phrases import Words, clock
-from obygaze_models.report import asset, page
+from obygaze_film.page.html import template_page
+from obygaze_film.page.phrases import Words
+from obygaze_models.report import asset
 
 if TYPE_CHECKING:
     from obygaze_film.film_groups import FilmComparison
@@ -79,5 +79,5 @@ def film_figure(view: "FilmView", start_s: float, end_s: float) -> str:
 
 def _figure(name: str, high: int, title: str, words: Words, *, alone: bool, **values: Any) -> str:
     own = Markup(asset("figures.css", "obygaze_film.page")) if alone else ""  # noqa: S704 - ours
-    values |= {"high": high, "title": title, "own": own, "w": words, "charts": charts, "clock": clock}
-    return Markup(page(f"figure_{name}.svg.j2", package="obygaze_film.page", **values))  # noqa: S704 - escaped
+    values |= {"high": high, "title": title, "own": own}
+    return Markup(template_page(f"figure_{name}.svg.j2", words, (), **values))  # noqa: S704 - escaped

@@ -1,7 +1,7 @@
 """Write the page of scored films as one HTML file; no frame of a film is in it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 Rates = Mapping[str, Sequence[CorrectedRate]]
 """Rates corrected by judgements, by movie."""
+
+
+def template_page(template: str, words: Words, styles: Iterable[str], script: str = "", **values: Any) -> str:
+    """Fill a template of this package in a language, with style sheets of it."""
+    style = "".join(asset(f"{name}.css", "obygaze_film.page") for name in styles)
+    values |= {"package": "obygaze_film.page", "language": words.language, "w": words}
+    return page(template, style, script, charts=charts, clock=clock, **values)
 
 
 def film_page(
@@ -50,23 +57,15 @@ def film_page(
     ]
     models = {model.sha256 or model.key: model for film in ordered for model in film.record.models}
     alone = len(views) == 1
-    return page(
+    return template_page(
         "film.html.j2",
-        asset("film.css", "obygaze_film.page"),
+        words,
+        ["film"],
         _joined("time.js", "drawing.js", "timeline.js"),
-        package="obygaze_film.page",
         title=views[0].heading if alone else words.say("films_title", n=len(views)),
-        language=words.language,
-        w=words,
         depth=2 if alone else 3,
         films=views,
-        charts=charts,
-        clock=clock,
         models=models.values(),
-        digests=[
-            *(f"{model.key} {model.sha256[:12]}" for model in models.values() if model.sha256),
-            *(f"{film.record.store.name} {film.record.store.fingerprint[:12]}" for film in ordered),
-        ],
         texts=json_data({name: words[name] for name in SCRIPT}),
     )
 

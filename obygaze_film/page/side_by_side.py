@@ -7,10 +7,9 @@ import numpy as np
 
 from obygaze_features.manifest import counted
 from obygaze_film.film_groups import ALL, FilmComparison
-from obygaze_film.page import charts
 from obygaze_film.page.figures import scale_of, years_figure
+from obygaze_film.page.html import template_page
 from obygaze_film.page.phrases import Words, compared_sentence
-from obygaze_models.report import asset, page
 
 
 def comparison_page(
@@ -21,21 +20,15 @@ def comparison_page(
     `addresses` of films' own pages, by movie, make their titles links.
     """
     addresses, words, films = addresses or {}, Words(language), counted(len(compared.films), "film")
-    styles = ("film", "figures", *["desk"] * bool(addresses))
-    return page(
+    return template_page(
         "compare.html.j2",
-        "".join(asset(f"{name}.css", "obygaze_film.page") for name in styles),
-        package="obygaze_film.page",
+        words,
+        ("film", "figures", *["desk"] * bool(addresses)),
         title=films if compared.by == ALL else words.say("films_by", films=films, by=compared.by),
-        language=language,
-        w=words,
         addresses=addresses,
         compared=compared,
-        groups=compared.groups.to_dict("records"),
-        changes=compared.changes.to_dict("records"),
         scale=scale_of(compared.groups["high"].max() if len(compared.groups) else np.nan),
         figure=years_figure(compared, words),
         file=b64encode(years_figure(compared, words, alone=True).encode()).decode(),
         sentence=compared_sentence(compared, words),
-        charts=charts,
     )

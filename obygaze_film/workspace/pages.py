@@ -24,6 +24,7 @@ from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, v
 from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
 from obygaze_film.page import charts
+from obygaze_film.page.html import template_page
 from obygaze_film.page.phrases import Words, agreement, clock
 from obygaze_film.page.view import FilmView
 from obygaze_film.timeline import Timeline
@@ -31,7 +32,7 @@ from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.decisions import Decisions, state_of
 from obygaze_film.workspace.media import media_paths
 from obygaze_film.workspace.proxy import made_anew, proxy_path
-from obygaze_models.report import asset, json_data, page
+from obygaze_models.report import json_data
 
 AROUND_S = 15.0
 """Seconds shown before and after a window that is judged."""
@@ -181,7 +182,7 @@ def desk_page(
     """Write the desk of a film: `read`, or `blind`, on which nothing tells a score."""
     record, book, view = film.timeline.record, film.decisions.codebook, film.view(language)
     film.decisions.refresh()
-    who, blind, n_windows = film.decisions.who, mode == "blind", len(film.decisions.windows)
+    who, blind = film.decisions.who, mode == "blind"
     digest = view.model.sha256[:12] or view.model.key
     cited = {
         "title": record.title,
@@ -200,31 +201,19 @@ def desk_page(
     for one in [] if blind else view.segments.to_dict("records"):
         passage = {"start": one["start_s"], "end": one["end_s"], "p": round(one["p"], 3)}
         state["passages" if one["reaches"] else "weak"].append(passage)
-    return page(
+    return template_page(
         "desk.html.j2",
-        "".join(asset(f"{name}.css", "obygaze_film.page") for name in ("film", "desk")),
-        package="obygaze_film.page",
+        view.words,
+        ("film", "desk"),
         sources=SOURCES,
         title=record.title,
-        language=language,
         mode=mode,
-        root="../../",
-        here=f"film/{film.number}/",
         film=film,
         films=films,
         view=view,
-        blind=blind,
         learns=learns,
-        levels=book.levels,
         concepts=_asked_for(film),
-        n_windows=n_windows,
-        least=min(10, n_windows),
-        n=min(film.decisions.fixed_by(who), n_windows),
-        done=len(film.decisions.blind().get(who, ())),
         folder=quote(str(film.decisions.folder)),
-        clock=clock,
-        charts=charts,
-        w=view.words,
         state=json_data(state),
     )
 
