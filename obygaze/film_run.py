@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 RECORD = "film-run.json"
 """What the windows and the features are made of: a run that was stopped resumes only with the same."""
 
-SECOND_PASS = {
-    "scenedetect": "PySceneDetect needs all frames in order, from the first on",
-    "transnet": "TransNet needs all frames in order, from the first on",
-}
-"""Detectors of shots that see the film before its windows are decoded, and why."""
+SECOND_PASS = {"scenedetect": "PySceneDetect", "transnet": "TransNet"}
+"""Detectors of shots that see the film before its windows are decoded."""
 
 WRITTEN = (
     "windows.csv",
@@ -128,7 +125,8 @@ def run(  # noqa: PLR0917 - click passes options by name
         steps.insert(2, ([*measure, "--out", staged], staged))
     steps.append((["film", "report", scored, "--out", page, "--language", language], page))
     if shots in SECOND_PASS:
-        click.echo(f"--shots {shots}: every film is decoded twice, because {SECOND_PASS[shots]}")
+        needs = f"{SECOND_PASS[shots]} needs all frames in order, from the first on"
+        click.echo(f"--shots {shots}: every film is decoded twice, because {needs}")
     if dry_run:
         for words, _ in steps:
             click.echo(typed(words))

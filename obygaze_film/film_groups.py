@@ -45,10 +45,7 @@ MOST: Final = 1e9
 FEW: Final = 3
 """Judged films with any positive judgement (or without one), of fewer than which a contrast says so."""
 
-NOTES: Final = (
-    "share of time: mean over films like these; the interval holds if the judged films were drawn at random",
-    "worth: that many judged windows would be needed without the model",
-)
+NOTES: Final = (said("note_share"), said("note_worth"))
 
 Row = dict[str, Any]
 

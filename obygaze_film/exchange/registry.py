@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +13,8 @@ from obygaze_features.plugins import offered
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.text_formats import to_csv, to_eaf, to_rttm, to_srt, to_textgrid, to_vtt
 from obygaze_film.exchange.tiers import KINDS, Exported, levels_of, notice_of, tiers_of
-from obygaze_film.exchange.video_editors import to_edl, to_fcpxml7, to_otio
-from obygaze_film.exchange.web_annotations import to_iiif, to_jsonld
+from obygaze_film.exchange.video_editors import to_edl, to_timeline
+from obygaze_film.exchange.web_annotations import to_json
 from obygaze_film.schema import refuse_texts
 
 if TYPE_CHECKING:
@@ -40,13 +41,15 @@ FORMATS: Final[Mapping[str, Format]] = {
     "eaf": Format(to_eaf, ".eaf", KINDS, MILLISECONDS),
     "vtt": Format(to_vtt, ".vtt", MARKED, MILLISECONDS),
     "srt": Format(to_srt, ".srt", MARKED, MILLISECONDS),
-    "otio": Format(to_otio, ".otio", BOTH, FRAMES),
-    "fcpxml7": Format(to_fcpxml7, ".xml", BOTH, FRAMES),
+    "otio": Format(partial(to_timeline, adapter="otio_json"), ".otio", BOTH, FRAMES),
+    "fcpxml7": Format(partial(to_timeline, adapter="fcp_xml"), ".xml", BOTH, FRAMES),
     "edl": Format(to_edl, ".edl", MARKED, f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone"),
     "textgrid": Format(to_textgrid, ".TextGrid", KINDS, "times are rounded to microseconds"),
     "rttm": Format(to_rttm, ".rttm", BOTH, f"labels are names of tiers; {MILLISECONDS}"),
-    "jsonld": Format(to_jsonld, ".jsonld", BOTH),
-    "iiif": Format(to_iiif, ".iiif.json", BOTH, "the film is not part of it"),
+    "jsonld": Format(partial(to_json, template="annotations.jsonld.jinja"), ".jsonld", BOTH),
+    "iiif": Format(
+        partial(to_json, template="manifest.iiif.jinja"), ".iiif.json", BOTH, "the film is not part of it"
+    ),
     "csv": Format(to_csv, ".csv", MARKED),
     **offered("obygaze.exporters", Format),
 }

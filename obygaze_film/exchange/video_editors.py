@@ -17,16 +17,6 @@ RESOLVE = {"White": "Cream", "Orange": "Sand"}
 """Resolve's names of colours where they are others."""
 
 
-def to_otio(made: Exported) -> str:
-    """Write an OpenTimelineIO timeline: one clip of the film's length, with one marker per span."""
-    return _written(made, "otio_json")
-
-
-def to_fcpxml7(made: Exported) -> str:
-    """Write a Final Cut Pro 7 sequence (Premiere, Resolve), through OpenTimelineIO's adapter."""
-    return _written(made, "fcp_xml")
-
-
 def to_edl(made: Exported) -> str:
     """Write a CMX-3600 list of markers as DaVinci Resolve does: an event of a frame for each span.
 
@@ -48,8 +38,8 @@ def to_edl(made: Exported) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _written(made: Exported, adapter: str) -> str:
-    """Fill in the timeline, and let OpenTimelineIO write it."""
+def to_timeline(made: Exported, *, adapter: str) -> str:
+    """Write a clip of the film's length with a marker per span, by an adapter of OpenTimelineIO."""
     try:
         import opentimelineio as otio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:

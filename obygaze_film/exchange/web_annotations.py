@@ -19,21 +19,13 @@ BASE: Final = "https://obygaze.invalid/"
 """Begins the IRIs of a IIIF manifest; replace it by the address where the manifest is published."""
 
 
-def to_jsonld(made: Exported) -> str:
-    """Write an annotation collection with one page; its `rights` and `summary` hold licence and caveats."""
-    return _document("annotations.jsonld.jinja", made)
+def to_json(made: Exported, *, template: str) -> str:
+    """Fill in a template of JSON; a stretch is a temporal fragment (W3C Media Fragments, in seconds).
 
-
-def to_iiif(made: Exported) -> str:
-    """Write a IIIF manifest: one canvas of the film's length with one page of annotations.
-
-    The film itself is not part of it: add a painting annotation where you may publish the film.
+    An annotation collection has one page; its `rights` and `summary` hold licence and caveats. A manifest of
+    IIIF has one canvas of the film's length with one page of annotations; the film itself is not part of it:
+    add a painting annotation where you may publish the film.
     """
-    return _document("manifest.iiif.jinja", made)
-
-
-def _document(template: str, made: Exported) -> str:
-    """Fill in a template of JSON; a stretch is a temporal fragment (W3C Media Fragments, in seconds)."""
     software = f"obygaze {made.film.record.versions.get('obygaze', '')}".strip()
     values = {
         "id": f"urn:uuid:{_uuid(made)}",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards
-from obygaze_film.page.phrases import Words, clock, first_sentence, heading
+from obygaze_film.page.phrases import Words, first_sentence, heading
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
@@ -148,8 +148,11 @@ class FilmView:
         return self.film.rows(key) if key in self.film.keys else self.rows.iloc[:0]
 
     @property
-    def moved(self) -> list[dict[str, Any]]:
-        """Passages of either model whose probability learning changed by a tenth or more, the most first."""
+    def moved(self) -> list[tuple[float, float, float, float]]:
+        """Passages of either model whose probability learning changed by a tenth or more, the most first.
+
+        Start, end, and the probability before and after.
+        """
         if self.former.empty:
             return []
         either = pd.concat([self.segments, self.film.segments(f"{self.model.key}{FORMER}")])
@@ -163,10 +166,8 @@ class FilmView:
                 _average(rows.loc[inside.index, "p"], weights) for rows in (self.former, self.rows)
             )
             if abs(after - before) >= LEAST_MOVED:
-                said = f"{self.words.probability(before)} → {self.words.probability(after)}"
-                text = f"{clock(start)}–{clock(end)}: {said}"
-                found.append({"by": abs(after - before), "start": start, "end": end, "text": text})
-        return sorted(found, key=lambda one: -one["by"])
+                found.append((start, end, before, after))
+        return sorted(found, key=lambda one: -abs(one[3] - one[2]))
 
     # --- minutes, and the numbers of the script
     # -----------------------------------------------------------------------

@@ -261,7 +261,7 @@ def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_says_what_moved(t
     assert again.subtitles["text"].tolist() == ["Stop"]
     view = FilmView(again, "f", Words("en"), top=5)
     assert view.former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
-    moved = {(one["start"] < first[1], float(one["text"].split("→ ")[1]) > 0.5) for one in view.moved}
+    moved = {(start < first[1], after > 0.5) for start, _, _, after in view.moved}
     assert moved == {(True, False), (False, True)}
     assert len(view.moved) == 2
     whole = replace(timeline, table=timeline.table[timeline.table["start_s"] > 100])
@@ -278,7 +278,8 @@ def test_a_former_curve_is_drawn_on_the_desk(timeline, tmp_path):
     assert page.count('class="line former"') == 1
     assert page.count("data-span=") >= 4
     view = FilmView(beside, "f", Words("en"), top=5)
-    listed = {(one["start"], one["end"]): one["text"].split(": ")[1].split(" → ") for one in view.moved}
+    listed = {(start, end): tuple(map(view.words.probability, p)) for start, end, *p in view.moved}
+    assert all(" → ".join(p) in page for p in listed.values())
     for place, key in enumerate((f"{view.model.key}-before", view.model.key)):
         of = beside.segments(key).set_index(["start_s", "end_s"])["p"].to_dict()
         both = listed.keys() & of.keys()
