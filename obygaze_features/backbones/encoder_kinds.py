@@ -94,6 +94,8 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
         Of a space that texts share; empty without.
     mixes
         Part that mixes the frames of a clip, which the others read one by one.
+    pooled, tokens
+        What the vector of a clip is, where frames have one each; name of tokens -> what they are.
     names
         Presets whose names are kept where a processor says the same.
     head, layer
@@ -118,6 +120,8 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     untrained: dict[str, int] = {}
     family: str = ""
     mixes: str = ""
+    pooled: str = "its mean over the frames"
+    tokens: dict[str, str] = {}
     names: tuple[str, ...] = ()
     head: str | None = None
     layer: str = "last hidden state"

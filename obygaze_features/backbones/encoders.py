@@ -282,16 +282,15 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If it has no tokens of this name.
         """
-        kind, pictures = self.kind, self.kind.mixes or self.kind.frames is None
-        known = (*["frames"] * bool(kind.mixes), "patches") if pictures else ("all",)
-        if tokens not in ("none", *known):
+        kind = self.kind
+        if tokens not in ("none", *kind.tokens):
             raise BackboneError(
-                f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(known)}"
+                f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(kind.tokens)}"
             )
-        if not pictures:
+        if kind.frames is not None and not kind.mixes:
             return Clips(self.network(), kind, step, tokens)
         prefix = kind.prefix + getattr(self.own, "num_register_tokens", 0)
-        return Pictures(self.network(), kind.reader(), kind.vector, prefix, tokens, mixes=kind.mixes)
+        return Pictures(self.network(), kind.reader(), kind.vector, prefix, tokens, kind=kind)
 
 
 def _build(
@@ -353,21 +352,6 @@ def output_shapes(
     return {array: tuple(values.shape[1:]) for array, values in arrays.items()}
 
 
-MEANINGS = {
-    "": {
-        "pooled": "its mean over the frames",
-        "patches": "last hidden state of the patches, frame by frame and row by row",
-    },
-    "mit": {
-        "pooled": "mean of it over the frames, the published video vector",
-        "frames": "projected class token of each frame, before the multi-frame integration transformer",
-        "patches": "last hidden state of the vision transformer before its last normalisation, "
-        "without the class token, frame by frame and row by row",
-    },
-}
-"""Part of a network that mixes frames -> what its pooled vector is, and its tokens of each name."""
-
-
 class Pictures(nn.Module):
     """A network of pictures, applied to every frame of a clip.
 
@@ -383,8 +367,8 @@ class Pictures(nn.Module):
         Tokens before those of patches.
     tokens
         Which are given: `patches`, or `frames`, before the frames are mixed.
-    mixes
-        Part of the network that mixes the frames of a clip.
+    kind
+        Whose part mixes the frames of a clip, if it has one, and whose meanings its arrays have.
     """
 
     def __init__(
@@ -395,13 +379,12 @@ class Pictures(nn.Module):
         prefix: int = 0,
         tokens: str = "",
         *,
-        mixes: str = "",
+        kind: EncoderKind = IMAGES["clip"],
     ) -> None:
         super().__init__()
         self.model = model
-        self.read, self.prefix, self.tokens, self.mixes = read, prefix, tokens, mixes
-        known = MEANINGS[mixes]
-        self.meanings = {"frames": vector, "pooled": known["pooled"], "tokens": known.get(tokens, "")}
+        self.read, self.prefix, self.tokens, self.mixes = read, prefix, tokens, kind.mixes
+        self.meanings = {"frames": vector, "pooled": kind.pooled, "tokens": kind.tokens.get(tokens, "")}
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips, `[B, F, 3, h, w]`."""
@@ -423,9 +406,8 @@ class Clips(nn.Module):
         super().__init__()
         self.model = model
         self.read, self.prefix, self.step, self.tokens = kind.reader(), kind.prefix, step, tokens
-        first = "the class token, then " if self.prefix else ""
         self.meanings = {
-            "tokens": f"last hidden state: {first}time by row by column",
+            "tokens": kind.tokens.get(tokens, ""),
             "frames": "mean of the last hidden state over the tokens of one tubelet in time",
             "pooled": kind.vector,
         }
