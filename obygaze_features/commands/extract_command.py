@@ -4,12 +4,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
 import obygaze_features as of
+from obygaze_features import backbones, extraction
 from obygaze_features.commands.extract_output import logs_as_notes, note, show_estimate, show_outcome
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
@@ -18,9 +19,6 @@ from obygaze_features.options import (
     declared,
     json_option,
 )
-
-if TYPE_CHECKING:
-    from obygaze_features.extraction import Recipe
 
 PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
     "fp32": "float32",
@@ -123,8 +121,6 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
-    from obygaze_features.backbones import backbone_options
-    from obygaze_features.extraction import prepare, stop_on_signals
     from obygaze_features.extraction.extract import reads_texts
 
     if store.is_file():
@@ -138,12 +134,12 @@ def extract(
     named = {option: settings.pop(option) for option in ("weights", "preset", "tokens", "track", "questions")}
     compute = {option: settings.pop(option) for option in COMPUTE}
     if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT:
-        takers = [name for name in names if "compute" in backbone_options(name)]
+        takers = [name for name in names if "compute" in backbones.backbone_options(name)]
         compute["device"] = compute["device"] if takers and not settings["gpus"] else None
     recipes = read_recipes(names, n_frames, named, compute)
     shard = choose_shard(shard)
     of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # other tasks may write: a later job seals
-    work = prepare(
+    work = extraction.prepare(
         manifest,
         store,
         recipes,
@@ -158,7 +154,7 @@ def extract(
     if dry_run:
         show_estimate(work.estimate(), as_json=as_json, unit=work.unit)
         return
-    with stop_on_signals() as stop, logs_as_notes():
+    with extraction.stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)
     sealed = None if stop() else work.seal(stage)
     show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)
@@ -188,11 +184,9 @@ def _option(name: str) -> str:
 
 def choose_shard(given: tuple[int, int] | None) -> tuple[int, int]:
     """Return the given shard, else that of the Slurm array task, else everything."""
-    from obygaze_features.extraction import array_shard
-
     if given is not None:
         return given
-    shard = array_shard(os.environ)
+    shard = extraction.array_shard(os.environ)
     if shard is not None:
         note(f"--shard {shard[0]}/{shard[1]}, as this is a task of a Slurm job array")
     return shard or (0, 1)
@@ -203,7 +197,7 @@ def read_recipes(
     n_frames: int | None,
     named: Mapping[str, tuple[str, ...]],
     compute: Mapping[str, Any],
-) -> "tuple[Recipe, ...]":
+) -> "tuple[extraction.Recipe, ...]":
     """Build a recipe per backbone from the options.
 
     Parameters
@@ -218,10 +212,7 @@ def read_recipes(
     click.UsageError
         If a backbone does not take an option that was given for it.
     """
-    from obygaze_features.backbones import backbone_options
-    from obygaze_features.extraction import Recipe
-
-    taken = {name: backbone_options(name) for name in names}
+    taken = {name: backbones.backbone_options(name) for name in names}
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
     for option, values in named.items():
         for written in values:
@@ -235,13 +226,11 @@ def read_recipes(
         takers = [name for name in names if "compute" in taken[name]]
         if not takers:
             raise click.UsageError(f"{', '.join(names)}: takes no {', '.join(map(_option, given))}")
-        from obygaze_features.backbones.compute import Compute
-
         if "dtype" in given:
             given["precision"] = PRECISIONS[given.pop("dtype")]
         for name in takers:
-            options[name]["compute"] = Compute(**given)
-    return tuple(Recipe(name, n_frames, options[name]) for name in names)
+            options[name]["compute"] = backbones.Compute(**given)
+    return tuple(extraction.Recipe(name, n_frames, options[name]) for name in names)
 
 
 def _addressed(written: str, names: Sequence[str]) -> tuple[Sequence[str], str]:

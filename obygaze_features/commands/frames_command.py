@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 import obygaze_features as of
+from obygaze_features import video as videos
 from obygaze_features.errors import VideoError
 from obygaze_features.io import refuse_existing, whole_file, write_whole
 from obygaze_features.options import Output, declared, output
@@ -44,10 +45,9 @@ def frames(
       obygaze frames clip.mp4 --indices 0,5,390 --npz f.npz   these, full size
       obygaze frames film.mkv --start 61.5 --end 74 --sheet scene.png
     """
-    from obygaze_features.video import is_still
     from obygaze_features.video.sheet import contact_sheet, thumbnail
 
-    sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if is_still(video) else 32)
+    sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if videos.is_still(video) else 32)
     check_output(npz, video, ".npz", force=output.force)
     check_output(sheet, video, ".png", force=output.force)
     keep = thumbnail if npz is None else lambda frame: frame
@@ -67,23 +67,21 @@ def chosen_sampling(
     n: int | None, indices: str | None, rate: float | None, keyframes: int | None, *, default: int
 ) -> "Sampling":
     """Return the sampling rule that the options name; by default, evenly spaced frames."""
-    from obygaze_features import video
-
     given = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         raise click.UsageError(f"{' and '.join(names)} cannot be combined: each is a way to choose frames")
     try:
         if indices is not None:
-            return video.at(int(item) for item in indices.split(","))
+            return videos.at(int(item) for item in indices.split(","))
         if rate is not None:
-            return video.fps(rate)
+            return videos.fps(rate)
     except VideoError as error:
         raise click.BadParameter(str(error), param_hint=names[0]) from None
     except ValueError:
         wanted = "whole numbers joined by commas are expected"
         raise click.BadParameter(f"{wanted}, not {indices!r}", param_hint=names[0]) from None
-    return video.uniform(n or default) if keyframes is None else video.keyframes(keyframes)
+    return videos.uniform(n or default) if keyframes is None else videos.keyframes(keyframes)
 
 
 def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) -> None:

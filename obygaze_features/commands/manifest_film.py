@@ -9,6 +9,7 @@ import click
 
 import obygaze_features as of
 from obygaze_features import manifest as manifests
+from obygaze_features import video
 from obygaze_features.commands.manifest_file import folder_for, manifest_output, write_imported
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
@@ -77,8 +78,6 @@ def film(
       obygaze manifest import film films/*.mkv --frames 16 --shots none \\
           --out windows.csv
     """
-    from obygaze_features.video import frame_times
-
     folder = folder_for(output)
     beside = None if shots == "none" else manifests.shots_file(output.path)
     if beside is not None and output.path == STANDARD:
@@ -88,7 +87,7 @@ def film(
         raise click.UsageError("--stride is in frames: give --frames too")
     window_s = _window_s(window, model, store, scenes, frames)
     probed = [(path, of.probe(path)) for path in films]
-    shown = {path: frame_times(path).tolist() for path in films if frames is not None}
+    shown = {path: video.frame_times(path).tolist() for path in films if frames is not None}
     read = [
         manifests.Film(path, video.start_s + video.duration_s, video.damage, shown.get(path, []))
         for path, video in probed
@@ -152,10 +151,8 @@ def _window_of_store(path: Path) -> float:
 
 def _parts(film: "Film", detector: str) -> "Sequence[FilmPart]":
     """Find the shots of a film, with a progress bar."""
-    from obygaze_features.video import find_shots
-
     with progress_bar(f"shots of {film.movie}", "frame") as show:
         return [
             manifests.FilmPart(shot.start_s, shot.end_s, shot.flags)
-            for shot in find_shots(film.path, detector, show)
+            for shot in video.find_shots(film.path, detector, show)
         ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_features as of
+from obygaze_features import backbones
 from obygaze_features.errors import SearchError
 from obygaze_features.options import declared, json_option, show
 from obygaze_features.screen import table
@@ -49,7 +50,6 @@ def search(
       obygaze search stores/films --like trailer.mp4 --backbone descriptors
     """
     from obygaze_features.text_search import COLUMNS
-    from obygaze_features.text_search import search as ranked
 
     if chosen["text_store"] is not None and (chosen["weights"] or like):
         raise click.UsageError("--text-store has the text's vector: leave out --weights and --like")
@@ -58,7 +58,7 @@ def search(
     if (sheet is None) != (manifest is None):
         raise click.UsageError("--sheet and --manifest go together")
     if query is not None:
-        ranking = ranked(store, query, **chosen)
+        ranking = of.search(store, query, **chosen)
     else:
         del chosen["text_store"]
         ranking = _alike(store, str(like), **chosen)
@@ -78,13 +78,10 @@ def _alike(
     store: str, like: str, *, backbone: str | None, weights: str | None, top: int, device: str
 ) -> "Ranking":
     """Rank by a clip of the store; or by a file, extracted into a folder that goes again."""
-    from obygaze_features.text_search import search_like
-
     opened = of.open_store(store)
     path = Path(like)
     if any(like in opened[name].clip_ids for name in opened.names) or not path.is_file():
-        return search_like(opened, like, backbone=backbone, top=top)
-    from obygaze_features.backbones.compute import Compute
+        return of.search_like(opened, like, backbone=backbone, top=top)
     from obygaze_features.commands.extract_output import note
     from obygaze_features.text_search import choose_group, named_weights
 
@@ -92,7 +89,7 @@ def _alike(
     source = weights or named_weights(group)
     is_file = bool(source) and str(source).startswith("onnx:")
     name = str(source if is_file else group.provenance["name"])
-    network = {"weights": source, "compute": Compute(device)} if source and not is_file else {}
+    network = {"weights": source, "compute": backbones.Compute(device)} if source and not is_file else {}
     made = of.load_backbone(name, group.n_frames, **network)
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
@@ -104,7 +101,7 @@ def _alike(
             raise SearchError(f"{path}: {read.reason}")
         if read.reason:
             note(f"{path}: {read.reason}")
-        return search_like(opened, "file", other=with_file, backbone=group.name, top=top)
+        return of.search_like(opened, "file", other=with_file, backbone=group.name, top=top)
 
 
 def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:

@@ -25,10 +25,9 @@ def diff(first: str, second: str) -> Result:
       obygaze store diff stores/ours stores/theirs
       obygaze store diff stores/films-1.0.0 stores/films-1.1.0 --json
     """
-    from obygaze_features.exchange.diff import diff as compare
     from obygaze_features.exchange.diff import in_words
 
-    difference = compare(of.open_store(first), of.open_store(second))
+    difference = of.diff(of.open_store(first), of.open_store(second))
     lines = [*in_words(difference, first, second, most=SHOWN)]
     lines += ["nothing differs"] if difference.equal else []
     return difference.record(), "\n".join(lines), not difference.equal
@@ -49,10 +48,8 @@ def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> Result:
       obygaze store merge stores/a stores/b --out stores/both \\
           --licence CC-BY-4.0 --corpus "A and B"
     """
-    from obygaze_features.exchange.merge import merge as merge_stores
-
     opened = [of.open_store(store) for store in stores]
-    path = merge_stores(opened, out, progress=True, **stated)
+    path = of.merge(opened, out, progress=True, **stated)
     result = of.open_store(path)
     for field in sorted({field for store in opened for field in store.attributes["corpus"]}):
         if field not in result.attributes["corpus"]:

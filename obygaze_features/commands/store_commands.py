@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import obygaze_features as of
+from obygaze_features import store as stores
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
 from obygaze_features.options import Result, declared, json_option, prints_result, show
@@ -80,14 +81,12 @@ def _kind(path: Path) -> str:
     StoreError
         If it is not a store or stage itself, or is in use.
     """
-    from obygaze_features.store import read_stage
-
     if path.is_symlink():
         raise StoreError(f"{path}: is a link; remove what it points to, by its own name")
     if not os.path.lexists(path):
         raise StoreError(f"{path}: nothing there")
     if (path / PLAN).is_file():
-        if writers := read_stage(path).n_writers():
+        if writers := stores.read_stage(path).n_writers():
             raise StoreError(f"{path}: {writers} process(es) write to it now; wait, or stop them")
         return "stage"
     if (path / BAGIT).is_file() and (path / FEATURES).is_dir():
@@ -150,16 +149,15 @@ def _nodes(folder: Path, command: str) -> list[Path]:
 
 
 def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
-    from obygaze_features.store import STATUSES, read_stage
     from obygaze_features.store.records import absent_counts
 
     for path in _nodes(folder, "ls"):
         try:
             if (path / "plan.jsonl").is_file():
-                stage = read_stage(path)
+                stage = stores.read_stage(path)
                 statuses: list[str] = [entry.status for entry in stage.status().values()]
                 total, names, kind = len(stage.clips), tuple(group.name for group in stage.groups), "staging"
-                statuses += [STATUSES[0]] * (total - len(statuses))
+                statuses += [stores.STATUSES[0]] * (total - len(statuses))
             elif _may_be_sealed(path):
                 store = of.open_store(path)
                 statuses = [clip.status for clip in store.clips]
@@ -173,7 +171,7 @@ def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
         except (StoreError, OSError) as error:
             yield (path.name, "-", "-", "-", "-", "-", "-", str(error))
             continue
-        counts = [statuses.count(status) for status in (*STATUSES[1:], STATUSES[0])]
+        counts = [statuses.count(status) for status in (*stores.STATUSES[1:], stores.STATUSES[0])]
         yield (path.name, kind, total, *counts, ", ".join(names))
 
 
@@ -208,7 +206,6 @@ def _in_tables(record: dict[str, Any]) -> str:
 
 
 def _record(store: "Store") -> dict[str, Any]:
-    from obygaze_features.store import STATUSES
     from obygaze_features.store.format import TIME_ARRAYS
     from obygaze_features.store.records import absent_counts
 
@@ -229,7 +226,7 @@ def _record(store: "Store") -> dict[str, Any]:
         "fingerprint": store.fingerprint,
         **store.attributes,
         "rows": "clips" if all(clip.text is None for clip in store.clips) else "texts",
-        "clips": {status: statuses.count(status) for status in STATUSES},
+        "clips": {status: statuses.count(status) for status in stores.STATUSES},
         **({"absent": absent} if (absent := absent_counts(store.clips)) else {}),
         "groups": groups,
     }
@@ -271,10 +268,8 @@ def seal(name: Path, **stated: Any) -> Result:
       obygaze store seal stores/films --licence NOASSERTION \\
           --store-version 1.1.0 --allow-missing
     """
-    from obygaze_features.store import seal as seal_stage
-
     with progress_bar("seal", "row") as progress:
-        path = seal_stage(None, name, progress=progress, **stated)
+        path = stores.seal(None, name, progress=progress, **stated)
     return sealed_result(path)
 
 

@@ -12,6 +12,7 @@ import click
 
 import obygaze_features as of
 from obygaze_features import manifest as manifests
+from obygaze_features import store as stores
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import StoreError
@@ -144,7 +145,6 @@ def import_(
     from obygaze_features.exchange.import_features import Declared, import_features
     from obygaze_features.exchange.import_items import match
     from obygaze_features.file_kinds import VIDEO_SUFFIXES
-    from obygaze_features.store import PlannedClip
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
@@ -186,7 +186,7 @@ def import_(
             click.echo(f"missing: {absent} of {len(table)} clips have no features", err=True)
         path = import_features(
             matched,
-            [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
+            [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
             Declared(called, array, known, dtype, named=any(not one.startswith("!") for one in asked)),
             store,
             corpus={"name": manifest.stem, "manifest_sha256": table.digest()},

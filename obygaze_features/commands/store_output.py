@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import obygaze_features as of
+from obygaze_features import store as stores
 
 
 def fingerprint(path: Path) -> str:
@@ -13,13 +14,12 @@ def fingerprint(path: Path) -> str:
 
 def sealed_result(path: Path) -> tuple[dict[str, object], str]:
     """Return what a newly made store holds."""
-    from obygaze_features.store import STATUSES
     from obygaze_features.store.records import absent_counts
 
     store = of.open_store(path)
     names = ", ".join(store.names)
     statuses = Counter(clip.status for clip in store.clips)
-    parts = [f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status]]
+    parts = [f"{statuses[status]:,} {status}" for status in stores.STATUSES if statuses[status]]
     parts += [f"{count:,} absent in {name}" for name, count in absent_counts(store.clips).items()]
     counts, made = ", ".join(parts), store.fingerprint
     document: dict[str, object] = {

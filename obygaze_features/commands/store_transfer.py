@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import obygaze_features as of
 from obygaze_features.commands.store_output import fingerprint
 from obygaze_features.options import Result, declared, prints_result
 
@@ -23,9 +24,7 @@ def pack(store: Path, out: Path | None) -> Result:
       obygaze store pack stores/films-1.0.0
       obygaze store pack stores/films --out /share/films.zip
     """
-    from obygaze_features.exchange.publish import pack as pack_store
-
-    path = pack_store(store, out, progress=True)
+    path = of.pack(store, out, progress=True)
     size, made = path.stat().st_size, fingerprint(path)
     document = {"file": str(path), "bytes": size, "fingerprint": made}
     return document, f"{path}: {size / 1e6:.1f} MB, fingerprint {made}"
@@ -69,10 +68,9 @@ def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | Non
       obygaze store pull hf://datasets/lab/films@v1 stores/films-1.0.0
     """
     from obygaze_features.exchange.row_ids import read_ids
-    from obygaze_features.exchange.transfer import pull as pull_store
 
     wanted = None if clips is None else read_ids(clips)
-    return _downloaded(pull_store(url, destination, arrays=arrays or None, clips=wanted, progress=True))
+    return _downloaded(of.pull(url, destination, arrays=arrays or None, clips=wanted, progress=True))
 
 
 @declared(__package__, "store push")
@@ -89,9 +87,7 @@ def push(store: Path, destination: str) -> Result:
       obygaze store push stores/films-1.0.0 s3://bucket/films-1.0.0
       obygaze store push stores/films-1.0.0 hf://datasets/lab/films
     """
-    from obygaze_features.exchange.publish import push as push_store
-
-    url = push_store(store, destination, progress=True)
+    url = of.push(store, destination, progress=True)
     made = fingerprint(store)
     return {"url": url, "fingerprint": made}, f"{url}: fingerprint {made}"
 
