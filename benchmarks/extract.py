@@ -12,6 +12,7 @@ take turns, so that a busy machine disturbs all of them; look at the ratios.
 import shutil
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,7 +57,8 @@ def ours(manifest: Manifest, backbones: Sequence[Backbone], workers: int) -> Non
     with tempfile.TemporaryDirectory() as folder:
         job, store = Job(manifest, "benchmark", tuple(backbones)), Path(folder, "s")
         stage = Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
-        report = run_local(job, stage, stage.missing(), workers=workers, batch_size=8, timeout_s=600)
+        run = run_local(job, stage, stage.missing(), workers=workers, batch_size=8, timeout_s=600)
+        report = deque(run, maxlen=1).pop()[0]
         assert report.ok == len(manifest)
         seal(None, store, licence="NOASSERTION")
 

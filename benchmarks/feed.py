@@ -108,20 +108,13 @@ def main_process_ms(manifest: Manifest, backbones: tuple[Backbone, ...]) -> floa
     """Measure the processor time of this process a clip, all threads, after the first quarter of them."""
     job = Job(manifest, "feed", backbones)
     began: list[tuple[float, int]] = []
-    done = 0
-
-    def committed(_: object, results: list[Any]) -> None:
-        nonlocal done
-        done += len(results)
-        if done >= len(manifest.clips) // 4 and not began:
-            began.append((time.process_time(), done))
-
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no disk in the measure
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         place = staging_path(Path(folder) / "s")
         stage = Stage.open(place, job.planned_clips(), job.groups(), job.corpus_record())
-        how = {"workers": 2, "batch_size": 8, "timeout_s": 600, "on_commit": committed}
-        report = run_local(job, stage, stage.missing(), **how)  # type: ignore[arg-type]
+        for report, _ in run_local(job, stage, stage.missing(), workers=2, batch_size=8, timeout_s=600):
+            if report.clips >= len(manifest.clips) // 4 and not began:
+                began.append((time.process_time(), report.clips))
         assert report.ok == len(manifest.clips)
         ended = time.process_time()  # before the stage is removed
     cpu, before = began[0]

@@ -11,7 +11,7 @@ from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ObygazeError
 from obygaze_features.extraction.job import Job, Recipe
 from obygaze_features.extraction.loop import decode_pool
-from obygaze_features.extraction.report import OnCommit, RunReport, unwatched
+from obygaze_features.extraction.report import Run, RunReport
 from obygaze_features.extraction.schedule import LoopWorker, share_out
 from obygaze_features.store import Stage
 from obygaze_features.workers import Parent, WorkerPool
@@ -29,8 +29,7 @@ def run_gpus(
     batch_size: int,
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
-    on_commit: OnCommit = unwatched,
-) -> RunReport:
+) -> Run:
     """Extract some clips into a stage with one process per GPU, which take the next pieces of the stage.
 
     Parameters
@@ -39,7 +38,7 @@ def run_gpus(
         Indices of GPUs, as numbered in this process.
     workers
         Decoders of all processes together; None is one per usable core.
-    batch_size, timeout_s, stopped, on_commit
+    batch_size, timeout_s, stopped
         As in `run_local`.
 
     Raises
@@ -51,8 +50,7 @@ def run_gpus(
     pool_settings = job.decoder, each, batch_size, timeout_s
     card = _Card(LoopWorker(job, stage, batch_size), [_name(gpu) for gpu in gpus], gpus, pool_settings)
     with WorkerPool(len(gpus), card) as pool:
-        report = RunReport(encoders=len(gpus))
-        return share_out(stage, clip_ids, pool, report, stopped=stopped, on_commit=on_commit)
+        yield from share_out(stage, clip_ids, pool, RunReport(encoders=len(gpus)), stopped=stopped)
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:

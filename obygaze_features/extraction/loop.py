@@ -5,8 +5,8 @@ on the pieces of the stage that `schedule` gives them; a task of a job array run
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from obygaze_features.cores import usable_cores
@@ -15,8 +15,8 @@ from obygaze_features.extraction.encode import encode_batches, gpu_busy_s, gpu_r
 from obygaze_features.extraction.films import Films
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import DecodePool
-from obygaze_features.extraction.report import OnCommit, RunReport, recording_of, unwatched
-from obygaze_features.store import ClipResult, Stage
+from obygaze_features.extraction.report import Run, RunReport, recording_of
+from obygaze_features.store import Stage
 
 Decode = Callable[[Sequence[DecodeTask], Callable[[], bool]], Iterator[DecodedClip]]
 """Decodes clips until it is asked to stop: in worker processes of this machine, or in tasks of a cluster."""
@@ -31,9 +31,8 @@ def run_local(
     batch_size: int,
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
-    on_commit: OnCommit = unwatched,
     films: Films | None = None,
-) -> RunReport:
+) -> Run:
     """Extract some clips into a stage, in this process and decode workers.
 
     Parameters
@@ -42,23 +41,17 @@ def run_local(
         Decode processes; None is one per usable core.
     timeout_s
         Time limit for decoding one clip, in seconds.
-    on_commit
-        Called with the report so far and the clips that were just written.
     batch_size, stopped
         As in `run_loop`.
     films
         Measure the stretches of these films that are not measured yet.
     """
-    report = RunReport(engine="local")
     with decode_pool(job.decoder, workers or usable_cores(), batch_size, timeout_s, films) as decode:
-        loop = run_loop(job, stage, clip_ids, decode, batch_size=batch_size, report=report, stopped=stopped)
-        with closing(loop):
-            for results in loop:
-                on_commit(report, results)
+        for report, results in run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped):
+            yield report, results
     if films is not None:
         report.n_decoded += films.n_decoded
         report.decode_cpu_s += films.cpu_s
-    return report
 
 
 @contextmanager
@@ -86,22 +79,18 @@ def run_loop(
     decode: Decode,
     *,
     batch_size: int,
-    report: RunReport,
     stopped: Callable[[], bool],
-) -> Generator[list[ClipResult]]:
-    """Extract some clips into a stage, and yield those that were just written.
-
-    Clips are encoded in the order in which they are decoded.
+) -> Run:
+    """Extract some clips into a stage; they are encoded in the order in which they are decoded.
 
     Parameters
     ----------
     batch_size
         Clips encoded together. Features do not depend on it.
-    report
-        Updated during the run.
     stopped
         Polled often; once true, the current clips are finished and the run ends.
     """
+    report = RunReport()
     if clip_ids:
         warm_up(job.backbones)
     busy_before = gpu_busy_s(job.backbones)
@@ -112,9 +101,9 @@ def run_loop(
             if busy_before is not None:
                 report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before
             if written := recording.commit(results):
-                yield written
+                yield report, written
         report.gpus = gpu_record(job.backbones)
-    yield recording.written()
+    yield report, recording.written()
 
 
 def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:

@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -11,12 +12,12 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.cost_estimate import Estimate
 from obygaze_features.extraction.films import MEASURED, Films
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.report import RunReport, write_report
+from obygaze_features.extraction.report import Run, RunReport, write_report
 from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_features.store import ClipResult, Stage, open_store, read_stage, seal, staging_path
+from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STATUSES
 from obygaze_features.store.growth import Plan, discard, is_outlived, plan_growth
@@ -59,7 +60,7 @@ class Extraction:
 
     job: Job | TextJob
     out: Path
-    engine: Callable[..., RunReport]
+    engine: Callable[..., Run]
     costs: Callable[[Sequence[str]], Estimate | TextEstimate]
     version: str = "1.0.0"
     licence: str = NO_LICENCE
@@ -200,21 +201,13 @@ class Extraction:
                 f"{sealed} is already sealed; {len(missing)} more {self.unit}s need a new version, "
                 f"such as --store-version {self._next_version()}"
             )
-        with shown_progress(self.progress, "extract", self.unit) as show:
-
-            def committed(report: RunReport, results: list[ClipResult]) -> None:
+        report, how = RunReport(), {} if films is None else {"films": films}
+        run = self.engine(self.job, stage, missing, stopped=lambda: stopped() or guard.failed, **how)
+        with shown_progress(self.progress, "extract", self.unit) as show, closing(run):
+            for report, results in run:
                 guard.check(results)
                 shares = " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
                 show(report.clips, len(missing), shares)
-
-            report = self.engine(
-                self.job,
-                stage,
-                missing,
-                stopped=lambda: stopped() or guard.failed,
-                on_commit=committed,
-                **({} if films is None else {"films": films}),
-            )
         if report.clips:
             write_report(report, folder)
         guard.refuse()

@@ -17,7 +17,7 @@ from obygaze_features.extraction.encode import uses_gpu
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.extraction.ray_order import RUN, Head, Order
-from obygaze_features.extraction.report import OnCommit, RunReport, unwatched
+from obygaze_features.extraction.report import Run, RunReport
 from obygaze_features.extraction.schedule import LoopWorker, fail, share_out
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.store import Stage
@@ -39,9 +39,8 @@ def run_ray(
     batch_size: int,
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
-    on_commit: OnCommit = unwatched,
     note: Callable[[str], object] = warnings.warn,
-) -> RunReport:
+) -> Run:
     """Extract some clips into a stage on the Ray cluster at RAY_ADDRESS, or on one started for the run.
 
     Every node must have the videos, the stage, and weights given as files, under the same path.
@@ -56,8 +55,6 @@ def run_ray(
         Time limit for decoding one clip, in seconds.
     stopped
         Polled often; once true, the current clips are finished and the run ends.
-    on_commit
-        Called with the report so far and the clips that were just written, without their features.
     note
         Called with messages for the user during the run: the nodes in use, a wait for cores.
 
@@ -72,11 +69,11 @@ def run_ray(
     report = RunReport(engine="ray")
     videos = {clip: job.manifest.video_path(job.manifest.by_id[clip]) for clip in clip_ids}
     absent = missing_files(path for path in videos.values() if path)
-    if failed := [clip for clip, path in videos.items() if path in absent]:
-        on_commit(report, fail(stage, failed, NO_SUCH_FILE, report))
+    failed = [clip for clip, path in videos.items() if path in absent]
+    yield report, fail(stage, failed, NO_SUCH_FILE, report) if failed else []
     here = [clip for clip, path in videos.items() if path not in absent]
     if not here:
-        return report
+        return
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
         reach(address)
@@ -95,8 +92,7 @@ def run_ray(
         with RayCluster(order, stage, note) as cluster:
             if cluster.join(stopped):
                 report.encoders = cluster.workers
-                return share_out(stage, here, cluster, report, stopped=stopped, on_commit=on_commit)
-    return report
+                yield from share_out(stage, here, cluster, report, stopped=stopped)
 
 
 @contextmanager

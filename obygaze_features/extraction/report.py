@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
@@ -136,11 +136,8 @@ class RunReport:
         return f"{self.clips} {unit}s in {self.wall_s:.1f} s ({'; '.join(facts)})"
 
 
-OnCommit = Callable[[RunReport, list[ClipResult]], None]
-
-
-def unwatched(_report: RunReport, _results: list[ClipResult]) -> None:
-    """Ignore what was written."""
+Run = Generator[tuple[RunReport, list[ClipResult]]]
+"""What an engine yields: the report so far, and the clips that were just written, perhaps none."""
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from math import ceil
@@ -19,7 +19,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.loop import Decode, run_loop
 from obygaze_features.extraction.pool import POLL_S
-from obygaze_features.extraction.report import OnCommit, RunReport, added
+from obygaze_features.extraction.report import Run, RunReport, added
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ClipResult, Stage, read_stage
 from obygaze_features.store.provenance import clipped, contrasts
@@ -100,13 +100,11 @@ class LoopWorker:
             self._begun = job, read_stage(self._stage), threading.Event()
         return self._begun
 
-    def do(self, clip_ids: Sequence[str], decode: Decode) -> Iterator[tuple[RunReport, list[ClipResult]]]:
-        """Do clips; yield the report so far and the clips that were just written, without their features."""
+    def do(self, clip_ids: Sequence[str], decode: Decode) -> Run:
+        """Do clips, which are given without their features."""
         job, stage, stop = self.begin()
-        report = RunReport()
-        for results in run_loop(
-            job, stage, clip_ids, decode, batch_size=self._batch_size, report=report, stopped=stop.is_set
-        ):
+        how: dict[str, Any] = {"batch_size": self._batch_size, "stopped": stop.is_set}
+        for report, results in run_loop(job, stage, clip_ids, decode, **how):
             yield report, [replace(result, groups={}) for result in results]
 
     def stop(self) -> None:
@@ -129,9 +127,8 @@ def share_out(
     report: RunReport,
     *,
     stopped: Callable[[], bool],
-    on_commit: OnCommit,
-) -> RunReport:
-    """Extract some clips with several processes, and return the sum of their reports.
+) -> Run:
+    """Extract some clips with several processes; the reports are the sum of theirs.
 
     Parameters
     ----------
@@ -139,8 +136,6 @@ def share_out(
         What was done before; its engine and number of encoders are those of the sum.
     stopped
         Polled often; once true, all processes finish their current clips and the run ends.
-    on_commit
-        Called with the report so far and the clips that were just written, without their features.
 
     Raises
     ------
@@ -154,7 +149,8 @@ def share_out(
             shares.running[key] = share
             processes.put(key, share.clip_ids)
         if not shares.running:
-            return shares.together()
+            yield shares.together(), []
+            return
         for key in shares.running if stopped() else ():
             processes.tell(key, "stop")
         event = processes.get(POLL_S)
@@ -163,12 +159,12 @@ def share_out(
             share = shares.running[event.key]
             share.report, results = event.value
             share.written |= {result.clip_id: result for result in results}
-            on_commit(shares.together(), results)
+            yield shares.together(), results
         elif event is not None:
             share = shares.running.pop(event.key)
             shares.ended.append(share.report)
             if event.kind == "died" and (failed := shares.divide(share, event.value)):
-                on_commit(shares.together(), failed)
+                yield shares.together(), failed
 
 
 class _Shares:

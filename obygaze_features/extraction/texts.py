@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from obygaze_features.backbones import TextBackbone, Tokens
 from obygaze_features.extraction.decode_clips import not_finite
 from obygaze_features.extraction.job import group_of
-from obygaze_features.extraction.report import OnCommit, RunReport, recording_of, unwatched
+from obygaze_features.extraction.report import Run, RunReport, recording_of
 from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
 from obygaze_features.store.format import TEXTS
@@ -113,8 +113,7 @@ def run_texts(
     *,
     batch_size: int,
     stopped: Callable[[], bool] = lambda: False,
-    on_commit: OnCommit = unwatched,
-) -> RunReport:
+) -> Run:
     """Extract some texts into a stage, sorted by length, so that texts of a batch have similar lengths.
 
     Parameters
@@ -123,10 +122,8 @@ def run_texts(
         Texts that are encoded and committed together.
     stopped
         Polled after every batch; once true, the run ends.
-    on_commit
-        Called with the report so far and the texts just written.
     """
-    report = RunReport(engine="local")
+    report = RunReport()
     with recording_of(stage, text_ids, report) as recording:
         tokens = job.tokens(text_ids)
         for first in range(0, len(text_ids), SORTED_AT_ONCE):
@@ -137,9 +134,8 @@ def run_texts(
                 before = time.perf_counter()
                 results = encode_texts(job.backbones, order[start : start + batch_size], tokens)
                 report.infer_s += time.perf_counter() - before
-                on_commit(report, recording.commit(results))
-    on_commit(report, recording.written())
-    return report
+                yield report, recording.commit(results)
+    yield report, recording.written()
 
 
 def by_length(text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]) -> list[str]:

@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import subprocess
+from collections import deque
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -17,6 +18,11 @@ from tests.process import python
 
 from ..store.conftest import _no_waiting_for_the_disk  # noqa: F401 - a fixture
 from .clusters import until
+
+
+def outcome(run):
+    """Let an engine do all of its work; return its last report."""
+    return deque(run, maxlen=1).pop()[0]
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.video import read_frames, uniform
 
+from .conftest import outcome
+
 N = 4
 
 
@@ -64,8 +66,8 @@ def extract(manifest: Manifest, store: Path, workers=1, batch_size=3, **settings
     job = job_of(manifest)
     stage = begin(job, store)
     settings = {"timeout_s": 600, **settings}
-    report = run_local(job, stage, stage.missing(), workers=workers, batch_size=batch_size, **settings)
-    return stage, report
+    run = run_local(job, stage, stage.missing(), workers=workers, batch_size=batch_size, **settings)
+    return stage, outcome(run)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +154,7 @@ def test_a_decoder_that_crashes_or_hangs_costs_one_clip(corpus, tmp_path, prepar
     job, stage = changed(corpus, tmp_path / "s", prepare=prepare)
     # Not under the short limit: a slow machine takes longer than a second for any clip.
     for clips in [["tt1-000", "tt3-002"]] if limit_s == 600 else [["tt1-000"], ["tt3-002"]]:
-        run_local(job, stage, clips, workers=1, batch_size=4, timeout_s=limit_s)
+        outcome(run_local(job, stage, clips, workers=1, batch_size=4, timeout_s=limit_s))
         limit_s = 600
     entries = stage.status()
     assert {entry.status for entry in entries.values()} == {"failed"}
@@ -168,7 +170,7 @@ def not_finite(batch: np.ndarray) -> dict[str, np.ndarray]:
 
 def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
     job, stage = changed(corpus, tmp_path / "s", encode=not_finite, encode_in_worker=False)
-    run_local(job, stage, ["tt1-000", "tt1-001"], workers=1, batch_size=2, timeout_s=600)
+    outcome(run_local(job, stage, ["tt1-000", "tt1-001"], workers=1, batch_size=2, timeout_s=600))
     failed, fine = sorted(stage.status().values(), key=lambda entry: entry.status)
     assert (failed.status, fine.status) == ("failed", "ok")  # the first of the batch, whichever that is
     assert "not finite in 'frames'" in failed.reason
@@ -179,7 +181,7 @@ def test_several_backbones_share_one_decoding_and_get_what_each_gets_alone(undis
     clips = ["tt1-000", "tt1-005", "tt2-002"]
     job = Job(corpus, "films", (few, many))
     stage = begin(job, tmp_path / "s")
-    together = run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600)
+    together = outcome(run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600))
     sealed = seal(staging_path(tmp_path / "s"), tmp_path / "s", licence="CC0-1.0", allow_missing=True)
     alone = open_store(undisturbed[2])["descriptors"]
     store = open_store(sealed)
@@ -190,5 +192,5 @@ def test_several_backbones_share_one_decoding_and_get_what_each_gets_alone(undis
     for backbone in (few, many):
         job = Job(corpus, "films", (backbone,))
         stage = begin(job, tmp_path / backbone.name)
-        singly += run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600).n_decoded
+        singly += outcome(run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600)).n_decoded
     assert together.n_decoded < singly

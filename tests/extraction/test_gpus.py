@@ -17,6 +17,7 @@ from obygaze_features.store import Stage, seal, staging_path
 from obygaze_features.workers import WorkerPool
 
 from . import stopping
+from .conftest import outcome
 
 CLIPS = 24  # a piece of 16 for one card, and one of 8 for the other
 
@@ -77,7 +78,7 @@ def alone(job, tmp_path_factory):
     """The store of one process."""
     place = tmp_path_factory.mktemp("alone") / "films"
     stage = begin(job, place)
-    run_local(job, stage, stage.missing(), **SETTINGS)
+    outcome(run_local(job, stage, stage.missing(), **SETTINGS))
     return seal(stage.path, place, licence="CC0-1.0")
 
 
@@ -87,16 +88,12 @@ def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
 ):
     """Only here are the real processes of two cards killed; test_schedule.py has pretended ones."""
     stage = begin(held_job, tmp_path / "films")
-    killed, shown = [], []
-
-    def kill_once(report, _) -> None:
-        shown.append(report.clips)
+    killed = []
+    for report, _ in run_gpus(held_job, stage, stage.missing(), gpus=(0, 1), **SETTINGS):  # noqa: B007 - the last
         for pid in [] if killed else pools[0].pids():
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
         hold.release()
-
-    report = run_gpus(held_job, stage, stage.missing(), gpus=(0, 1), on_commit=kill_once, **SETTINGS)
     assert len(killed) == 2
     assert stage.missing() == []
     assert report.encoders == 2
@@ -109,7 +106,7 @@ def test_a_card_that_would_give_other_numbers_is_refused(job, tmp_path):
     stage = begin(job, tmp_path / "films")
     other = replace(job, backbones=(load_backbone("descriptors", 4),), recipes=(Recipe("descriptors", 5),))
     with pytest.raises(ExtractError, match="GPU 0"):
-        run_gpus(other, stage, stage.missing(), gpus=(0,), **SETTINGS)
+        outcome(run_gpus(other, stage, stage.missing(), gpus=(0,), **SETTINGS))
 
 
 def test_networks_are_moved_to_the_first_gpu_and_descriptors_alone_are_not_shared(monkeypatch):

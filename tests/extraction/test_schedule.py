@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.report import RunReport, unwatched
+from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.schedule import MOST_DEATHS, share_out
 from obygaze_features.store import Stage
 from obygaze_features.workers import Event
@@ -70,18 +70,19 @@ def begin(tmp_path_factory):
     return begin
 
 
-def share(stage, processes, **settings):
-    settings = {"stopped": lambda: False, "on_commit": unwatched} | settings
-    return share_out(stage, stage.missing(), processes, RunReport(engine="ray", encoders=2), **settings)
+def share(stage, processes, stopped=lambda: False):
+    report = RunReport(engine="ray", encoders=2)
+    return list(share_out(stage, stage.missing(), processes, report, stopped=stopped))
 
 
 def test_every_clip_is_done_once_and_the_reports_add_up(begin):
-    stage, seen = begin(200), []
+    stage = begin(200)
     processes = Pretended(stage, 3)
-    report = share(stage, processes, on_commit=lambda now, results: seen.append((now.clips, len(results))))
+    seen = share(stage, processes)
+    report = seen[-1][0]
     assert sorted(clip for some in processes.begun for clip in some) == sorted(stage.rows)
     assert (report.ok, report.engine, report.encoders) == (200, "ray", 2)
-    assert [clips for clips, _ in seen] == list(np.cumsum([n for _, n in seen]))
+    assert [now.clips for now, _ in seen] == list(np.cumsum([len(results) for _, results in seen]))
     assert stage.missing() == []
 
 
@@ -104,7 +105,7 @@ def test_only_a_clip_that_kills_every_process_fails(begin, data):
     killers = data.draw(st.sets(st.sampled_from(sorted(stage.rows)), max_size=2))
     unlucky = data.draw(st.sets(st.tuples(st.integers(0, n_clips - 1), st.integers(1, 4)), max_size=2))
     processes = Pretended(stage, data.draw(st.integers(1, 3)), killers=killers, unlucky=unlucky)
-    report = share(stage, processes)
+    report = share(stage, processes)[-1][0]
     failed = {clip for clip, entry in stage.status().items() if entry.status == "failed"}
     assert failed == killers
     assert stage.missing() == []
@@ -117,7 +118,7 @@ def test_a_clip_that_failed_in_an_earlier_run_is_done_again(begin):
     with stage.writer() as writer:
         writer.commit([result(clip, [TOY], "failed") for clip in clips])
     processes = Pretended(stage, 1, unlucky={(2, 1)})
-    share_out(stage, clips, processes, RunReport(), stopped=lambda: False, on_commit=unwatched)
+    assert list(share_out(stage, clips, processes, RunReport(), stopped=lambda: False))
     assert {entry.status for entry in stage.status().values()} == {"ok"}
 
 
@@ -130,9 +131,9 @@ def test_processes_that_always_die_end_the_run(begin):
 
 
 def test_a_wish_to_stop_reaches_every_process_and_nothing_more_is_begun(begin):
-    stage, seen = begin(200), []
+    stage = begin(200)
     processes = Pretended(stage, 3)
-    share(stage, processes, stopped=lambda: bool(seen), on_commit=lambda *_: seen.append(1))
+    share(stage, processes, stopped=lambda: processes.now > 0)
     assert len(processes.begun) == 3
     assert {key for key, _ in processes.stops} == {0, 1, 2}
     assert 0 < len(stage.missing()) < 200

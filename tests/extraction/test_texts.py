@@ -14,6 +14,8 @@ from obygaze_features.store import Stage, open_store, read_stage, seal, staging_
 from tests.later import later
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 
+from .conftest import outcome
+
 torch = later("torch")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 
@@ -46,7 +48,7 @@ def write(path, found):
 
 def extract(job, store, batch_size, **options):
     stage = Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
-    return run_texts(job, stage, stage.missing(), batch_size=batch_size, **options)
+    return outcome(run_texts(job, stage, stage.missing(), batch_size=batch_size, **options))
 
 
 def test_what_a_text_gets_depends_on_neither_batch_nor_order(sentence, tmp_path):

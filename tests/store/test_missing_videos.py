@@ -47,7 +47,7 @@ class Node:
         work = prepare(self.corpus, self.store, ["descriptors"], n_frames=1, shard=shard, note=print)
         self.done = []
 
-        def engine(job, stage, missing, *, stopped, on_commit):
+        def engine(job, stage, missing, *, stopped):
             with stage.writer(missing) as writer:
                 for task in job.tasks(missing):
                     during()
@@ -55,10 +55,9 @@ class Node:
                     results = [ClipResult(task.clip_id, "failed", reason)]
                     writer.commit(results)
                     self.done.append(task.clip_id)
-                    on_commit(RunReport(), results)
+                    yield RunReport(), results
                     if stopped():
                         break
-            return RunReport()
 
         object.__setattr__(work, "engine", engine)
         return work.run()[0]
