@@ -65,11 +65,7 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions raised by damaged or malicious JSON."""
 _HEAD, _MIDDLE, _TAIL = b'{"crc32":"', b'","entry":', b"}"
 _PLAIN = json.JSONEncoder(
-    sort_keys=True,
-    separators=(",", ":"),
-    ensure_ascii=False,
-    allow_nan=False,
-    default=msgspec.to_builtins,
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=msgspec.to_builtins
 )
 
 

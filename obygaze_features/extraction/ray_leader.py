@@ -77,7 +77,7 @@ def run_ray(
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
         reach(address)
-    with _folder(address) as folder, _mark(stage.path.absolute()) as mark:
+    with _folder() as folder, _mark(stage.path.absolute()) as mark:
         order = Order(
             worker=worker,
             mark=mark,
@@ -85,11 +85,11 @@ def run_ray(
             decoder=job.decoder,
             on_gpu=any(uses_gpu(backbone) for backbone in job.backbones),
             address=address,
-            folder=folder,
+            folder=None if address else str(folder),
             workers=workers,
             timeout_s=timeout_s,
         )
-        with RayCluster(order, stage, note) as cluster:
+        with RayCluster(order, folder / "printed", stage, note) as cluster:
             if cluster.join(stopped):
                 report.encoders = cluster.workers
                 yield from share_out(stage, here, cluster, report, stopped=stopped)
@@ -107,16 +107,13 @@ def _mark(stage: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _folder(address: str | None) -> Iterator[str | None]:
-    """Make the folder of a cluster that is started for the run, and remove it afterwards."""
-    if address:
-        yield None
-        return
+def _folder() -> Iterator[Path]:
+    """Make a folder for what Ray prints, and for a cluster started for the run; remove it afterwards."""
     temporary = tempfile.gettempdir()
     short = temporary if len(temporary) <= LONGEST_FOLDER else "/tmp"  # noqa: S108 - private folder in it
     folder = Path(tempfile.mkdtemp(prefix="oby", dir=short))
     try:
-        yield str(folder)
+        yield folder
     finally:
         for _ in range(50):  # Ray's processes end soon after their leader, and write until then
             shutil.rmtree(folder, ignore_errors=True)
@@ -142,14 +139,12 @@ class RayCluster:
         Encoders; 0 before the child has joined.
     """
 
-    def __init__(self, order: Order, stage: Stage, note: Callable[[str], object]) -> None:
+    def __init__(self, order: Order, printed: Path, stage: Stage, note: Callable[[str], object]) -> None:
         self.workers = 0
-        self._order, self._stage, self._note = order, stage, note
+        self._order, self._printed, self._stage, self._note = order, printed, stage, note
         self._where = order.address or "this machine"
         self._head, self._deadline = "", float("inf")
         self._pool = WorkerPool(1, _drive)
-        self._folder = tempfile.TemporaryDirectory(prefix="obygaze-")
-        self._printed = Path(self._folder.name, "printed")
 
     def __enter__(self) -> Self:
         self._pool.put(RUN, (self._order, self._printed))
@@ -157,7 +152,6 @@ class RayCluster:
 
     def __exit__(self, *_: object) -> None:
         self._pool.close()
-        self._folder.cleanup()
 
     def join(self, stopped: Callable[[], bool]) -> bool:
         """Wait until the child has joined; return false if that was stopped."""
