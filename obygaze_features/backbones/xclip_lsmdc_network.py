@@ -22,7 +22,7 @@ from transformers.models.clip.modeling_clip import CLIPEncoder
 
 from obygaze_features.backbones.checkpoint import check_keys, check_tensors
 from obygaze_features.backbones.compute import ATTENTION
-from obygaze_features.backbones.weights import renamed
+from obygaze_features.backbones.weights import TABLES, renamed
 from obygaze_features.errors import BackboneError
 
 Shape = tuple[int, ...]
@@ -33,18 +33,7 @@ THIRD = re.compile(r"\.([qkv])_proj\.")
 """Queries, keys and values, which the original has in one tensor."""
 
 
-SIZES = {
-    "embed": ("clip.visual.proj", 1),
-    "vision_width": ("clip.visual.conv1.weight", 0),
-    "patch": ("clip.visual.conv1.weight", 2),
-    "image": ("clip.visual.positional_embedding", 0),
-    "text_width": ("clip.positional_embedding", 1),
-    "context": ("clip.positional_embedding", 0),
-    "vocabulary": ("clip.token_embedding.weight", 0),
-    "temporal_positions": ("frame_position_embeddings.weight", 0),
-    "max_frames": ("frame_logit_weight", 0),
-    "max_words": ("word_logit_weight", 0),
-}
+SIZES: dict[str, tuple[str, int]] = TABLES["sizes"]["xclip-lsmdc"]
 """Size -> the original's tensor and its axis that tell it; of an image, its patches and the class token."""
 
 
