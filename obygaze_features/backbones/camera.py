@@ -6,6 +6,7 @@ tracked there and back (Lucas and Kanade 1981; Bouguet 2001). A similarity of pi
 of the corners agree, as across a cut. What fills more than a tenth of the picture may be taken for it.
 """
 
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -156,9 +157,8 @@ def _motion(
         return None
     height, width = before.shape
     moved = corners[:, 0] @ found[:, :2].T + found[:, 2]
-    stay = ((moved >= 0) & (moved < (width, height))).all(
-        axis=1
-    )  # those that leave the picture are not asked
+    # Those that leave the picture are not asked.
+    stay = ((moved >= 0) & (moved < (width, height))).all(axis=1)
     share = min(float(inliers.sum() / max(stay.sum(), len(corners) / 2)), 1.0)
     if share < LEAST_INLIERS:
         return None
@@ -181,12 +181,12 @@ def _between_bars(*pictures: NDArray[np.uint8]) -> tuple[slice, slice]:
 def _corners(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Find the corners of each cell, `[N, 1, 2]`, column before row."""
     found = []
-    edges = [
-        np.linspace(0, length, n + 1).astype(int) for length, n in zip(picture.shape[::-1], GRID, strict=True)
-    ]
-    for top, bottom in zip(edges[1][:-1], edges[1][1:], strict=True):
-        for left, right in zip(edges[0][:-1], edges[0][1:], strict=True):
-            cell = opencv().goodFeaturesToTrack(picture[top:bottom, left:right], CORNERS, 0.05, 4)
-            if cell is not None:
-                found.append(cell + np.array([left, top], np.float32))
+    down, across = (
+        pairwise(np.linspace(0, length, n + 1).astype(int))
+        for length, n in zip(picture.shape, GRID[::-1], strict=True)
+    )
+    for (top, bottom), (left, right) in product(down, across):
+        cell = opencv().goodFeaturesToTrack(picture[top:bottom, left:right], CORNERS, 0.05, 4)
+        if cell is not None:
+            found.append(cell + np.array([left, top], np.float32))
     return np.concatenate(found) if found else np.zeros((0, 1, 2), np.float32)
