@@ -2,8 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,11 +15,6 @@ from obygaze_features.lines import csv_line, json_bytes
 from obygaze_features.options import FILE, Output, Result, declared, output, prints_result
 from obygaze_features.screen import table
 from obygaze_features.templates import filled
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from obygaze_features.manifest import Codebook
 
 
 @declared(__package__, "codebook show", what={"shell_complete": complete_codebook})
@@ -166,14 +161,14 @@ def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], ou
     )
 
 
-def _codebook_of(what: str) -> "Codebook":
+def _codebook_of(what: str) -> "manifests.Codebook":
     path = Path(what)
     if what not in manifests.BUILTIN and path.suffix.lower() != ".toml" and path.is_file():
         return manifests.read_manifest(path).codebook
     return manifests.find_codebook(what)
 
 
-def _counts(codebook: "Codebook") -> str:
+def _counts(codebook: "manifests.Codebook") -> str:
     few, seen = len(codebook.labels), len(codebook.visual_concepts)
     parts = [
         ("level", codebook.levels, f" ({few} in tasks)" * (few < len(codebook.levels))),
@@ -192,12 +187,12 @@ def _cell(thing: object, name: str) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def _record(codebook: "Codebook") -> dict[str, object]:
+def _record(codebook: "manifests.Codebook") -> dict[str, object]:
     return {**codebook.record(), "digest": codebook.digest()}
 
 
-def _text(codebook: "Codebook") -> str:
-    def columns(things: "Sequence[object]", named: "Mapping[str, str]") -> str:
+def _text(codebook: "manifests.Codebook") -> str:
+    def columns(things: Sequence[object], named: Mapping[str, str]) -> str:
         return _table([[_cell(thing, name) for name in named.values()] for thing in things], [*named])
 
     values = {"book": codebook, "policies": manifests.policies_of(codebook)}
@@ -205,7 +200,7 @@ def _text(codebook: "Codebook") -> str:
     return filled(__package__, "codebook.txt.jinja", values, filters=filters).removesuffix("\n")
 
 
-def _table(rows: "Sequence[list[str]]", headers: list[str]) -> str:
+def _table(rows: Sequence[list[str]], headers: list[str]) -> str:
     """Lay out a table without its empty columns."""
     kept = [column for column in range(len(headers)) if any(row[column] for row in rows)]
     cells = [[row[column] for column in kept] for row in rows]

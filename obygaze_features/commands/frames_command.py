@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from obygaze_features.video import Frames, Sampling
-
 
 @declared(__package__, "frames")
 @output(json=True, force="Replace existing files.")
@@ -65,7 +63,7 @@ def frames(
 
 def chosen_sampling(
     n: int | None, indices: str | None, rate: float | None, keyframes: int | None, *, default: int
-) -> "Sampling":
+) -> "videos.Sampling":
     """Return the sampling rule that the options name; by default, evenly spaced frames."""
     given = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
     names = [name for name, value in given.items() if value is not None]
@@ -97,7 +95,7 @@ def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) ->
     refuse_existing(path, force=force)
 
 
-def save_npz(path: Path, video: Path, taken: "Frames[NDArray[np.uint8]]") -> None:
+def save_npz(path: Path, video: Path, taken: "videos.Frames[NDArray[np.uint8]]") -> None:
     """Save pixels, indices and times; the same frames give the same bytes, as numpy writes no dates."""
     import numpy as np
 
@@ -107,7 +105,7 @@ def save_npz(path: Path, video: Path, taken: "Frames[NDArray[np.uint8]]") -> Non
         np.savez(file, frames=np.stack(taken.images), index=taken.index, time_s=taken.time_s)
 
 
-def as_table(video: Path, taken: "Frames[NDArray[np.uint8]]") -> str:
+def as_table(video: Path, taken: "videos.Frames[NDArray[np.uint8]]") -> str:
     """Format the frames as a plain table, headed by how they were read."""
     how = taken.method + (f" ({taken.why_sequential})" if taken.why_sequential else "")
     turned = f", turned {taken.rotation} degrees clockwise" if taken.rotation else ""
@@ -127,10 +125,10 @@ def as_table(video: Path, taken: "Frames[NDArray[np.uint8]]") -> str:
 
 def as_document(
     video: Path,
-    sampling: "Sampling",
+    sampling: "videos.Sampling",
     start: float | None,
     end: float | None,
-    taken: "Frames[NDArray[np.uint8]]",
+    taken: "videos.Frames[NDArray[np.uint8]]",
 ) -> str:
     """Return the same as JSON; unknown times are null."""
     times = [None if second != second else second for second in taken.time_s.tolist()]  # noqa: PLR0124 - NaN alone differs

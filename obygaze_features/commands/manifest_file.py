@@ -1,7 +1,7 @@
 """Share options and output between the commands that write manifests."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -9,17 +9,11 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.options import FILE, Output, completed, output
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from obygaze_features.manifest import Codebook, Imported, Manifest
-
-
 complete_codebook = completed(lambda _: manifests.BUILTIN, files=True)
 manifest_output = output("Manifest to write.", kind=FILE, required=True, json=True)
 
 
-def folder_for(output: Output, codebook: "Codebook | None" = None) -> Path:
+def folder_for(output: Output, codebook: "manifests.Codebook | None" = None) -> Path:
     """Return the folder of the manifest to write; refuse to replace one, before any work is done."""
     out, force, folder = output.path, output.force, output.path.absolute().parent
     beside = manifests.codebook_file(out)
@@ -38,12 +32,12 @@ def folder_for(output: Output, codebook: "Codebook | None" = None) -> Path:
 
 
 def write_imported(
-    imported: "Imported",
+    imported: "manifests.Imported",
     output: Output,
     *,
     empty_is_3: bool = False,
-    beside: "Mapping[Path, bytes] | None" = None,
-    more: "Mapping[str, object] | None" = None,
+    beside: Mapping[Path, bytes] | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> None:
     """Write a manifest; print its size to stdout, and what was left out to stderr.
 
@@ -69,7 +63,7 @@ def write_imported(
         click.get_current_context().exit(3)
 
 
-def level_counts(manifest: "Manifest", none: str = "without level") -> dict[str, int]:
+def level_counts(manifest: "manifests.Manifest", none: str = "without level") -> dict[str, int]:
     """Count the clips of each level, and under the name `none` those without."""
     counts = dict.fromkeys((*manifest.codebook.level_names, none), 0)
     for clip in manifest:

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,11 +15,6 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import Output, declared
 from obygaze_features.screen import progress_bar
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from obygaze_features.manifest import Film, FilmPart
 
 DETECTORS = ("own", "transnet", "scenedetect")
 
@@ -149,7 +143,7 @@ def _window_of_store(path: Path) -> float:
     return round(float(np.median(lengths)), 3)
 
 
-def _parts(film: "Film", detector: str) -> "Sequence[FilmPart]":
+def _parts(film: "manifests.Film", detector: str) -> "list[manifests.FilmPart]":
     """Find the shots of a film, with a progress bar."""
     with progress_bar(f"shots of {film.movie}", "frame") as show:
         return [

@@ -1,7 +1,8 @@
 """`obygaze manifest import`: make manifests from annotations, folders and films."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +14,6 @@ from obygaze_features.commands.manifest_file import (
     write_imported,
 )
 from obygaze_features.options import Output, completed, declared
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _roles(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -90,7 +88,7 @@ def spans(
     write_imported(imported, output, empty_is_3=True, more=more)
 
 
-def _length_of() -> "Callable[[Path], float | None] | None":
+def _length_of() -> Callable[[Path], float | None] | None:
     """Return what reads a video's length of its header, where PyAV is installed."""
     from obygaze_features.errors import VideoError
 

@@ -1,7 +1,8 @@
 """`obygaze manifest inspect | project | sheets`."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,11 +10,6 @@ from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import folder_for, level_counts, manifest_output, write_imported
 from obygaze_features.options import Output, declared, json_option, output, show
 from obygaze_features.screen import table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from obygaze_features.manifest import Manifest
 
 SHOWN_ROWS, CLIPS_A_SHEET = 5, 24
 
@@ -137,7 +133,7 @@ def project(
     write_imported(manifests.Imported(labelled, told), output)
 
 
-def _summary(manifest: "Manifest") -> "dict[str, Any]":
+def _summary(manifest: "manifests.Manifest") -> dict[str, Any]:
     from obygaze_features.video.file_facts import is_here
 
     book = manifest.codebook
@@ -163,7 +159,7 @@ def _summary(manifest: "Manifest") -> "dict[str, Any]":
     }
 
 
-def _in_words(value: "Mapping[str, int] | list[str] | int | str") -> str:
+def _in_words(value: Mapping[str, int] | list[str] | int | str) -> str:
     if isinstance(value, dict) and "digest" in value:
         return f"{value['name']} {value['version']}"
     if isinstance(value, dict):

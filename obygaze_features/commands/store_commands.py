@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,9 +17,6 @@ from obygaze_features.options import Result, declared, json_option, prints_resul
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
-
-if TYPE_CHECKING:
-    from obygaze_features.store import Store
 
 
 @declared(__package__, "store rm")
@@ -205,7 +202,7 @@ def _in_tables(record: dict[str, Any]) -> str:
     return "\n".join(tables)
 
 
-def _record(store: "Store") -> dict[str, Any]:
+def _record(store: "of.Store") -> dict[str, Any]:
     from obygaze_features.store.format import TIME_ARRAYS
     from obygaze_features.store.records import absent_counts
 

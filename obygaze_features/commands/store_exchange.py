@@ -25,13 +25,12 @@ from obygaze_features.text import first_few
 
 if TYPE_CHECKING:
     from obygaze_features.exchange.import_items import FileContent
-    from obygaze_features.manifest import Manifest
 
 
 _FIELD = re.compile(r"\{(\w*)\}")
 
 
-def names_of(manifest: "Manifest", pattern: str) -> dict[str, str]:
+def names_of(manifest: "manifests.Manifest", pattern: str) -> dict[str, str]:
     """Build the clips' names from a pattern such as {movie}/{video}; returns clip id -> name.
 
     A clip without a value for the pattern (no video is known) has no name and so no features.
