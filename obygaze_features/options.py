@@ -80,7 +80,7 @@ def completed(
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists its options in groups.
+    """A command whose help lists its options in groups, if there are any.
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ class GroupedCommand(click.Command):
         sections = {
             title: [records.pop(name) for name in names.split()] for title, names in self.groups.items()
         }
-        for title, rows in (sections | {"Other options": list(records.values())}).items():
+        rest = "Other options" if sections else "Options"
+        for title, rows in (sections | {rest: list(records.values())}).items():
             with formatter.section(title):
                 formatter.write_dl(rows)
 
@@ -208,16 +209,14 @@ def _declared_in(package: str) -> dict[str, Any]:
 
 
 def declared(
-    package: str, words: str, /, groups: Mapping[str, str] | None = None, **more: Mapping[str, Any]
+    package: str, words: str, /, **more: Mapping[str, Any]
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command whose arguments and options a table of its package declares.
+    """Make a command whose arguments and options a table of its package declares, and how help groups them.
 
     Parameters
     ----------
     words
         The command as it is typed, by which its list is named.
-    groups
-        As of `GroupedCommand`.
     more
         Of a parameter, by the function's argument: settings of click that no table can say.
     """
@@ -227,9 +226,7 @@ def declared(
     def make(function: Callable[..., Any]) -> click.Command:
         for option in reversed(options):
             function = parameter(option, **more.get(option.to or option.key, {}))(function)
-        if groups:
-            return click.command(name, cls=GroupedCommand, groups=groups)(function)
-        return click.command(name)(function)
+        return click.command(name, cls=GroupedCommand, groups=lists.get(f"groups of {words}", {}))(function)
 
     return make
 

@@ -33,15 +33,6 @@ OF_FRAMES = (
     *("engine", "workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots", "keep_frames"),
 )
 """Parameters that mean nothing where no video is decoded."""
-GROUPS = {
-    "Options that most people need": "backbone weights n device workers licence corpus store-version "
-    "retry-failed dry-run",
-    "Frames, sound and what is stored of them": "sampling preset tokens track shots keep-frames decoder "
-    "strict timeout hash-sources",
-    "Networks": "questions dtype tf32 compile clips-at-once batch-size same-device",
-    "Several GPUs, machines and jobs": "gpus engine shard limit",
-    "The store": "append citation json",
-}
 
 
 def _shard(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -65,7 +56,6 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 @declared(
     __package__,
     "extract",
-    GROUPS,
     names={"shell_complete": completed(lambda _: of.backbone_names())},
     gpus={"callback": _numbers},
     shard={"callback": _shard},

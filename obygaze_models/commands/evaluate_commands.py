@@ -35,17 +35,10 @@ MOST_NAMED = 5
 IN_TIME = "pcbm_time"
 """The model whose bottleneck fuses modalities by concepts of their frames."""
 
-GROUPS = {
-    "Options that most people need": "task test model negative positive out save seed html json",
-    "What is read": "fuse reduce policy texts variables answers",
-    "How models are trained and tested": "experts seeds seen test-seen-scores imbalance refits",
-}
-
 
 @declared(
     __package__,
     "evaluate",
-    GROUPS,
     task={"shell_complete": complete_task},
     test={"shell_complete": complete_task},
     models={"shell_complete": complete_model},
