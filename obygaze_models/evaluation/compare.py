@@ -1,17 +1,16 @@
 """Compare two models tested on the same clips, paired by movie."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from obygaze_models.errors import CompareError
 from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.metrics import Metric, metrics_of
+from obygaze_models.evaluation.metrics import metrics_of
 from obygaze_models.evaluation.paired_tests import corrected_t, in_family, sign_flip
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run_folder import SavedRun
+from obygaze_models.evaluation.summary import by_movie
 
 COLUMNS = (
     *("metric", "a", "b", "difference", "low", "high", "p", "method_low", "method_high", "method_p"),
@@ -109,8 +108,8 @@ def compare(a: Side, b: Side) -> Comparison:
     ['average_precision', 'f1_pos']
     """
     _check_comparable(a, b)
-    movies = by_movie(a.predictions).rename(columns={"value": "a"})
-    movies["b"] = by_movie(b.predictions)["value"]
+    own, others = (by_movie(each.predictions, metrics_of(each.predictions.n_classes)) for each in (a, b))
+    movies = own[["metric", "movie"]].assign(a=own["value"], b=others["value"])
     movies["difference"] = movies["a"] - movies["b"]
     rows = []
     for metric, part in movies.groupby("metric", sort=False):
@@ -126,23 +125,6 @@ def compare(a: Side, b: Side) -> Comparison:
     for p in ("p", "method_p"):
         metrics[f"{p}_holm"] = in_family(names, metrics[p], family)
     return Comparison(a, b, movies, metrics)
-
-
-def by_movie(predictions: Predictions, metrics: Mapping[str, Metric] | None = None) -> pd.DataFrame:
-    """Compute metrics of every movie: columns metric, movie and value, the mean over seeds."""
-    table = predictions.table.assign(called=predictions.called)
-    seeds_of = {
-        movie: [
-            tuple(seed[name].to_numpy() for name in ("label", "score", "called"))
-            for _, seed in part.groupby("seed")
-        ]
-        for movie, part in table.groupby("movie")
-    }
-    return pd.DataFrame(
-        {"metric": name, "movie": movie, "value": float(np.mean([metric.of_movie(*seed) for seed in seeds]))}
-        for name, metric in (metrics or metrics_of(predictions.n_classes)).items()
-        for movie, seeds in seeds_of.items()
-    )
 
 
 def _check_comparable(a: Side, b: Side) -> None:

@@ -1,7 +1,7 @@
 """Summarise predictions as metrics: pooled over all clips and by movie, with intervals."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,15 +10,34 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_models.errors import PredictionsError
-from obygaze_models.evaluation.intervals import NAN, Interval, jackknife_interval, t_interval
+from obygaze_models.evaluation.intervals import NAN, jackknife_interval, t_interval
 from obygaze_models.evaluation.metrics import METRICS, Metric, prevalence, rows_by_movie, within_movie_auc
 from obygaze_models.evaluation.predictions import Predictions
 
-Seeds = Sequence[tuple[NDArray[np.float64], NDArray[np.int64]]]
-"""Scores and calls [N] of each seed."""
-
 Point = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]], float]
 """Labels, scores and calls [N] to a number."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """One model tested on one task: labels and movies [N], and of each seed the scores and calls [N]."""
+
+    model: str
+    task: str
+    y: NDArray[np.int64]
+    movies: NDArray[np.str_]
+    seeds: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]]
+    several_folds: bool
+
+    def mean(self, point: Point, rows: NDArray[Any]) -> float:
+        """Compute the mean over seeds of what `point` gives of some clips."""
+        each = [point(self.y[rows], score[rows], called[rows]) for score, called in self.seeds.values()]
+        return float(np.mean(each))
+
+    def spread(self, metric: Callable[[NDArray[np.float64], NDArray[np.int64]], float]) -> float:
+        """Compute the standard deviation of a metric of scores and calls between seeds; NaN of one seed."""
+        each = [metric(*seed) for seed in self.seeds.values()]
+        return float(np.std(each, ddof=1)) if len(each) > 1 else NAN
 
 
 def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -> pd.DataFrame:
@@ -63,17 +82,28 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
         A model's seeds were tested on different clips.
     """
     rows: list[dict[str, object]] = []
-    for model, task, parts in _models(predictions):
-        first = parts[0]
-        y, movies = first["label"].to_numpy(), first["movie"].to_numpy(dtype=str)
-        seeds = [(part["score"].to_numpy(), part["called"].to_numpy()) for part in parts]
-        name: dict[str, object] = {"model": model, "task": task, "n_seeds": len(parts)}
-        share = prevalence(y) if y.max(initial=0) <= 1 else NAN
-        counts = {"prevalence": share, "n_clips": len(y)}
-        several_folds = len(set(first["fold"])) > 1
-        own = _rows(y, seeds, movies, metrics, several_folds=several_folds)
-        rows += [name | row | counts for row in own]
+    for each in _models(predictions):
+        name: dict[str, object] = {"model": each.model, "task": each.task, "n_seeds": len(each.seeds)}
+        share = prevalence(each.y) if each.y.max(initial=0) <= 1 else NAN
+        counts = {"prevalence": share, "n_clips": len(each.y)}
+        rows += [name | row | counts for row in _rows(each, metrics)]
     return pd.DataFrame(rows)
+
+
+def by_movie(predictions: Predictions, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """Compute metrics of every model and movie: columns task, model, metric, movie and value, over seeds."""
+    return pd.DataFrame(
+        {
+            "task": each.task,
+            "model": each.model,
+            "metric": name,
+            "movie": each.movies[rows[0]],
+            "value": each.mean(metric.of_movie, rows),
+        }
+        for each in _models(predictions)
+        for name, metric in metrics.items()
+        for rows in rows_by_movie(each.movies)
+    )
 
 
 def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -> pd.DataFrame:
@@ -85,55 +115,44 @@ def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -
         Columns model, task, seed, metric, pooled.
     """
     rows: list[dict[str, object]] = []
-    for model, task, parts in _models(predictions):
-        for part in parts:
-            y, score, called = (part[name].to_numpy() for name in ("label", "score", "called"))
-            values = {name: metric(y, score, called) for name, metric in metrics.items()}
+    for each in _models(predictions):
+        for seed, (score, called) in each.seeds.items():
+            values = {name: metric(each.y, score, called) for name, metric in metrics.items()}
             if "auc" in metrics:
-                values["within_movie_auc"] = within_movie_auc(y, score, part["movie"].to_numpy(dtype=str))
-            seed = part["seed"].iloc[0]
-            rows += [
-                {"model": model, "task": task, "seed": seed, "metric": metric, "pooled": value}
-                for metric, value in values.items()
-            ]
+                values["within_movie_auc"] = within_movie_auc(each.y, score, each.movies)
+            about = {"model": each.model, "task": each.task, "seed": seed}
+            rows += [about | {"metric": metric, "pooled": value} for metric, value in values.items()]
     return pd.DataFrame(rows)
 
 
-def _models(predictions: Predictions) -> Iterator[tuple[str, str, list[pd.DataFrame]]]:
-    """Return the rows of each model on each task with calls: one part per seed, clips in one order."""
+def _models(predictions: Predictions) -> Iterator[_Scored]:
+    """Yield each model on each task; the clips of all its seeds are in one order."""
     table = predictions.table.assign(called=predictions.called)
     for (model, task), every in table.groupby(["model", "task"], sort=False):
-        parts = [part for _, part in every.groupby("seed", sort=False)]
-        for number, part in enumerate(parts[1:], 1):
-            keys = pd.MultiIndex.from_frame(parts[0][["fold", "clip_id"]])
-            keyed = part.set_index(["fold", "clip_id"], drop=False)
-            if len(keyed) != len(keys) or not keys.isin(keyed.index).all():
+        parts = [part.set_index(["fold", "clip_id"]) for _, part in every.groupby("seed", sort=False)]
+        first, *others = parts
+        for number, part in enumerate(others, 1):
+            if len(part) != len(first) or not first.index.isin(part.index).all():
                 raise PredictionsError(f"model {model}: its seeds were tested on different clips")
-            parts[number] = keyed.loc[keys]
-        yield str(model), str(task), parts
+            parts[number] = part.loc[first.index]
+        seeds = {
+            part["seed"].iloc[0]: (part["score"].to_numpy(), part["called"].to_numpy()) for part in parts
+        }
+        y, movies = first["label"].to_numpy(), first["movie"].to_numpy(dtype=str)
+        several_folds = len(set(first.index.get_level_values("fold"))) > 1
+        yield _Scored(str(model), str(task), y, movies, seeds, several_folds)
 
 
-def _rows(
-    y: NDArray[np.int64],
-    seeds: Seeds,
-    movies: NDArray[np.str_],
-    metrics: Mapping[str, Metric],
-    *,
-    several_folds: bool,
-) -> Iterator[dict[str, object]]:
+def _rows(each: _Scored, metrics: Mapping[str, Metric]) -> Iterator[dict[str, object]]:
     """Compute every metric of one model's scores and calls, its intervals, and what they stand on."""
-    members = rows_by_movie(movies)
+    y, members = each.y, rows_by_movie(each.movies)
     for name, metric in metrics.items():
-
-        def mean_of_seeds(rows: NDArray[Any], point: Point = metric) -> float:
-            return float(np.mean([point(y[rows], score[rows], called[rows]) for score, called in seeds]))
-
-        by_movie = np.array([mean_of_seeds(rows, metric.of_movie) for rows in members])
-        over_movies = t_interval(by_movie, bounds=metric.bounds)
-        method = t_interval(by_movie, covers="method", bounds=metric.bounds)
+        values = np.array([each.mean(metric.of_movie, rows) for rows in members])
+        over_movies = t_interval(values, bounds=metric.bounds)
+        method = t_interval(values, covers="method", bounds=metric.bounds)
         if not metric.method_interval:
             method = replace(method, low=NAN, high=NAN)
-        defining = [y[rows] for rows, value in zip(members, by_movie, strict=True) if not np.isnan(value)]
+        defining = [y[rows] for rows, value in zip(members, values, strict=True) if not np.isnan(value)]
         about = {
             "movie_mean": over_movies.mean,
             "movie_low": over_movies.low,
@@ -146,30 +165,23 @@ def _rows(
             "best_constant": best_constant(metric, y),
         }
         chance = metric.chance([y])
-        pooled = jackknife_interval(mean_of_seeds, movies, bounds=metric.bounds)
-        spread = _spread(seeds, partial(metric, y))
-        across = several_folds and metric.reads == "score"
-        yield {"metric": name, "seed_sd": spread, **_pooled(pooled, chance, across_models=across), **about}
+        pooled = jackknife_interval(partial(each.mean, metric), each.movies, bounds=metric.bounds)
+        across = each.several_folds and metric.reads == "score"
+        rows = [(name, each.spread(partial(metric, y)), pooled, across)]
         if name == "auc":
-            spread = _spread(seeds, lambda score, _: within_movie_auc(y, score, movies))
-            within = _pooled(over_movies, chance, across_models=False)
-            yield {"metric": "within_movie_auc", "seed_sd": spread, **within, **about}
-
-
-def _spread(seeds: Seeds, metric: Callable[[NDArray[np.float64], NDArray[np.int64]], float]) -> float:
-    """Compute the standard deviation of a metric of scores and calls between seeds; NaN of one seed."""
-    return float(np.std([metric(*seed) for seed in seeds], ddof=1)) if len(seeds) > 1 else NAN
-
-
-def _pooled(interval: Interval, chance: float, *, across_models: bool) -> dict[str, object]:
-    """Lay out a metric's interval and its chance level."""
-    return {
-        "pooled": interval.mean,
-        "pooled_low": interval.low,
-        "pooled_high": interval.high,
-        "pooled_chance": chance if not np.isnan(interval.mean) else NAN,
-        "across_models": across_models,
-    }
+            within = each.spread(lambda score, _: within_movie_auc(y, score, each.movies))
+            rows.append(("within_movie_auc", within, over_movies, False))
+        for title, spread, interval, across_models in rows:
+            yield {
+                "metric": title,
+                "seed_sd": spread,
+                "pooled": interval.mean,
+                "pooled_low": interval.low,
+                "pooled_high": interval.high,
+                "pooled_chance": chance if not np.isnan(interval.mean) else NAN,
+                "across_models": across_models,
+                **about,
+            }
 
 
 def best_constant(metric: Metric, y: NDArray[np.int64]) -> float:

@@ -9,11 +9,10 @@ from itertools import product
 from typing import Any
 
 from obygaze_features.templates import sentences
-from obygaze_models.evaluation.compare import by_movie
 from obygaze_models.evaluation.intervals import CAPTIONS, Interval, t_interval
 from obygaze_models.evaluation.metrics import Metric, metrics_of
-from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run import SEEN, Run
+from obygaze_models.evaluation.summary import by_movie
 from obygaze_models.models.fusion import ALONE
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
@@ -218,12 +217,9 @@ def _beating(values: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
 
 def _values(run: Run, metric: Metric) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the beginning of each task's sentences, and its models' values of a metric by movie."""
-    n_classes = run.predictions.n_classes
-    for task, own in run.predictions.table.groupby("task", sort=False):
+    for task, own in by_movie(run.predictions, {"": metric}).groupby("task", sort=False):
         models = own.groupby("model", sort=False)
-        tables = {str(name): by_movie(Predictions(rows, n_classes), {"": metric}) for name, rows in models}
-        values = {name: table.set_index("movie")["value"] for name, table in tables.items()}
-        yield _before(run, task), values
+        yield _before(run, task), {str(name): each.set_index("movie")["value"] for name, each in models}
 
 
 def _completeness(values: Mapping[str, Any]) -> dict[str, Any]:
