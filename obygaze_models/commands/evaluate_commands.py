@@ -97,7 +97,7 @@ def evaluate(
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
     from obygaze_features.templates import sentences
-    from obygaze_models.commands.inputs import read_modalities, reducing, under_policy
+    from obygaze_models.commands.inputs import read_modalities, under_policy
     from obygaze_models.evaluation.run_folder import new_run, to_json
     from obygaze_models.models.names import model_names
     from obygaze_models.models.registry import models_for
@@ -123,10 +123,7 @@ def evaluate(
     specs = models_for(train.kind, models or (("linear",) if fuse else None), imbalance=chosen["imbalance"])
     first = [spec.name for spec in specs[: len({*models}) or 1]]
     _check_models(specs, save, reduce)
-    with reducing(reduce) as show:
-        data = om.load_dataset(source, labelled, backbone=backbone, reduce=reduce, progress=show).named(
-            titles
-        )
+    data = om.load_dataset(source, labelled, backbone=backbone, reduce=reduce, progress=True).named(titles)
     if fuse is not None:
         specs = (
             om.fused_by_concepts(data, in_time=bool(models))
@@ -207,8 +204,7 @@ def _with_refits(run: "Run", data: "Dataset", specs: "Sequence[ModelSpec]", n: i
             if done == 1:
                 names, took = ", ".join(spec.name for spec in specs), n * (process_time() - start)
                 click.echo(f"note: {n} refits of {names} take about {took:.0f} s of CPU", err=True)
-            if show is not None:
-                show(done, n)
+            show(done, n)
 
         return with_refits(run, data, specs, n, each, **how)
 

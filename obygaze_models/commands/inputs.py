@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,10 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.options import Output, completed
 from obygaze_features.schema import Name, fits
-from obygaze_features.screen import progress_bar
 from obygaze_models.models.names import model_names
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
-    from obygaze_features.screen import ShowProgress
     from obygaze_features.store import Store
     from obygaze_models.report import Report
 
@@ -144,11 +142,6 @@ def parted(place: Path) -> tuple[str, Path, str | None]:
     if named and fits(backbone, Name) and not Path(rest).exists():
         return name, Path(before), backbone
     return name, Path(rest), None
-
-
-def reducing(rule: str | None) -> "AbstractContextManager[ShowProgress | None]":
-    """Show the progress of a pass over a store's tokens, if there is a rule to reduce them by."""
-    return progress_bar("reducing tokens", "clip") if rule else nullcontext()
 
 
 def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]":

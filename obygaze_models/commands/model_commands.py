@@ -52,16 +52,14 @@ def predict(
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
       obygaze predict hn-linear@1.0.0 stores/more-films --zoo /share/models
     """
-    from obygaze_models.commands.inputs import reducing
     from obygaze_models.prediction.predict import document, refuse_wrong_order
 
     refuse_wrong_order(model, stores)
     output.refuse_existing(frames)
     loaded = om.load_model(model, zoo=zoo)
     opened = [of.open_store(store) for store in stores]
-    with reducing(loaded.card.reduced_by) as progress:
-        clips = None if manifest is None else manifests.read_manifest(manifest)
-        scored = om.predict(loaded, opened, clips, progress=progress)
+    clips = None if manifest is None else manifests.read_manifest(manifest)
+    scored = om.predict(loaded, opened, clips, progress=True)
     of_frames = None if frames is None else om.predict_frames(loaded, opened)
     if output.out is not None:
         scored.write(output.out)

@@ -97,8 +97,7 @@ def units(
 
         def keep(made: "Dictionary") -> None:
             _write(partial, made.to_arrays() | {"asked": digest})
-            if show is not None:
-                show(made.epoch, N_EPOCHS)
+            show(made.epoch, N_EPOCHS)
 
         made = learn_dictionary(
             read, len(clips), seed=seed, begun=_begun(partial, digest), keep=keep, **sizes

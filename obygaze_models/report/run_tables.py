@@ -46,8 +46,6 @@ YARDSTICKS = {*HOMES[BASELINES], LENGTH, STAGING}
 MEANING = "of two clips of one movie, one positive and one negative, "
 """Of what an AUC means, which a whole report says and a short one does not."""
 
-Row = Mapping[Any, Any]
-
 
 def run_report(run: Run) -> Report:
     """Lay out a run: metrics by movie with intervals, metrics over all clips, and the data behind them.
@@ -65,7 +63,7 @@ def run_report(run: Run) -> Report:
     blocks = []
     for before, models in _tasks(run):
         shown = [name for name in _with_table(metrics, models) if _n_movies(models, name)]
-        blocks += [_by_movie(_rankings(models, metrics[name]), metrics[name], before) for name in shown]
+        blocks += [_by_movie(models, metrics[name], before) for name in shown]
         blocks.append(_pooled(models, metrics, before))
     if len(run.record["seeds"]) > 1:
         blocks.append(_spread(run, metrics))
@@ -103,7 +101,7 @@ def short_report(run: Run) -> Report:
             ]
             for name, values in shown.items()
         }
-        if OTHER in rows:  # a call ranks nothing
+        if OTHER in rows:
             calls = zip(
                 (first, *others), _numbers(models[OTHER], [first, *others], "movie_mean"), strict=True
             )
@@ -142,13 +140,6 @@ def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any,
 def _n_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:
     """Count the movies that define a metric of models tested on the same clips."""
     return int(next(iter(models.values()))[metric]["n_movies"])
-
-
-def _rankings(models: Mapping[str, Mapping[Any, Any]], metric: Metric) -> Mapping[str, Mapping[Any, Any]]:
-    """Leave out of a table of scores what people called."""
-    if metric.reads == "called":
-        return models
-    return {name: values for name, values in models.items() if name != OTHER}
 
 
 def _beside(name: str) -> bool:
@@ -260,7 +251,11 @@ def _table(title: str, headers: Sequence[str], rows: Mapping[str, Sequence[str]]
 
 
 def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str) -> Block:
-    rows = [{"model": model, **by_metric[metric.name]} for model, by_metric in models.items()]
+    rows = [
+        {"model": model, **by_metric[metric.name]}
+        for model, by_metric in models.items()
+        if model != OTHER or metric.reads == "called"  # a call ranks nothing
+    ]
     first = rows[0]
     undefined = int(first["n_undefined"])
     near = metric.name == "average_precision" and any(row["movie_mean"] > NEAR for row in rows)
