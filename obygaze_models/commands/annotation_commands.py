@@ -12,6 +12,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.manifest.spans.names import refuse_twins
 from obygaze_features.options import Output, declared, json_option, output, show
 from obygaze_features.screen import table
+from obygaze_features.templates import filled
 from obygaze_models.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -176,12 +177,14 @@ def disagreements(manifest: Path, output: Output) -> None:
             [one, *(sum(pair.counts.get((one, other), 0) for pair in pairs) for other in names)]
             for one in names
         ]
-        return (
-            f"{table([*rows, ['all', '', *total]], ['movie', 'annotators', *PARTS], right=range(2, 6))}\n\n"
-            f"{table(levels, ['first / second', *names], right=range(1, 1 + len(names)))}\n\n"
-            f"{total[2] + total[3]:,} of {total[0]:,} differ; in {total[2]:,} of them one annotator is at "
-            f"{names[0]} and the other above it{text(machines)}"
-        )
+        values: dict[str, Any] = {
+            "pairs": table([*rows, ["all", "", *total]], ["movie", "annotators", *PARTS], right=range(2, 6)),
+            "levels": table(levels, ["first / second", *names], right=range(1, 1 + len(names))),
+            "machines": text(machines),
+            "total": total,
+            "names": names,
+        }
+        return filled(__package__, "disagreements.txt.jinja", values).rstrip()
 
     show(document, shown, as_json=output.as_json)
 
@@ -215,7 +218,7 @@ def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json
             f"{manifest}: no annotator is known as a machine: name one with --machine, or import answers "
             "with 'obygaze manifest import spans FILE --as answers'"
         )
-    show(document, lambda: text(document).lstrip(), as_json=as_json)
+    show(document, lambda: text(document), as_json=as_json)
 
 
 def record(found: "Alternative") -> dict[str, Any]:
@@ -238,23 +241,20 @@ def record(found: "Alternative") -> dict[str, Any]:
 
 def text(found: "dict[str, dict[str, Any]]") -> str:
     """Lay out the documents of machines."""
+    return filled(__package__, "alttest.txt.jinja", {"found": found}, filters={"laid_out": _forms}).rstrip()
+
+
+def _forms(rows: "list[dict[str, Any]]") -> str:
+    """Lay out the forms of the test of one machine, and of those that know nothing."""
     from obygaze_models.evaluation.alttest import FORMS, MARGINS
 
-    parts = []
-    for name, document in found.items():
-        rows = []
-        for row in document["rows"]:
-            advantage = f"{row['advantage_probability']:.2f}" if row["by"] == "clips" else ""
-            rates = (f"{rate:.2f}" for rate in row["winning_rate"].values())
-            rows.append([row["name"], FORMS[row["by"]], advantage, f"{row['below']:+.3f}", *rates])
-        heads = ["", "by", "advantage\nprobability", "below\nannotators", *(f"win\n{e:g}" for e in MARGINS)]
-        people = ", ".join(f"{who} ({n} clips)" for who, n in document["annotators"].items())
-        parts.append(
-            f"{table(rows, heads, right=range(2, 4 + len(MARGINS)))}\n\n{document['films']} films; left out "
-            f"in turn: {people}\nwin: share of annotators that it is as good as, less a margin of 0 to .2\n"
-            f"{name}: {document['answer']}"
-        )
-    return "\n\n".join(["", *parts])
+    heads = ["", "by", "advantage\nprobability", "below\nannotators", *(f"win\n{e:g}" for e in MARGINS)]
+    cells = []
+    for row in rows:
+        advantage = f"{row['advantage_probability']:.2f}" if row["by"] == "clips" else ""
+        rates = (f"{rate:.2f}" for rate in row["winning_rate"].values())
+        cells.append([row["name"], FORMS[row["by"]], advantage, f"{row['below']:+.3f}", *rates])
+    return table(cells, heads, right=range(2, 4 + len(MARGINS)))
 
 
 def _number(value: float | None) -> str:
@@ -325,13 +325,5 @@ def _localisation_table(results: "dict[str, Localisation]") -> str:
             rows.append([*named, f"{value:.3f}", ends, of_chance, f"{p:.3f}", *counts])
     headers = ["annotator", "measure", "mean", "95 %", "chance", "p", "movies", "clips"]
     first = next(iter(results.values()))
-    return "\n".join(
-        [
-            table(rows, headers, right=range(2, 8)),
-            "",
-            "above chance: the mean is larger than chance, and p is at most .05",
-            "chance: mean with the scores of the movie's other clips; blank where there are none",
-            f"p: two-sided, {first.n_shifts} shifts of the clips' scores within movies (seed {SEED})",
-            "95 %: interval of the mean over movies like these, not a test against chance",
-        ]
-    )
+    values = {"table": table(rows, headers, right=range(2, 8)), "n_shifts": first.n_shifts, "seed": SEED}
+    return filled(__package__, "localise.txt.jinja", values).rstrip()

@@ -9,6 +9,7 @@ import click
 import obygaze_models as om
 from obygaze_features.manifest import counted
 from obygaze_features.options import LOCAL, Output, declared, output
+from obygaze_features.templates import sentences
 from obygaze_models.commands.inputs import read_modalities, under_policy
 from obygaze_models.errors import ModelError
 
@@ -59,23 +60,20 @@ def sums(
         write_sums(made, output.path)
     about, cut = made.about, _cut(data, made) if last is None else None
     films = dict(zip(about.movies, made.counts.astype(int).tolist(), strict=True))
-    lines = [f"{sum(films.values())} clips of {len(films)} films summed up in {output.path}"]
-    lines += [f"left out: {movie}, {n} clips" for movie, n in about.left_out.items()]
-    if few := sum(n <= 2 * about.n_features for n in films.values()):
-        lines.append(
-            f"{counted(few, 'film')} of at most twice as many clips as features ({about.n_features}): who "
-            "has their features can read each label from these sums"
-        )
     # Rounding of a share of clips: half a clip.
     positives = made.counts[:, None] * made.means[:, about.n_features :] if last is None else np.zeros((0, 0))
-    if rare := int(((positives > 0.5) & (positives < least - 0.5)).any(axis=1).sum()):
-        lines.append(
-            f"{counted(rare, 'film')} with a label or concept in fewer than {least} clips: these sums tell "
-            "the mean feature of these clips"
-        )
-    lines += [cut] if cut else []
     document = {"file": str(output.path), "films": films, "left_out": about.left_out, "cut": cut}
-    output.show(document, lambda: "\n".join(lines))
+    text = sentences(
+        __package__,
+        "sums.txt.jinja",
+        {"counted": counted},
+        few=sum(n <= 2 * about.n_features for n in films.values()),
+        rare=int(((positives > 0.5) & (positives < least - 0.5)).any(axis=1).sum()),
+        n_features=about.n_features,
+        least=least,
+        **document,
+    )
+    output.show(document, lambda: "\n".join(text))
 
 
 def _cut(data: "Dataset", made: "Sums") -> str:
@@ -136,37 +134,27 @@ def join(
             "--concept and --penalty are of sums of squares; these are at a model, give --C"
         )
     what = f"concept {concept}" if concept else about.target["name"]
-    clips, change = int(joint.sums.counts.sum()), None
-    labs: dict[str, tuple[float, float]] = {}
+    step, labs = None, dict[str, tuple[float, float]]()
     if rounds:
         step = newton_step(joint, inverse)
-        planes, change = step.planes, step.change
-        end = "this is the last round" if step.is_last else "send it to the labs for another round"
-        told = f"; the weights changed by {change:.2g} of the largest: {end}"
+        planes = step.planes
     else:
         planes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
-        told = f"; penalty {planes.penalties[0]:.4g}"
         films_of = (set(sums.about.movies) - set(without) for sums in several)
         for path, films in zip(files, films_of, strict=True):
             if not films or films == set(about.movies):
                 continue
             with suppress(ModelError):  # the others have not both classes
                 labs[str(path)] = joint.lab_error(films, float(planes.penalties[0]), concept)
-    loss = None if np.isnan(planes.losses[0]) else float(planes.losses[0])
-    told += "" if loss is None else f"; squared error on films left out {loss:.4f}"
     save_joint(joint, planes, output.path, concept=concept)
     document = {
         "model": str(output.path),
         "films": len(about.movies),
-        "clips": clips,
+        "clips": int(joint.sums.counts.sum()),
         "penalty": float(planes.penalties[0]),
-        "squared_error": loss,
-        "change": change,
+        "squared_error": None if np.isnan(planes.losses[0]) else float(planes.losses[0]),
+        "change": None if step is None else step.change,
         "labs": labs,
     }
-    made = f"{what} of {clips} clips of {len(about.movies)} films in {output.path}"
-    lines = [
-        f"{path}: squared error of the others' model on its films {error:.4f}, of their share {share:.4f}"
-        for path, (error, share) in labs.items()
-    ]
-    output.show(document, lambda: "\n".join([made + told, *lines]))
+    text = sentences(__package__, "join.txt.jinja", {}, what=what, step=step, **document)
+    output.show(document, lambda: "\n".join(text))

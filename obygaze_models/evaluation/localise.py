@@ -164,17 +164,17 @@ def marked_segments(
     Raises
     ------
     ProtocolError
-        Neither or both are given, a marked clip has no span, or nothing is marked.
-    ManifestError
-        The codebook lacks one.
+        Neither or both are given, the codebook lacks one, a marked clip has no span, or nothing is marked.
     """
     codebook = manifest.codebook
     if bool(positive) == (concept is not None):
         raise ProtocolError("say what is to be found: levels (--positive) or a concept (--concept), not both")
-    for name in positive:
-        codebook.level_named(name)
-    if concept is not None:
-        codebook.concept_named(concept)
+    known = codebook.level_names if positive else codebook.concept_names
+    for name in positive or (str(concept),):
+        if name not in known:
+            raise ProtocolError(
+                f"codebook {codebook.name} has no {name!r}: expected one of {', '.join(known)}"
+            )
     segments: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for clip in manifest:
         if not (clip.level in positive if positive else concept in clip.concepts):
