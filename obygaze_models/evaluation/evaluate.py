@@ -1,6 +1,6 @@
 """Evaluate models strictly: each movie is tested by models trained on the others."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_models.dataset.dataset import Dataset, refuse_labels
 from obygaze_models.errors import ConceptError, ProtocolError
-from obygaze_models.evaluation.experts import Experts, Tested, asked_of, variants, without_noise
+from obygaze_models.evaluation.experts import SHARES, Experts, Tested, asked_of, variants, without_noise
 from obygaze_models.evaluation.metrics import Metric, metrics_of, rows_by_movie
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import (
@@ -199,7 +199,8 @@ def evaluate(
     if kept_out:
         record["clips"]["seen_score"] = kept_out
     if asked.by_annotator:
-        record |= {"experts": experts or "merged", **_mean_noise([shares for _, shares in cleaned.values()])}
+        noise = _noise(asked.noisy, [shares for _, shares in cleaned.values()])
+        record |= {"experts": experts or "merged"} | noise
         record["models"] |= {name: {"title": title} for name, title in yardstick.items()}
     return Run(
         predictions,
@@ -212,13 +213,11 @@ def evaluate(
     )
 
 
-def _mean_noise(folds: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, Any]:
+def _noise(annotators: Iterable[str], folds: Sequence[NDArray[np.float64]]) -> dict[str, Any]:
     """Average over folds how often each annotator is right, for the record; nothing where it is not asked."""
-    means = {
-        name: {key: float(np.mean([shares[name][key] for shares in folds])) for key in own}
-        for name, own in (folds[0] if folds else {}).items()
-    }
-    return {"noise": means} if means else {}
+    means = np.stack(folds, axis=-1).mean(axis=-1).tolist() if folds else []
+    own = {name: dict(zip(SHARES, each, strict=True)) for name, each in zip(annotators, means, strict=True)}
+    return {"noise": own} if own else {}
 
 
 def seed_of(seed: int, fold: int | str) -> int:

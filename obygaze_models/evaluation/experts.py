@@ -32,9 +32,10 @@ Experts = Literal["merged", "each", "soft", "noisy"]
 COPIES = 4
 """How often a clip counts whose label is a probability, in fourths."""
 
+SHARES = ("negative", "positive", "dawid_skene_negative", "dawid_skene_positive")
+
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Shares = dict[str, float]
 
 
 class Tested(NamedTuple):
@@ -118,18 +119,16 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
     return Asked(learnt, made, by_annotator=True, noisy=own if experts == "noisy" else {})
 
 
-def without_noise(
-    asked: Asked, data: Dataset, rows: NDArray[np.intp]
-) -> tuple[list[Codes], dict[str, Shares]]:
+def without_noise(asked: Asked, data: Dataset, rows: NDArray[np.intp]) -> tuple[list[Codes], Floats]:
     """Estimate what training clips are, and how often each annotator is right, with a model of the features.
 
     Returns
     -------
     labels : list of ndarray
         `COPIES` of labels [N], of which as many are positive as the clip is probable to be.
-    shares : dict
-        Annotator -> shares of positive and of negative clips that they call right, so estimated, and by
-        Dawid and Skene's method, which knows no features.
+    shares : ndarray, shape [J, 4]
+        `SHARES` of the clips that each annotator calls right: of negative and of positive ones, so estimated,
+        and by Dawid and Skene's method, which knows no features.
     """
     calls = np.stack(list(asked.noisy.values()))[:, rows]
     kept = (calls != NOT_ASKED).any(axis=0)
@@ -141,9 +140,7 @@ def without_noise(
         codes = np.full(len(data), NOT_ASKED, dtype=np.int64)
         codes[rows] = positive > (copy + 0.5) / COPIES
         labels.append(codes)
-    both = zip(asked.noisy, right.tolist(), plain.tolist(), strict=True)
-    names = ("negative", "positive", "dawid_skene_negative", "dawid_skene_positive")
-    return labels, {name: dict(zip(names, [*own, *other], strict=True)) for name, own, other in both}
+    return labels, np.column_stack([right, plain])
 
 
 def _by_annotator(test: Target, codes: dict[str, Codes]) -> Iterator[Tested]:
