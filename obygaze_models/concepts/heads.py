@@ -108,7 +108,10 @@ def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
         The estimator is neither linear nor a tree.
     """
     if hasattr(head, "tree_"):
-        return np.asarray(node_logits(head)[head.apply(P)])
+        leaves = np.zeros(len(P), np.intp)
+        for rows, _, below in walk(head.tree_, P):
+            leaves[rows] = below
+        return np.asarray(node_logits(head)[leaves])
     if hasattr(head, "coef_"):
         return np.asarray(P @ head.coef_[0] + head.intercept_[0])
     raise ConceptError(

@@ -3,25 +3,26 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from obygaze_models.concepts.bank import ConceptBank, LinearCAV
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Hyperplanes
-from obygaze_models.concepts.heads import node_counts, walk
+from obygaze_models.concepts.heads import node_counts
 from obygaze_models.concepts.in_time import ConceptsInTime, ConceptsUnlabelled, TimeBank
 from obygaze_models.concepts.units import Dictionary, UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.attentive import AttentiveProbe
 from obygaze_models.models.fusion import LinearFusion, LinearJoin
-from obygaze_models.models.linear import ClippedScaler, FramePool, linear_probe, make_frames_probe
+from obygaze_models.models.linear import ClippedScaler, FramePool
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.training import LossCurve, NeuralClassifier
@@ -80,20 +81,14 @@ def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
     d = card.n_features
     expect(arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
-    C, frames = card.parameters["C"], card.parameters.get("frames")
-    pipeline = (
-        linear_probe(C=C) if frames is None else make_frames_probe(frames).set_params(ridgelogistic__C=C)
-    )
-    *pools, scaler, head = (step for _, step in pipeline.steps)
-    for pool in pools:
-        pool._validate_params()
-        pool.n_features_in_ = d
-    scaler.set_params(limit=card.parameters["limit"])._validate_params()
-    head._validate_params()
-    scaler.mean_, scaler.scale_ = arrays["mean"], arrays["scale"]
-    scaler.n_features_in_ = head.n_features_in_ = d
+    head, frames = RidgeLogistic(C=card.parameters["C"]), card.parameters.get("frames")
+    scaler = _scaler(card.parameters["limit"], arrays["mean"], arrays["scale"])
+    pools = [] if frames is None else [FramePool(frames)]
+    for step in (*pools, head):
+        step._validate_params()
+        step.n_features_in_ = d
     fill_linear(head, arrays["weights"], arrays["intercept"])
-    return pipeline
+    return make_pipeline(*pools, scaler, head)
 
 
 def fill_linear(
@@ -172,17 +167,20 @@ SCALER = ("feature_mean", "feature_scale")
 
 
 def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
-    values = {"value_mean": bank.mean_, "value_scale": bank.scale_}
     if isinstance(bank, UnitBank):
         made = bank.dictionary_
-        tokens = {"centre_of_tokens": made.centre, "token_scale": np.array([made.scale])}
-        return {"n_active": made.n_active}, {"encoder": made.encoder, "bias": made.bias} | tokens | values
-    if isinstance(bank, TimeBank):
-        frames = dict(zip(SCALER, (bank.frame_mean_, bank.frame_scale_), strict=True))
-        return {"clip": bank.clip}, {"weights": bank.weights_} | frames | values
-    planes, scaler = bank.hyperplanes_, _scaler_to_state(bank.scaler_)
-    learnt = {"weights": planes.weights, "intercepts": planes.intercepts}
-    return {"directions": bank.kind, "clip": bank.clip}, learnt | scaler | values
+        parameters = {"n_active": made.n_active}
+        learnt = {"encoder": made.encoder, "bias": made.bias}
+        learnt |= {"centre_of_tokens": made.centre, "token_scale": np.array([made.scale])}
+    elif isinstance(bank, TimeBank):
+        parameters = {"clip": bank.clip}
+        learnt = dict(
+            zip(("weights", *SCALER), (bank.weights_, bank.frame_mean_, bank.frame_scale_), strict=True)
+        )
+    else:
+        planes, parameters = bank.hyperplanes_, {"directions": bank.kind, "clip": bank.clip}
+        learnt = {"weights": planes.weights, "intercepts": planes.intercepts} | _scaler_to_state(bank.scaler_)
+    return parameters, learnt | {"value_mean": bank.mean_, "value_scale": bank.scale_}
 
 
 def _bank_from_state(card: Card, arrays: Arrays, **beside: tuple[int, ...]) -> Any:
@@ -228,12 +226,13 @@ def _scaler_shapes(card: Card) -> dict[str, tuple[int, ...]]:
 
 def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
     clip = card.parameters.get("clip")
-    if clip is None:
-        return None
-    scaler = ClippedScaler(clip)
+    return None if clip is None else _scaler(clip, *(arrays[name] for name in SCALER))
+
+
+def _scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> ClippedScaler:
+    scaler = ClippedScaler(limit)
     scaler._validate_params()
-    scaler.mean_, scaler.scale_ = (arrays[name] for name in SCALER)
-    scaler.n_features_in_ = card.n_features
+    scaler.mean_, scaler.scale_, scaler.n_features_in_ = mean, scale, len(mean)
     return scaler
 
 
@@ -257,9 +256,9 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
 
 
 def _table(head: Any) -> NDArray[np.float64]:
-    """Write a tree's nodes as `StoredNodes` reads them."""
-    if isinstance(head, StoredTree):
-        return head.table
+    """Write a tree's nodes as `stored_tree` reads them."""
+    if hasattr(head, "table"):
+        return np.asarray(head.table)
     tree = head.tree_
     leaf = tree.children_left < 0
     concept, threshold = np.where(leaf, -1, tree.feature), np.where(leaf, 0.0, tree.threshold)
@@ -278,7 +277,7 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     model = made("tree" if is_tree else "logistic", bank=clone(bank))
     if is_tree:
         _check_tree(table, k)
-        model.head_ = StoredTree(table)
+        model.head_ = stored_tree(table)
     else:
         model.head_ = LogisticRegression()
         fill_linear(model.head_, arrays["head"][:-1], arrays["head"][-1:])
@@ -321,8 +320,8 @@ def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
     return cav
 
 
-class StoredNodes:
-    """The nodes of a tree, under the names that scikit-learn gives them.
+def stored_tree(table: NDArray[np.float64]) -> Any:
+    """Make of a table of nodes what heads ask of a decision tree of scikit-learn's, under the same names.
 
     Parameters
     ----------
@@ -330,28 +329,12 @@ class StoredNodes:
         For each node: concept and threshold asked for, node below and above it (-1 in a leaf, as is the
         concept), and the training clips of each class in it.
     """
-
-    def __init__(self, table: NDArray[np.float64]) -> None:
-        whole = table[:, [0, 2, 3]].astype(np.intp)
-        self.feature, self.children_left, self.children_right = whole.T
-        self.threshold = table[:, 1]
-        self.weighted_n_node_samples = table[:, 4] + table[:, 5]
-        self.n_node_samples = self.weighted_n_node_samples.astype(np.int64)
-        self.value = (table[:, 4:] / self.weighted_n_node_samples[:, None])[:, None, :]
-
-
-class StoredTree:
-    """A decision tree that was read from a file: what heads ask of scikit-learn's."""
-
-    def __init__(self, table: NDArray[np.float64]) -> None:
-        self.table, self.tree_ = table, StoredNodes(table)
-
-    def apply(self, P: NDArray[Any]) -> NDArray[np.intp]:
-        """Find the leaf of each row of concept values P [N, K]."""
-        nodes = np.zeros(len(P), dtype=np.intp)
-        for rows, _, below in walk(self.tree_, P):
-            nodes[rows] = below
-        return nodes
+    feature, left, right = table[:, [0, 2, 3]].astype(np.intp).T
+    counts = table[:, 4] + table[:, 5]
+    nodes = {"feature": feature, "children_left": left, "children_right": right, "threshold": table[:, 1]}
+    nodes |= {"weighted_n_node_samples": counts, "n_node_samples": counts.astype(np.int64)}
+    value = (table[:, 4:] / counts[:, None])[:, None, :]
+    return SimpleNamespace(table=table, tree_=SimpleNamespace(**nodes, value=value))
 
 
 _NETWORK, _PCBM = (_network_to_state, _network_from_state), (_pcbm_to_state, _pcbm_from_state)

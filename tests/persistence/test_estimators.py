@@ -15,10 +15,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from obygaze_models.concepts.bank import LinearCAV
+from obygaze_models.concepts.heads import head_scores
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.linear import ClippedScaler, make_frames_probe
-from obygaze_models.persistence.estimators import CONVERSIONS, StoredTree, _check_tree
+from obygaze_models.persistence.estimators import CONVERSIONS, _check_tree, stored_tree
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model, save_model
@@ -203,8 +204,8 @@ def test_a_table_that_is_no_tree_is_refused(nodes):
 def test_a_stored_tree_leads_each_row_to_the_leaf_that_its_nodes_say():
     table = np.array([[1, 0.5, 1, 2, 8, 8], [-1, 0, -1, -1, 8, 0], [-1, 0, -1, -1, 0, 8]], dtype=float)
     _check_tree(table, 2)  # also of leaves with one class alone
-    leaves = StoredTree(table).apply(np.array([[9.0, 0.5], [0.0, 0.6]]))
-    assert leaves.tolist() == [1, 2]
+    scores = head_scores(stored_tree(table), np.array([[9.0, 0.5], [0.0, 0.6]]))
+    assert scores.tolist() == [-np.log(9), np.log(9)]
 
 
 @pytest.mark.parametrize(
