@@ -43,6 +43,10 @@ class Hyperplanes:
     weights: NDArray[np.float64]
     intercepts: NDArray[np.float64]
 
+    def one(self, index: int) -> "Hyperplanes":
+        """Return one of the hyperplanes."""
+        return Hyperplanes(self.weights[[index]], self.intercepts[[index]])
+
     @property
     def norms(self) -> NDArray[np.float64]:
         """Length of each weight vector [K]."""

@@ -167,6 +167,8 @@ SCALER = ("feature_mean", "feature_scale")
 
 
 def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
+    parameters: dict[str, Any]
+    learnt: Arrays
     if isinstance(bank, UnitBank):
         made = bank.dictionary_
         parameters = {"n_active": made.n_active}

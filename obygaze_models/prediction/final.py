@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ObygazeError
@@ -203,38 +202,31 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         given["present"] = data.present.loc[rows, concepts]
     # A fold's seed depends on the film that it leaves out; here none is left out.
     fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
-    in_task = y != NOT_ASKED
-    zero = fitted.mean_score(X, np.flatnonzero(in_task), movies)
+    zero = fitted.mean_score(X, np.flatnonzero(y != NOT_ASKED), movies)
     calibration, population = _calibrated(run, data, target, fitted, zero)
-    estimator, pooled = _inner(fitted), spec.reads == "pooled"
-    card = _card(
-        data,
-        run,
-        estimator,
-        model=spec.name,
-        title=spec.title,
-        threshold=fitted.threshold,
-        target=CardTarget(**target.record(), concept=target.concept),
-        concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
-        features=data.features if pooled else spec.reads if data.reduction is None else "tokens",
-        reduced_by="" if data.reduction is None or pooled else data.reduction.rule,
-        pool=data.pool if pooled else "none",
-        n_features=int(X.shape[-1]),
-        movies=tuple(np.unique(movies).tolist()),
-        n_clips=int(in_task.sum()),
-        n_positives=int((y == 1).sum()),
-        calibration={} if calibration is None else calibration.to_json(),
-        population=population,
-        metrics=tuple(row for row in records(run.metrics) if row["model"] == spec.name),
-        **terms,
-    )
+    estimator = _inner(fitted)
+    metrics = [row for row in records(run.metrics) if row["model"] == spec.name]
     sigmoids = np.empty((0, 2))
     if concepts and isinstance(estimator, ConceptBottleneck):
         bank: Any = estimator.bank_
         values, present = bank.cross_values_[:, : len(concepts)], given["present"].to_numpy()
         sigmoids = fit_sigmoids(values, present, movies)
-        concept_rows = concept_metrics(spec.name, card.concepts, values, present, movies)
-        card = replace(card, metrics=(*card.metrics, *concept_rows))
+        metrics += concept_metrics(spec.name, estimator.concepts_, values, present, movies)
+    about: dict[str, Any] = {
+        "model": spec.name,
+        "title": spec.title,
+        "threshold": fitted.threshold,
+        "target": CardTarget(**target.record(), concept=target.concept),
+        "concepts": tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
+        "calibration": {} if calibration is None else calibration.to_json(),
+        "population": population,
+        "metrics": tuple(metrics),
+    }
+    if spec.reads != "pooled":
+        reduced = data.reduction
+        about |= {"features": spec.reads if reduced is None else "tokens", "pool": "none"}
+        about |= {"reduced_by": "" if reduced is None else reduced.rule}
+    card = _card(data, run, estimator, (X, y, movies), **about, **terms)
     return Model(card, estimator, calibration, OutOfDistribution.fit(vectors(X), movies), sigmoids)
 
 
@@ -257,17 +249,12 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         data,
         run,
         bank,
+        (data.X, np.zeros(len(data)), data.movies),
         model=BANK,
         title="Concepts",
         threshold=0.0,
         target=CardTarget(name="concepts", title="Visual concepts", kind="concepts", classes=[], concept=""),
         concepts=tuple(concepts),
-        features=data.features,
-        pool=data.pool,
-        n_features=int(data.X.shape[1]),
-        movies=tuple(np.unique(data.movies).tolist()),
-        n_clips=len(data),
-        n_positives=0,
         calibration={},
         metrics=(),
         **terms,
@@ -276,8 +263,11 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
     return Model(card, bank, None, OutOfDistribution.fit(data.X, data.movies), sigmoids)
 
 
-def _card(data: Dataset, run: Run, estimator: Any, *, licence: str = NO_LICENCE, **own: Any) -> Card:
-    """Make a card of a model's own fields and those shared by all models of a run."""
+def _card(
+    data: Dataset, run: Run, estimator: Any, clips: tuple[Any, ...], *, licence: str = NO_LICENCE, **own: Any
+) -> Card:
+    """Make a card of a model's own fields, of the clips trained on, and those shared by all of a run."""
+    X, y, movies = clips
     several = tuple(map(_input, data.modalities))
     if len({(each["backbone"], each["provenance_sha256"]) for each in several}) < len(several):
         raise ModelError("two modalities are of the same backbone, made alike: no file could tell them apart")
@@ -285,11 +275,15 @@ def _card(data: Dataset, run: Run, estimator: Any, *, licence: str = NO_LICENCE,
         raise ModelError("these features are of no store, so that nobody could make others like them")
     provenance = several[0]["provenance"] if data.group is None else data.group.provenance
     record, kept = run.record, to_state(estimator, own["model"])
+    shared = ("backbone", "store", "clip_s", "features", "pool")
     return Card(
         kind=kept.kind,
         estimator=type(estimator).__name__,
         parameters=dict(kept.parameters),
-        **{name: getattr(data, name) for name in ("backbone", "store", "clip_s")},
+        n_features=int(X.shape[-1]),
+        movies=tuple(np.unique(movies).tolist()),
+        n_clips=int((y != NOT_ASKED).sum()),
+        n_positives=int((y == 1).sum()),
         provenance=provenance,
         provenance_sha256=family(provenance),
         modalities=several,
@@ -298,7 +292,7 @@ def _card(data: Dataset, run: Run, estimator: Any, *, licence: str = NO_LICENCE,
         manifest_sha256=str(record.get("manifest_sha256", "")),
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
-        **{"citation": "", **own},
+        **{name: getattr(data, name) for name in shared} | {"citation": ""} | own,
     )
 
 
