@@ -35,7 +35,7 @@ from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import copy_decisions, judged_files
 from obygaze_models.dataset import Dataset, find_group, read_features
 from obygaze_models.evaluation import Interval, Run, auc, t_interval
-from obygaze_models.models import BUILTIN_MODELS, find_models
+from obygaze_models.models import find_model
 from obygaze_models.protocol import labels_of
 from obygaze_models.report import Column, Report, block, interval, new_folder, number, write_report
 
@@ -188,7 +188,7 @@ def learn_from_judgements(
     (12, 95)
     """
     scored = films[0].model(key)
-    (spec,) = find_models([scored.model], BUILTIN_MODELS)
+    spec = find_model(scored.model)
     if spec.reads != "pooled":
         raise FilmError(said("learn_pooled", model=spec.name, reads=spec.reads))
     expected = (scored.model, scored.backbone, scored.task, manifest.codebook.name)

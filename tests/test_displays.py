@@ -5,8 +5,7 @@ import sys
 import numpy as np
 
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models import linear_probe
-from obygaze_models.models.registry import find_models
+from obygaze_models.models import find_model, linear_probe
 from obygaze_models.prediction.predict import Predicted
 from obygaze_studies.obygaze12 import import_obygaze12
 from tests.conftest import planted
@@ -43,5 +42,5 @@ def test_a_model_in_the_current_folder_is_found_by_its_file_or_module(tmp_path, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in ("mine_here.py:make", "mine_here:make"):
-        (spec,) = find_models([name], {})
+        spec = find_model(name)
         assert type(spec.make(0)).__name__ == "RidgeClassifier"

@@ -15,7 +15,7 @@ from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.dataset.features import perceived
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier
-from obygaze_models.models.fusion import Columns, FusedClassifier, PenaltyPerModality, subsets
+from obygaze_models.models.fusion import Columns, FusedClassifier, PenaltyPerModality, has_modality, subsets
 from obygaze_models.models.linear import CLIP
 from obygaze_models.models.spec import ModelSpec
 
@@ -65,7 +65,7 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     for modality in data.modalities:
         kind = modality.name if modality.name in words else perceived(modality.provenance)
         own = [concept.name for concept in data.codebook.concepts if concept.conveyed == kind != ""]
-        there = _there(data.X, slice(modality.start, modality.stop))
+        there = has_modality(data.X, slice(modality.start, modality.stop))
         movies = data.movies[there]
         marked = [name for name in own if _is_learnable(data.labels.has(name)[there], movies, FEWEST_MOVIES)]
         if not marked:
@@ -132,16 +132,14 @@ class ConceptsByModality(LogitClassifier):
         features, codes, movies = np.asarray(X), np.asarray(y), np.asarray(groups)
         self.banks_, values = [], []
         for own, names in zip(self.columns, self.concepts, strict=True):
-            there = _there(features, own)
+            there = has_modality(features, own)
             marked = present[[name for name in names if name in present]].to_numpy()[there] == 1
             known = [k for k, column in enumerate(marked.T) if _is_learnable(column, movies[there])]
             if known:
                 bank = TimeBank() if features.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
                 bank.fit(features[there][..., own], marked[:, known], groups=movies[there])
-                crossed = np.full((len(features), len(bank.mean_)), np.nan)
-                crossed[there] = bank.rescale(bank.cross_distances_)
                 self.banks_.append((own, bank))
-                values.append(crossed)
+                values.append(_spread(bank.rescale(bank.cross_distances_), there))
         if not values:
             raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")
         ends = np.cumsum([0, *(value.shape[1] for value in values)]).tolist()
@@ -157,18 +155,17 @@ class ConceptsByModality(LogitClassifier):
         check_is_fitted(self)
         features, values = np.asarray(X), []
         for own, bank in self.banks_:
-            there = _there(features, own)
-            value = np.full((len(features), len(bank.mean_)), np.nan)
-            if there.any():
-                value[there] = bank.transform(features[there][..., own])
-            values.append(value)
+            there = has_modality(features, own)
+            known = bank.transform(features[there][..., own]) if there.any() else bank.mean_[None][:0]
+            values.append(_spread(known, there))
         return self.head_.decision_function(np.concatenate(values, axis=1))
 
 
-def _there(features: NDArray[np.floating], own: slice) -> NDArray[np.bool_]:
-    """Mark the clips [N] that have a modality: its vector, or a frame of it."""
-    there: NDArray[np.bool_] = np.isfinite(features[..., own]).all(axis=-1)
-    return there if there.ndim == 1 else np.asarray(there.any(axis=1))
+def _spread(values: NDArray[np.float64], there: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Lay values of the clips that are `there` [N] out among all clips: [N, K], NaN for the others."""
+    among = np.full((len(there), values.shape[1]), np.nan)
+    among[there] = values
+    return among
 
 
 def _is_learnable(marked: NDArray[np.bool_], movies: NDArray[np.str_], fewest: int = 2) -> bool:

@@ -118,10 +118,8 @@ def fit_hyperplanes(
                 model = LogisticRegression(C=C, class_weight=weight, tol=1e-8, max_iter=10_000)
                 model.fit(own.astype(np.float64), marked)
                 planes.append(Hyperplanes(model.coef_, model.intercept_))
-    return Hyperplanes(
-        np.concatenate([plane.weights for plane in planes]),
-        np.concatenate([plane.intercepts for plane in planes]),
-    )
+    parts = zip(*((plane.weights, plane.intercepts) for plane in planes), strict=True)
+    return Hyperplanes(*map(np.concatenate, parts))
 
 
 def refuse_constant(name: str, column: NDArray[Any]) -> None:

@@ -16,7 +16,7 @@ from .linear import linear_probe as linear_probe
 from .mlp import MLPProbe as MLPProbe
 from .mlp import fit_many as fit_many
 from .registry import BUILTIN_MODELS as BUILTIN_MODELS
-from .registry import find_models as find_models
+from .registry import find_model as find_model
 from .ridge_logistic import RidgeLogistic as RidgeLogistic
 from .spec import NEAREST_THRESHOLD as NEAREST_THRESHOLD
 from .spec import Fitted as Fitted

@@ -43,6 +43,7 @@ class Baseline(BinaryClassifier):
     """
 
     _called_from: ClassVar[float] = 0.5
+    _constant: ClassVar[float]
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
 
@@ -82,26 +83,18 @@ class Baseline(BinaryClassifier):
         return self._called_from
 
     def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
-        raise NotImplementedError
-
-
-class ConstantCall(Baseline):
-    """Base class of the baselines that call every clip alike."""
-
-    _constant: ClassVar[float]
-
-    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        """Score clips, all alike unless a baseline says otherwise."""
         del movies
         return np.full(n, self._constant)
 
 
-class AlwaysPositive(ConstantCall):
+class AlwaysPositive(Baseline):
     """Call every clip positive: with f1_pos = 2 p / (1 + p) at prevalence p, the best constant for f1_pos."""
 
     _constant = 1.0
 
 
-class AlwaysNegative(ConstantCall):
+class AlwaysNegative(Baseline):
     """Call every clip negative: f1_pos is 0, but f1_weighted may look good when positives are rare."""
 
     _constant = 0.0

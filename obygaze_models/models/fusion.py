@@ -24,7 +24,7 @@ from obygaze_models.errors import ModelError, ProtocolError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
 from obygaze_models.models.grouped_selection import Candidate, GroupedSelection, mean_score, scores_of
 from obygaze_models.models.linear import CLIP, PENALTIES, ClippedScaler, standardise
-from obygaze_models.models.registry import BUILTIN_MODELS, find_models
+from obygaze_models.models.registry import find_model
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.held_out import HeldOut
@@ -86,7 +86,7 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]
     made = []
     for given in models:
-        spec = given if isinstance(given, ModelSpec) else find_models([given], BUILTIN_MODELS)[0]
+        spec = given if isinstance(given, ModelSpec) else find_model(given)
         if not spec.looks_at_features:
             made.append(spec)
             continue
@@ -219,9 +219,15 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         )
 
 
+def has_modality(features: NDArray[Any], own: slice) -> NDArray[np.bool_]:
+    """Mark the clips [N] that have a modality: its vector, or a frame of it."""
+    there: NDArray[np.bool_] = np.isfinite(features[..., own]).all(axis=-1)
+    return there if there.ndim == 1 else np.asarray(there.any(axis=1))
+
+
 def _there(features: NDArray[Any], columns: Columns) -> NDArray[np.bool_]:
     """Mark the modalities that each clip has [N, M]."""
-    return np.stack([np.isfinite(features[:, own]).all(axis=1) for own in columns], axis=1)
+    return np.stack([has_modality(features, own) for own in columns], axis=1)
 
 
 def _by_pattern(

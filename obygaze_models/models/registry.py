@@ -57,7 +57,7 @@ def models_for(
     ----------
     kind : {"levels", "concept", "ordinal"}
     wanted : iterable of str or ModelSpec, mapping of str to estimator, or None
-        Names (`find_models`) and specs, or estimators, factories and specs by name; None for the zoo's own.
+        Names (`find_model`) and specs, or estimators, factories and specs by name; None for the zoo's own.
     imbalance : {"none", "weights", "subsample"}
         How the zoo's own perceptron handles class imbalance.
 
@@ -79,7 +79,7 @@ def models_for(
             if not isinstance(item, str | ModelSpec):
                 given = type(item).__name__
                 raise ModelError(f"a {given} has no name here: give models={{'my_model': {given}(...)}}")
-            specs += [item] if isinstance(item, ModelSpec) else find_models([item], BUILTIN_MODELS)
+            specs.append(item if isinstance(item, ModelSpec) else find_model(item))
     if imbalance != "none":
         from obygaze_models.models.mlp import SPECS, make_mlp  # noqa: PLC0415 - for this model alone
 
@@ -99,26 +99,17 @@ def models_for(
 
 # --- others
 # ---------------------------------------------------------------------------
-def find_models(names: Iterable[str], builtin: Mapping[str, ModelSpec]) -> list[ModelSpec]:
-    """Find models by the names of built-in ones and of entry points, or as ``[name=]module:factory``.
-
-    Parameters
-    ----------
-    names : iterable of str
-    builtin : mapping of str to ModelSpec
+def find_model(name: str) -> ModelSpec:
+    """Find a model by its name among the zoo's own and entry points, or as ``[name=]module:factory``.
 
     Raises
     ------
     ModelError
         No such model, a module that can't be imported, one that gives no estimator, or a name that is none.
     """
-    specs = []
-    for name in names:
-        if name in builtin:
-            specs.append(builtin[name])
-        else:
-            specs.append(_from_module(name) if ":" in name else _from_entry_point(name, builtin))
-    return specs
+    if name in BUILTIN_MODELS:
+        return BUILTIN_MODELS[name]
+    return _from_module(name) if ":" in name else _from_entry_point(name)
 
 
 def as_spec(name: str, given: Any) -> ModelSpec:
@@ -193,7 +184,7 @@ def _from_module(asked: str) -> ModelSpec:
     return replace(as_spec(name, member), name=name) if has_name else as_spec(place, member)
 
 
-def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
+def _from_entry_point(name: str) -> ModelSpec:
     offered = {point.name: point for point in points(ENTRY_POINTS)}
     if name in offered:
         try:
@@ -201,7 +192,7 @@ def _from_entry_point(name: str, builtin: Mapping[str, ModelSpec]) -> ModelSpec:
         except Exception as error:
             raise ModelError(f"model {name} of {offered[name].value} can't be imported: {error}") from error
         return as_spec(name, offer)
-    known = [*builtin, *offered]
     if "," in name:
         raise ModelError(f"unknown model {name!r}: give each model a --model of its own")
-    raise ModelError(f"unknown model {name!r}{suggestion(name, known)}; or give [NAME=]MODULE:FACTORY")
+    known = suggestion(name, [*BUILTIN_MODELS, *offered])
+    raise ModelError(f"unknown model {name!r}{known}; or give [NAME=]MODULE:FACTORY")

@@ -40,8 +40,13 @@ class ArrayEntry(msgspec.Struct):
 
 
 def pack_archive(card: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Write card and arrays (of `DTYPES`): the same content, the same bytes."""
-    text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True) + "\n"
+    """Write card and arrays (of `DTYPES`), which it lists: the same content, the same bytes."""
+    listed = {
+        name: {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}
+        for name, array in arrays.items()
+    }
+    whole = {**card, "arrays": listed}
+    text = json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True) + "\n"
     members = {CARD: text.encode("utf-8")}
     for name, array in sorted(arrays.items()):
         file = io.BytesIO()

@@ -74,12 +74,7 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
 
 def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:
     """Return a model as the bytes of a file: the same model, the same bytes."""
-    together = {**arrays, **about}
-    listed = {
-        name: {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}
-        for name, array in together.items()
-    }
-    return pack_archive(card.to_json() | {"arrays": listed}, together)
+    return pack_archive(card.to_json(), {**arrays, **about})
 
 
 def write_model(

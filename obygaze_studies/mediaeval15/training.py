@@ -172,7 +172,7 @@ def train(
     """
     file = RunFile(out, subtask, name)
     refuse_existing(file.path, force=force)  # before the work, so that nobody waits for a refusal
-    (spec,) = zoo.find_models([model], zoo.BUILTIN_MODELS)
+    spec = zoo.find_model(model)
     sides = load_sides(store, manifest, backbone=backbone)
     data, pretrained = sides.data, sides.pretrained
     if pretrained is not False and not external:

@@ -16,7 +16,7 @@ from obygaze_models.concepts.units import UnitBank
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError, DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models.registry import BUILTIN_MODELS, find_models
+from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.spec import fit
 from obygaze_models.persistence.model_file import ModelFile, construct, to_state
 from obygaze_models.prediction.explain import describe, explain
@@ -52,12 +52,12 @@ def kept(tmp_path_factory):
         )
     )
     data = load_dataset(store, Manifest(clips, folder, codebook))
-    pcbm_time = replace(find_models(["pcbm_time"], BUILTIN_MODELS)[0], beside=())
-    specs = [*find_models(["attention", "pcbm_lr", "linear"], BUILTIN_MODELS), pcbm_time]
+    pcbm_time = replace(BUILTIN_MODELS["pcbm_time"], beside=())
+    specs = [*(BUILTIN_MODELS[name] for name in ("attention", "pcbm_lr", "linear")), pcbm_time]
     run = evaluate(data, specs, "hn_s")
     names = ["attention", "pcbm_lr", "pcbm_time", "linear", "mean_frames", "max_frames"]
     paths = save_models(
-        run, data, names, folder / "models", models=[*specs, *find_models(names[-2:], BUILTIN_MODELS)]
+        run, data, names, folder / "models", models=[*specs, *(BUILTIN_MODELS[name] for name in names[-2:])]
     )
     left_out, _ = store_of(folder, X[~inside], movies[~inside], name="new")
     return SimpleNamespace(paths=paths, new=left_out, y=y[~inside], event=event[~inside], data=data)
