@@ -11,14 +11,8 @@ from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.evaluation.run import software
 from obygaze_models.joint.fits import Joint, Planes
 from obygaze_models.models.linear import MOST
-from obygaze_models.persistence.card import Card, CardTarget
+from obygaze_models.persistence.card import Card, CardTarget, Sources
 from obygaze_models.persistence.model_file import write_model
-
-SHARED = (
-    *("backbone", "features", "pool", "n_features", "provenance", "provenance_sha256", "codebook"),
-    *("label_policy", "licence"),
-)
-"""What a model's card says as the sums do."""
 
 PROTOCOL = "joint: fitted to sums over films of several labs; penalties chosen by leaving one film out"
 
@@ -68,6 +62,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         "n_movies": len(about.movies),
         "n_clips": n_clips,
     }
+    store = hashlib.sha256("".join(about.movies).encode()).hexdigest()
     card = Card(
         model=model,
         title=title,
@@ -77,7 +72,6 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         threshold=0.0 if concept or losses else 0.5,
         target=target,
         concepts=(),
-        store=hashlib.sha256("".join(about.movies).encode()).hexdigest(),
         manifest_sha256="",
         protocol=PROTOCOL,
         seed=0,
@@ -88,6 +82,6 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         metrics=() if np.isnan(loss) else (measured,),
         versions=software(),
         citation="",
-        **{name: getattr(about, name) for name in SHARED},
+        **{name: getattr(about, name) for name in Sources.__struct_fields__} | {"store": store},
     )
     write_model(local_path(path), card, arrays, {})

@@ -22,15 +22,15 @@ from obygaze_features.file_kinds import SAFETENSORS, what, why_not
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
 from obygaze_features.locks import locked
 from obygaze_features.manifest import Clip, counted
-from obygaze_features.schema import Count, Hex64, Licence, Object, SomeText, Text, Whole
+from obygaze_features.schema import Count, Whole
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import expect
-from obygaze_models.persistence.card import family
+from obygaze_models.persistence.card import Sources, family
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.protocol import find_target
-from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, TargetRecord, codebook_record
+from obygaze_models.protocol.targets import NOT_ASKED, TargetRecord, codebook_record
 
 LEAST = 20
 """Clips that a film must have to be in the sums."""
@@ -45,26 +45,16 @@ ARRAYS = ("counts", "means", "products")
 START = ("start_mean", "start_scale", "start_weights", "start_intercept")
 
 
-class About(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What sums are of; two labs' sums are joined if all but `store`, `licence` and `left_out` agree."""
 
     format: Literal["obygaze sums"] = "obygaze sums"
     number: Literal[1] = 1
-    backbone: SomeText
-    features: SomeText
-    pool: SomeText
-    n_features: Count
-    provenance: Object
-    provenance_sha256: Hex64
-    store: Hex64
-    codebook: CodebookRecord
     target: TargetRecord
     concepts: list[str]
     movies: Annotated[list[str], Meta(min_length=1)]
     left_out: dict[str, Whole]
     least: Count
-    licence: Licence
-    label_policy: Text
     at: Annotated[str, Meta(description="losses or squares")] = "squares"
 
     def column(self, concept: str = "") -> int:

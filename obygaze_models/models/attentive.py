@@ -63,23 +63,6 @@ def attend(X: Floats, absent: NDArray[np.bool_] | None, projection: Floats) -> A
     return Attended(weights, evidence, np.einsum("btjm,btjm->bjm", weights, evidence))
 
 
-@dataclass(frozen=True, slots=True)
-class AttentiveNetwork:
-    """The shape of one probe's vector of parameters [P]: queries and evidence [D, 2, M], and the bias."""
-
-    n_features: int
-    n_queries: int
-
-    @property
-    def n_parameters(self) -> int:
-        """Count the parameters, P."""
-        return 2 * self.n_features * self.n_queries + 1
-
-    def projection(self, parameters: Floats) -> Floats:
-        """Cut out queries and evidence [D, 2, 1, M], without copying."""
-        return parameters[:-1].reshape(self.n_features, 2, 1, self.n_queries)
-
-
 @dataclass(eq=False, repr=False)
 class AttentiveProbe(FrameReader, NeuralClassifier):
     """Decide by what several queries find among a clip's frames or tokens.
@@ -110,7 +93,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
     Attributes
     ----------
     parameters_ : ndarray, shape [P]
-        `AttentiveNetwork` cuts it.
+        Queries and evidence [D, 2, M], and the bias.
     mean_, scale_ : ndarray, shape [D]
         Moments of all tokens trained on.
     n_epochs_ : int
@@ -188,7 +171,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         """Yield weights [T, M], and the queries' shares of the logit and the bias [M + 1], clip by clip."""
         check_is_fitted(self)
         clips = self._frames(X)
-        projection = self._network(self.n_features_in_).projection(self.parameters_)
+        projection = self.parameters_[:-1].reshape(self.n_features_in_, 2, 1, self.n_queries)
         with one_blas_thread():
             for place in range(len(clips)):
                 clip, absent = _read(clips, slice(place, place + 1), self.mean_.dtype)
@@ -196,8 +179,8 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 seen = attend((clip - self.mean_) / self.scale_, absent, projection)
                 yield seen.weights[0, :, 0], np.append(seen.pooled[0, 0], self.parameters_[-1])
 
-    def _network(self, n_features: int) -> AttentiveNetwork:
-        return AttentiveNetwork(n_features, self.n_queries)
+    def _n_parameters(self, n_features: int) -> int:
+        return 2 * n_features * self.n_queries + 1
 
     def _train(self, probes: "_Probes", folds: NDArray[np.int64] | None, movies: NDArray[Any] | None) -> None:
         """Run epochs, and keep the probe on all clips of the best penalty and epoch."""

@@ -315,8 +315,8 @@ class NeuralClassifier(LogitClassifier):
     patience: Count = 5
     random_state: Seed = 0
 
-    def _network(self, n_features: int) -> Any:
-        """Make the network for vectors of so many features."""
+    def _n_parameters(self, n_features: int) -> int:
+        """Count the parameters, P, for vectors of so many features."""
         raise NotImplementedError
 
 
@@ -338,6 +338,14 @@ class NetworkClassifier(NeuralClassifier):
     clip: Limit | None = CLIP
 
     imbalance = "none"
+
+    def _network(self, n_features: int) -> Any:
+        """Make the network for vectors of so many features."""
+        raise NotImplementedError
+
+    def _n_parameters(self, n_features: int) -> int:
+        n_parameters: int = self._network(n_features).n_parameters
+        return n_parameters
 
     def _keeps_best(self) -> bool:
         """Whether the epoch of the lowest validation loss is kept, and not the last."""

@@ -111,7 +111,22 @@ class Input(TypedDict):
     store: Hex64
 
 
-class CardFields(Struct, frozen=True, kw_only=True):
+class Sources(Struct, frozen=True, kw_only=True):
+    """Features, and the labels beside them, that a model or sums are made of; `CardFields` describes them."""
+
+    backbone: SomeText
+    features: Annotated[str, one_of(*FEATURE_ARRAYS)]
+    pool: Annotated[str, one_of("max", "mean", "as stored", "none")]
+    n_features: Count
+    provenance: Object
+    provenance_sha256: Hex64
+    store: Hex64
+    codebook: CodebookRecord
+    label_policy: Text
+    licence: Licence
+
+
+class CardFields(Sources, frozen=True, kw_only=True):
     """What a model is, what it was trained on, and how well it did.
 
     Attributes
@@ -168,13 +183,6 @@ class CardFields(Struct, frozen=True, kw_only=True):
     estimator: SomeText
     parameters: Parameters
     threshold: Number
-    backbone: SomeText
-    features: Annotated[str, one_of(*FEATURE_ARRAYS)]
-    pool: Annotated[str, one_of("max", "mean", "as stored", "none")]
-    n_features: Count
-    provenance: Object
-    provenance_sha256: Hex64
-    store: Hex64
     protocol: SomeText
     seed: Whole
     movies: Texts
@@ -187,11 +195,8 @@ class CardFields(Struct, frozen=True, kw_only=True):
     kind: Annotated[str, one_of(*KINDS)]
     target: CardTarget
     concepts: Names
-    codebook: CodebookRecord
     calibration: Calibrated
     manifest_sha256: Text
-    label_policy: Text
-    licence: Licence
     citation: Text
 
 

@@ -115,7 +115,7 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
         )
     model = kind(**parameters)
     model._validate_params()
-    expect(arrays, mean=(d,), scale=(d,), parameters=(model._network(d).n_parameters,))
+    expect(arrays, mean=(d,), scale=(d,), parameters=(model._n_parameters(d),))
     if len({array.dtype for array in arrays.values()}) > 1:
         raise ModelError("its arrays are of different dtypes")
     model.classes_, model.n_features_in_ = np.array(CLASSES), d
