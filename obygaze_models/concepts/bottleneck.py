@@ -17,14 +17,15 @@ from obygaze_models.concepts.bank import ConceptBank, ControlBank, Directions, c
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.concepts.heads import (
     ConceptHead,
+    Contribution,
     Explanation,
     HeadName,
     additive_parts,
     by_concept,
     choice,
-    explain_score,
     head_scores,
     make_head,
+    path_of,
 )
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels, rows_for
@@ -191,13 +192,17 @@ class ConceptBottleneck(LogitClassifier):
         """
         check_is_fitted(self)
         # A data frame keeps the names of its columns, which scikit-learn compares.
-        rows = self._checked(np.asarray(X)[None] if np.ndim(X) == self._clip_ndim else X)
+        given = np.asarray(X)[None] if np.ndim(X) == self._clip_ndim else X
+        rows, names = self._checked(given), self.concepts_
         if len(rows) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(rows)}")
-        residual = 0.0 if self.residual_ is None else float(self.residual_.scores(rows)[0])
-        known = self.train_values_, self.centre_, self.concepts_
-        values, threshold = self._values(rows)[0], self.threshold_
-        return explain_score(self.head_, values, *known, threshold=threshold, residual=residual)
+        base, (parts,), (residual,) = self.contributions(given)
+        values = self._values(rows)[0]
+        percentiles = (self.train_values_ <= values).mean(axis=0) * 100
+        columns = (column[: len(names)].tolist() for column in (values, percentiles, parts))
+        contributions = tuple(map(Contribution, names, *columns))
+        score, path = base + float(parts.sum()) + float(residual), path_of(self.head_, values, names)
+        return Explanation(score, self.threshold_, base, contributions, float(residual), path)
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip with the values of some concepts replaced.

@@ -241,37 +241,6 @@ class Explanation:
     path: tuple[Step, ...]
 
 
-def explain_score(
-    head: Any,
-    values: NDArray[np.float64],
-    train: NDArray[np.float64],
-    centre: NDArray[np.float64],
-    concepts: Sequence[str],
-    *,
-    threshold: float,
-    residual: float,
-) -> Explanation:
-    """Decompose the score that a head gives the concept values [K] of one clip.
-
-    Parameters
-    ----------
-    values : ndarray, shape [K]
-        Or [V K]: the concepts' first values, which are shown, then their others.
-    train : ndarray, shape [N, K]
-        The training clips' values, or quantiles of them at equal steps.
-    centre : ndarray, shape [K]
-        Their mean.
-    """
-    percentiles = (train <= values).mean(axis=0) * 100
-    base, rows = additive_parts(head, values[None], centre)
-    k = len(concepts)
-    parts = by_concept(rows, k)[0]
-    path = _path(head, values, concepts) if hasattr(head, "tree_") else ()
-    columns = (column.tolist() for column in (values[:k], percentiles[:k], parts))
-    contributions = tuple(map(Contribution, concepts, *columns))
-    return Explanation(base + float(parts.sum()) + residual, threshold, base, contributions, residual, path)
-
-
 def additive_parts(
     head: Any, values: NDArray[np.float64], centre: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
@@ -317,10 +286,11 @@ def by_concept(parts: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     return np.asarray(parts.reshape(len(parts), -1, k).sum(axis=1))
 
 
-def _path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:
-    """List the nodes from the root to the leaf, each with its test and the outcome."""
-    tree, counts = head.tree_, node_counts(head)
-    path = []
+def path_of(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:
+    """List the nodes from the root to the leaf, each with its test and the outcome; none of a linear head."""
+    if not hasattr(head, "tree_"):
+        return ()
+    tree, counts, path = head.tree_, node_counts(head), []
     for _, (node,), (below,) in walk(tree, values[None]):
         concept = int(tree.feature[node])
         asked = float(values[concept]), float(tree.threshold[node]), bool(below == tree.children_right[node])
