@@ -348,28 +348,36 @@ def reduce_tokens(
     )
     card: dict[str, Any] = {"number": 1, "store": store.fingerprint, "backbone": backbone, "rule": text}
     card["sha256"] = sha256_of(json.dumps(card, sort_keys=True).encode())
+    shape = (fitted.n_vectors, fitted.rule.size or fitted.n_features)
+    documents = _metadata((len(group), *shape), card)
     if not path.exists():
         partial = path.with_name(f"{path.name}.partial")
         with alone_in(partial, "reducing these tokens"):
             if not path.exists():
                 with shown_progress(progress, "reducing tokens", "clip") as show:
-                    _make(partial, group, fitted, card, show)
+                    _make(partial, group, fitted, documents, show)
                 sync_tree(partial)
                 partial.replace(path)
         sync(path.parent)
-    return _open(path, group, fitted, card)
+    for name, document in documents.items():
+        try:
+            stored = parse_json(read_bytes(path.joinpath(name, "zarr.json"), within=path))
+        except (OSError, ObygazeError, ValueError):
+            raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
+        if stored != document:  # it was made of something else
+            raise DatasetError(f"{path} was not made of {backbone} of this store by {text}: {ANEW}")
+    return ReducedTokens(path, text, group, shape)
 
 
 def _make(
-    folder: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any], show: ShowProgress
+    folder: Path, group: Group, fitted: ReductionPlan, documents: dict[str, Any], show: ShowProgress
 ) -> None:
     """Reduce all clips into a folder."""
     empty(folder)  # of a stopped pass
-    shape = (fitted.n_vectors, fitted.rule.size or fitted.n_features)
-    for name, metadata in _metadata((len(group), *shape), card).items():
+    for name, document in documents.items():
         folder.joinpath(name).mkdir(parents=True, exist_ok=True)
-        folder.joinpath(name, "zarr.json").write_bytes(json_bytes(metadata))
-    n_rows = min(ROWS, len(group))
+        folder.joinpath(name, "zarr.json").write_bytes(json_bytes(document))
+    n_rows, shape = min(ROWS, len(group)), documents[VALUES]["shape"][1:]
     block, places = np.full((n_rows, *shape), np.nan, "<f4"), np.zeros((n_rows, shape[0]), "<i4")
     for start, tokens in group.blocks("tokens"):
         for row, clip in enumerate(tokens, start=start):
@@ -416,18 +424,3 @@ def _metadata(shape: tuple[int, ...], card: dict[str, Any]) -> dict[str, dict[st
         )
     }  # fmt: skip
     return {"": {**node, "node_type": "group", "attributes": {ATTRIBUTE: card}}, **arrays}
-
-
-def _open(path: Path, group: Group, fitted: ReductionPlan, card: dict[str, Any]) -> ReducedTokens:
-    """Open a whole folder; refuse it if it was made of something else."""
-    shape = (fitted.n_vectors, fitted.rule.size or fitted.n_features)
-    for name, expected in _metadata((len(group), *shape), card).items():
-        try:
-            stored = parse_json(read_bytes(path.joinpath(name, "zarr.json"), within=path))
-        except (OSError, ObygazeError, ValueError):
-            raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
-        if stored != expected:
-            raise DatasetError(
-                f"{path} was not made of {card['backbone']} of this store by {card['rule']}: {ANEW}"
-            )
-    return ReducedTokens(path, card["rule"], group, shape)

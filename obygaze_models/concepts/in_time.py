@@ -260,10 +260,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
         return np.asarray((scores - bank.mean_[:k]) / bank.scale_[:k])
 
     def _given(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
-        frames = check_frames(X)
-        check_consistent_length(frames, y)
-        self.n_features_in_ = frames.shape[2]
-        return frames, np.asarray(y)
+        return self._first_frames(X, y), np.asarray(y)
 
     _checked = FrameReader._frames
 

@@ -21,7 +21,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import Standardised
 from obygaze_models.concepts.in_time import ConceptsUnlabelled
 from obygaze_models.errors import ModelError
-from obygaze_models.models.linear import FrameReader, check_frames
+from obygaze_models.models.linear import FrameReader
 from obygaze_models.models.parameters import Count, Seed
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Adam, adam_step
@@ -307,8 +307,7 @@ class UnitBank(FrameReader, Standardised):
         """
         del y, groups
         self._validate_params()
-        frames = check_frames(X)
-        self.n_features_in_ = frames.shape[2]
+        frames = self._first_frames(X)
 
         def read(rows: NDArray[np.intp]) -> NDArray[np.float32]:
             tokens = frames[rows].reshape(-1, self.n_features_in_)

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, encode_labels
@@ -14,7 +14,6 @@ from obygaze_models.models.grouped_selection import EarlyStopping, log_loss
 from obygaze_models.models.linear import (
     PENALTIES,
     FrameReader,
-    check_frames,
     differing,
     frame_moments,
     make_frames_probe,
@@ -351,10 +350,8 @@ class AttentionPooling(FrameReader, NetworkClassifier):
             X has no frames, a clip has no present frame, or one of X_val and y_val is missing.
         """
         self._validate_params()
-        frames = check_frames(X)
-        check_consistent_length(frames, y)
+        frames = self._first_frames(X, y)
         classes, labels = encode_labels(y, type(self).__name__)
-        self.n_features_in_ = frames.shape[2]
         frames = self._disturbed(frames, labels, groups)
         if X_val is not None:
             X_val = np.asarray(self._frames(X_val), frames.dtype)

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.binary import Floats, encode_labels
 from obygaze_models.models.grouped_selection import ABOVE_ZERO, candidates, log_loss
-from obygaze_models.models.linear import FrameReader, check_frames, differing, safe_scale
+from obygaze_models.models.linear import FrameReader, differing, safe_scale
 from obygaze_models.models.parameters import Count
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Adam, LossCurve, NeuralClassifier, adam_step
@@ -144,10 +144,8 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             X has no frames, or a value of it is not finite.
         """
         self._validate_params()
-        clips = X if isinstance(X, StoredClips) else check_frames(X)
-        check_consistent_length(clips, y)
+        clips = self._first_frames(X, y)
         self.classes_, labels = encode_labels(y, type(self).__name__)
-        self.n_features_in_ = clips.shape[2]
         folds = None if groups is None else inner_folds(labels, np.asarray(groups))
         penalties = PENALTIES if self.penalty is None else (float(self.penalty),)
         if folds is None and self.penalty is None:

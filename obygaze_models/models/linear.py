@@ -14,7 +14,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.binary import Floats, rows_for
@@ -196,6 +196,13 @@ class FrameReader(Estimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
+
+    def _first_frames(self, X: ArrayLike | StoredClips, y: ArrayLike | None = None) -> Any:
+        """Take clips to fit on, as many as labels."""
+        clips = X if isinstance(X, StoredClips) else check_frames(X)
+        check_consistent_length(clips, y)
+        self.n_features_in_ = clips.shape[2]
+        return clips
 
     def _frames(self, X: ArrayLike | StoredClips) -> Any:
         """Take clips of as many features as those fitted on; those of a store stay unread."""
