@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,8 +63,6 @@ class WithoutLabels(BinaryClassifier):
     """
 
     threshold_ = ABOVE_ZERO
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {}
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Store the two labels of y [N]; of X [N, D] only the width is used."""

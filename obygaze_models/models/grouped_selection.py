@@ -1,6 +1,6 @@
 """Select hyperparameters and the threshold by inner folds of movies."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -218,23 +218,22 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         match self.choose:
             case Grid(parameter, values):
                 tried = [clone(self.estimator).set_params(**{parameter: value}) for value in values]
-                scores, means = self._held_out(tried, inner, parameter)
-                losses = [log_loss(inner.y, logits) for logits in scores]
+                found = self._held_out(tried, inner, parameter)
+                losses = [log_loss(inner.y, logits) for logits in found[0]]
                 best = int(np.argmin(losses))
                 self.candidates_ = candidates(parameter.rsplit("__", maxsplit=1)[-1], values, losses, best)
-                return clone(tried[best]), np.stack([scores[best], means(best)])
+                return clone(tried[best]), found[:, best]
             case EarlyStopping(parameter, fitted):
                 return self._stop_early(inner, parameter, fitted)
             case _:
-                (scores,), means = self._held_out([clone(self.estimator)], inner)
-                return clone(self.estimator), np.stack([scores, means(0)])
+                return clone(self.estimator), self._held_out([clone(self.estimator)], inner)[:, 0]
 
     def _held_out(
         self, tried: Sequence[Any], inner: "_InnerFolds", parameter: str = ""
-    ) -> tuple[NDArray[np.float64], Callable[[int], NDArray[np.float64]]]:
-        """Score each clip by each estimator, fitted without its fold [E, N]; they differ by `parameter`.
+    ) -> NDArray[np.float64]:
+        """Score each clip by each estimator, fitted without its fold; they differ by `parameter`.
 
-        Returned with what gives the mean scores of training clips [N] by one of them.
+        The scores come first, then the estimators' mean scores of the clips they were fitted on [2, E, N].
         """
         first = None
         if isinstance(self.estimator, Pipeline) and not inner.params:
@@ -242,29 +241,23 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             if before and parameter.startswith(f"{last}__"):
                 # What comes before the last step learns the same whatever the parameter's value.
                 first, tried = self.estimator[:-1], [estimator[-1] for estimator in tried]
-        scores, kept = np.empty((len(tried), len(inner.y))), []
+        scores = np.empty((2, len(tried), len(inner.y)))
         for out in inner:
             known, held_out, labels = inner.X[~out], inner.X[out], inner.y[~out]
             if first is not None:
                 learnt = clone(first)
                 known, held_out = learnt.fit_transform(known, labels), learnt.transform(held_out)
-            models = [
-                copy(estimator) for estimator in tried
-            ]  # unfitted; to clone takes as long as small fits
+            # Unfitted; to clone takes as long as small fits.
+            models = [copy(estimator) for estimator in tried]
             if hasattr(models[0], "fit_together") and not inner.params:
                 models[0].fit_together(models, known, labels)
             else:
                 for model in models:
                     model.fit(known, labels, **inner.params_of(~out))
             for index, model in enumerate(models):
-                scores[index, out] = scores_of(model, held_out)
-            kept.append((out, models, some_of(known)))
-
-        def means(index: int) -> NDArray[np.float64]:
-            means = [out * mean_score(models[index], some) for out, models, some in kept]
-            return np.asarray(np.sum(means, axis=0))
-
-        return scores, means
+                scores[0, index, out] = scores_of(model, held_out)
+                scores[1, index, out] = mean_score(model, known)
+        return scores
 
     def _stop_early(
         self, inner: "_InnerFolds", parameter: str, fitted: str
@@ -280,7 +273,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             model.fit(X[~out], y[~out], X_val=X[out], y_val=y[out], **inner.params_of(~out))
             # The epoch was chosen on the clips scored, so their scores are slightly optimistic: that may move
             # the threshold, never a number of the test fold.
-            scores[:, out] = scores_of(model, X[out]), np.full(out.sum(), mean_score(model, X[~out]))
+            scores[0, out], scores[1, out] = scores_of(model, X[out]), mean_score(model, X[~out])
             kept.append(int(getattr(model, fitted)))
             curves += [model.curve_] if hasattr(model, "curve_") else []
         # The later epoch where the median falls between two.
@@ -358,14 +351,9 @@ SOME = 256
 """Clips whose scores are averaged where there are more, so that a mean costs little."""
 
 
-def some_of(X: Any) -> Any:
-    """Take about `SOME` clips of X [N, ...], evenly."""
-    return X[:: max(1, len(X) // SOME)]
-
-
-def mean_score(estimator: Any, X: Any, **params: Any) -> float:
-    """Average scores over clips X that an estimator was trained on: what is known of its intercept."""
-    return float(scores_of(estimator, some_of(X), **params).mean())
+def mean_score(estimator: Any, X: Any) -> float:
+    """Average scores over some clips of X that an estimator was fitted on: all known of its intercept."""
+    return float(scores_of(estimator, X[:: max(1, len(X) // SOME)]).mean())
 
 
 def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
