@@ -25,17 +25,6 @@ from obygaze_features.workers import Parent, WorkerPool
 
 HEIGHT, WIDTH, RATE = 96, 160, 24
 SEED = 13
-# Concept -> the cue that stands for it. No person is drawn: the cues are motion, colour and texture alone.
-CUES = {
-    "Type of shot": "cuts",
-    "Look": "pan",
-    "Body": "disc",
-    "Posture": "stripes",
-    "Clothing": "checks",
-    "Appearance": "glow",
-    "Expression of emotion": "flicker",
-    "Activity": "sparks",
-}
 
 
 @dataclass(frozen=True)
@@ -201,14 +190,17 @@ def _write_movie(planned: DemoMovie, folder: Path) -> None:
 
 
 def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
-    """Draw the frames of one clip, uint8 `[96, 160, 3]` each, with the cue of each of its concepts."""
+    """Draw the frames of one clip, uint8 `[96, 160, 3]` each, with the cue of each of its concepts.
+
+    No person is drawn: the cues are motion, colour and texture alone.
+    """
     rng = np.random.default_rng(clip.seed)
-    look, strength, cues = clip.look, clip.strength, {CUES[concept] for concept in clip.concepts}
+    look, strength, shown = clip.look, clip.strength, clip.concepts
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
     # In float64, then rounded: the last bit of a float32 sine depends on the processor.
     down, across = np.arange(HEIGHT)[:, None], np.arange(WIDTH)[None]
-    shot_length = int(RATE * (1.0 if "cuts" in cues else 5.0))
-    pan_speed = 2.5 * strength if "pan" in cues else 0.2
+    shot_length = int(RATE * (1.0 if "Type of shot" in shown else 5.0))
+    pan_speed = 2.5 * strength if "Look" in shown else 0.2
     grain = rng.normal(0, look.grain, (8, HEIGHT, WIDTH, 1)).astype(np.float32)
     phase = float(rng.uniform(0, 6))
     tint = np.array(look.tint, np.float32)
@@ -217,21 +209,21 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
         wave = 0.25 * np.sin(0.04 * (across + pan_speed * t) + shot * 2.1 + phase)
         slope = (wave + 0.1 * np.cos(0.05 * down + shot)).astype(np.float32)
         light = look.brightness * (1 + slope)
-        if "glow" in cues:
+        if "Appearance" in shown:  # glow
             light = light + 0.35 * strength
-        if "flicker" in cues:
+        if "Expression of emotion" in shown:  # flicker
             light = light * (1 + 0.5 * strength * np.sin(t * 0.9))
         frame = 255 * light[..., None] * tint
-        if "checks" in cues:
+        if "Clothing" in shown:  # checks
             frame[24:72, 100:150] *= (
                 1 + strength * ((x[24:72, 100:150] // 3 + y[24:72, 100:150] // 3) % 2 - 0.5)
             )[..., None]
-        if "stripes" in cues:
+        if "Posture" in shown:  # stripes
             frame += 60 * strength * (((x + y) // 5) % 2)[..., None]
-        if "disc" in cues:
+        if "Body" in shown:  # disc
             inside = (x - 60 - 10 * np.sin(t * 0.05)) ** 2 + (y - 50) ** 2 < 26**2
             frame[inside] = (1 - strength) * frame[inside] + strength * np.array((230, 140, 110), np.float32)
-        if "sparks" in cues:
+        if "Activity" in shown:  # sparks
             for k in range(12):
                 row, column = (17 * k + 5 * t) % (HEIGHT - 8), (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)
                 frame[row : row + 8, column : column + 8] = 255 * strength

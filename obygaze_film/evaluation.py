@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from obygaze_features.manifest import Manifest
+from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
     best_top_precision,
     boundary_f1,
@@ -48,29 +49,8 @@ TOP = 10
 ALL, NONE, PRIOR, SHIFTED = "all", "none", "movie_prior", "shifted"
 """Baselines: every second, no second, the other films' share, the model's own timeline shifted."""
 
-TITLES: Mapping[str, str] = {
-    "second_ap": "AP of seconds",
-    "second_auc": "AUC of seconds",
-    "second_f1": "F1 of seconds",
-    "kappa": "kappa",
-    "segment_f1_0.1": "segments, tIoU .1",
-    "segment_f1_0.3": "segments, tIoU .3",
-    "segment_f1_0.5": "segments, tIoU .5",
-    "segment_map": "segment mAP",
-    f"top{TOP}_precision": f"top {TOP} precision",
-    f"top{TOP}_best": f"top {TOP} precision, best possible",
-    "rate": "rate",
-    "rate_error": "error of the rate",
-    "rate_rank": "rank correlation of rates",
-}
-"""Titles of the metrics."""
-
-RULES: Mapping[str, str] = {
-    ALL: "every second",
-    NONE: "no second",
-    PRIOR: "share of the other films",
-    SHIFTED: "the model, moved in time",
-}
+TITLES: Mapping[str, str] = packaged(__package__, "assets/evaluation.toml")
+"""Titles of metrics and baselines."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,7 +391,7 @@ def _blocks(truth: str, summary: pd.DataFrame, by_film: pd.DataFrame, model: str
         values = ["" if cell is None else interval(cell.value, cell.low, cell.high) for cell in row_cells]
         mine: Any = cells.get((model, metric))
         rows.append((_title(str(metric)), *values, "" if mine is None or pd.isna(mine.p) else number(mine.p)))
-    headers = ("metric", *(RULES.get(rater, rater) for rater in who), "p")
+    headers = ("metric", *(TITLES.get(rater, rater) for rater in who), "p")
     notes = ["mean over films and its 95 % interval; p: how often the model, moved in time, does as well"]
     if summary["low"].isna().all():
         n = int(summary["n_films"].max())
