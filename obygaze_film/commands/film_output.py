@@ -17,8 +17,6 @@ FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "textgrid", "rttm", "j
 """Names of those of `exchange.registry`, which is slow to import."""
 ADDED = tuple(point.name for point in points("obygaze.exporters"))
 
-TIERS = ("segments", "level", "concepts", "shots", "subtitles")
-
 
 @declared(__package__, "film report")
 @output("HTML file to write.  [default: report.html]", kind=FILE, force="Replace an earlier page.")
