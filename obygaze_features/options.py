@@ -114,8 +114,7 @@ OPTIONS = "options.toml"
 """Of a package of commands: lists of parameters by the words of each command, and those that several name."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An argument or an option, as a table declares it.
 
     Attributes

@@ -39,8 +39,7 @@ def resolve(function: Callable[..., Any] | str) -> Callable[..., Any]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class Option(Parameter):
+class Option(Parameter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An input or a setting of an audit.
 
     Attributes
