@@ -8,7 +8,7 @@ from pathlib import Path
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.file_kinds import no_text
-from obygaze_features.workbook import Records
+from obygaze_features.workbook import Records, is_workbook, read_sheet
 
 DELIMITERS = ",;\t"
 HEADER_ROWS = 40
@@ -40,6 +40,16 @@ def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str
         raise refusal(
             f"{path}: line {line}: not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)"
         ) from None
+
+
+def read_records(
+    path: Path, content: bytes, refusal: type[ObygazeError], is_header: Callable[[Sequence[str]], bool]
+) -> tuple[Records, str, tuple[str, ...]]:
+    """Read the records of a workbook's sheet or of a text, what stands between its cells, and notes."""
+    if is_workbook(content):
+        records, notes = read_sheet(path, content, refusal)
+        return records, "", notes
+    return *split_records(path, decoded_text(path, content, refusal), refusal, is_header), ()
 
 
 def split_records(

@@ -21,8 +21,8 @@ from obygaze_features.exchange.import_items import Arrays, FileContent, ImportIt
 from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
 from obygaze_features.store.store_files import refuse_giants
 from obygaze_features.text import first_few
-from obygaze_features.text_records import decoded_text, split_records
-from obygaze_features.workbook import Records, is_workbook, read_sheet
+from obygaze_features.text_records import read_records
+from obygaze_features.workbook import Records
 
 ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
@@ -55,13 +55,9 @@ def text_rows(path: Path) -> tuple[Records, str, tuple[str, ...]]:
     """Read the rows of a text or workbook that are not empty, what stands between their cells, and notes."""
     with open_regular(path, MOST_TEXT) as file:
         content = file.readall()
-    if is_workbook(content):
-        records, notes = read_sheet(path, content, StoreError)
-        return records, "", notes
     if what(content) == UNKNOWN:
         raise StoreError(f"{path}: {why_not(content, TEXT)}")
-    text = decoded_text(path, content, StoreError)
-    return *split_records(path, text, StoreError, lambda _: True), ()
+    return read_records(path, content, StoreError, lambda _: True)
 
 
 @contextmanager

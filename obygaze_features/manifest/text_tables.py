@@ -17,8 +17,8 @@ from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import as_written, composed, number_of, unsuitable
-from obygaze_features.text_records import decoded_text, header_row, split_records
-from obygaze_features.workbook import Records, is_workbook, read_sheet
+from obygaze_features.text_records import decoded_text, header_row, read_records
+from obygaze_features.workbook import Records
 
 FIELDS: tuple[str, ...] = ("clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator")
 """The columns that every manifest has, in order; extras follow."""
@@ -208,12 +208,8 @@ def read_table(path: Path, needed: Sequence[str], *, named: bool = True, advice:
         names one twice, or has a row of another length; with the line.
     """
     path = local_path(path)
-    content = content_of(path)
-    if not is_workbook(content):
-        records, delimiter = split_records(path, text_of(path), ManifestError, naming(needed))
-        return table_of(path, records, delimiter, needed, named=named, advice=advice)
-    records, notes = read_sheet(path, content, ManifestError)
-    made = table_of(path, records, "", needed, named=named, advice=advice)
+    records, delimiter, notes = read_records(path, content_of(path), ManifestError, naming(needed))
+    made = table_of(path, records, delimiter, needed, named=named, advice=advice)
     return replace(made, notes=(*notes, *made.notes))
 
 
