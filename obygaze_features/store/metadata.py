@@ -39,25 +39,8 @@ from obygaze_features.store.records import (
     clips_csv_bytes,
 )
 from obygaze_features.store.store_files import write_bag
-from obygaze_features.templates import filled, packaged_text
+from obygaze_features.templates import filled, packaged, packaged_text
 
-# Licences that the Hugging Face Hub has a name for (its documentation, "Licenses"), by their SPDX names.
-_SAME_NAME = (
-    "Apache-2.0 MIT BSD-2-Clause BSD-3-Clause BSL-1.0 CC0-1.0 CC-BY-2.0 CC-BY-2.5 CC-BY-3.0 CC-BY-4.0 "
-    "CC-BY-SA-3.0 CC-BY-SA-4.0 CC-BY-NC-2.0 CC-BY-NC-3.0 CC-BY-NC-4.0 CC-BY-ND-4.0 CC-BY-NC-ND-3.0 "
-    "CC-BY-NC-ND-4.0 CC-BY-NC-SA-2.0 CC-BY-NC-SA-3.0 CC-BY-NC-SA-4.0 CDLA-Permissive-1.0 "
-    "CDLA-Permissive-2.0 CDLA-Sharing-1.0 ECL-2.0 EPL-2.0 etalab-2.0 EUPL-1.2 MPL-2.0 Unlicense WTFPL"
-)
-HUB_LICENCES = {name.lower(): name.lower() for name in _SAME_NAME.split()} | {
-    "agpl-3.0-only": "agpl-3.0",
-    "agpl-3.0-or-later": "agpl-3.0",
-    "gpl-3.0-only": "gpl-3.0",
-    "gpl-3.0-or-later": "gpl-3.0",
-    "odbl-1.0": "odbl",
-    "odc-by-1.0": "odc-by",
-    "pddl-1.0": "pddl",
-    NO_LICENCE.lower(): "unknown",
-}
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 
 
@@ -207,14 +190,19 @@ def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequ
     return Facts(about, {status: counts[status] for status in STATUSES}, described, absent_counts(clips))
 
 
+def _on_hub(licence: str) -> str:
+    """Return the Hub's name of a licence; "other" if it has none."""
+    names = packaged(__package__, "hub_licences.toml")
+    return licence if licence in names["same"].lower().split() else str(names["others"].get(licence, "other"))
+
+
 def readme(facts: Facts) -> str:
     """Write the card: front matter as the Hub's dataset cards have it, then the same as text."""
-    licence = facts.about["licence"]
     kind = "text-features" if facts.rows == TEXTS else "video-features"
     values = {
         "facts": facts,
         "about": facts.about,
-        "known": HUB_LICENCES.get(licence.lower(), "other"),
+        "known": _on_hub(facts.about["licence"].lower()),
         "size": _SIZES[min(len(_SIZES) - 1, max(0, len(str(facts.total)) - 3))],
         "tags": ["obygaze", kind, "zarr", *(name for name, *_ in facts.groups)],
         "counts": ", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0])),
