@@ -4,6 +4,7 @@ The format leaves one layout for each array, in which a chunk is its rows and a 
 for more bytes than there are in the files. zarr-python reads them as they are.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,47 +23,37 @@ from obygaze_features.errors import StoreError
 from obygaze_features.schema import Count, fits
 from obygaze_features.store.format import ARRAYS, TABLE, block_rows, chunk_file
 from obygaze_features.store.store_files import READ_AT_ONCE, FolderFiles, StoreFiles, gone, guarded
+from obygaze_features.templates import packaged_text
 
 CRC_BYTES: Final = 4
 
-_BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
-_CRC32C = {"name": "crc32c"}
 _ZSTD_LEVEL = 3
-_ZSTD = {"name": "zstd", "configuration": {"level": _ZSTD_LEVEL, "checksum": False}}
+"""As array.json says."""
 
 
 def array_layout(
     name: str, shape: tuple[int, ...], dtype: str, dimension_names: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return the metadata of an array as they are written, their fields in the order of zarr-python."""
-    block = [block_rows(name, shape[0]), *shape[1:]]
-    codecs: list[object] = [_BYTES, _CRC32C]
-    if dtype == "string":
-        codecs = [{"name": "vlen-utf8", "configuration": {}}, _ZSTD, _CRC32C]
-    elif dtype == "uint8":
-        codecs = [{"name": "bytes"}, _CRC32C]
-    elif ARRAYS[name].sharded:
-        inner = {
-            "chunk_shape": [1, *shape[1:]],
-            "codecs": codecs,
-            "index_codecs": codecs,
-            "index_location": "end",
-        }
-        codecs = [{"name": "sharding_indexed", "configuration": inner}]
+    document: dict[str, Any] = json.loads(_layout())
+    codecs = document["codecs"].get(dtype, document["codecs"]["others"])
+    if ARRAYS[name].sharded:
+        inner = {"chunk_shape": [1, *shape[1:]], "codecs": codecs, "index_codecs": codecs}
+        codecs = [{"name": "sharding_indexed", "configuration": {**inner, "index_location": "end"}}]
+    document["chunk_grid"]["configuration"]["chunk_shape"] = [block_rows(name, shape[0]), *shape[1:]]
     fill = ARRAYS[name].fill
-    return {
+    return document | {
         "shape": list(shape),
         "data_type": dtype,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": block}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": "NaN" if isinstance(fill, float) else fill,
         "codecs": codecs,
-        "attributes": {},
         "dimension_names": list(dimension_names),
-        "zarr_format": 3,
-        "node_type": "array",
-        "storage_transformers": [],
     }
+
+
+@cache
+def _layout() -> str:
+    return packaged_text(__package__, "array.json")
 
 
 LAYOUT = ("chunk_grid", "chunk_key_encoding", "codecs")

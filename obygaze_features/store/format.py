@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import msgspec
+
+from obygaze_features.templates import packaged
+
 Status = Literal["ok", "partial", "failed"]
 
 STATUSES: Final = ("missing", "ok", "partial", "failed")
@@ -37,9 +41,6 @@ PLAN: Final = "plan.jsonl"
 JOURNALS: Final = "journal"
 PIECES: Final = "pieces"
 """Folder of the rows: a few files for every attempt at a piece."""
-
-PIECE_ROWS: Final = 16
-"""Rows of a piece: neighbouring clips that are written and journalled as one; a shard of tokens."""
 
 # --- a sealed store: a BagIt bag around one Zarr group
 # ----------------------------------------------------------
@@ -106,28 +107,14 @@ class ArrayKind:
         return fills.get(self.dtypes[0], float("nan"))
 
 
-ARRAYS: Final[dict[str, ArrayKind]] = {
-    kind.name: kind
-    for kind in (
-        ArrayKind("clip", ("clip",), ("string",)),
-        ArrayKind("status", ("clip",), ("uint8",)),
-        ArrayKind("text", ("clip",), ("string",), since="1.1"),
-        ArrayKind("time_s", ("clip", "frame"), ("float64",)),
-        ArrayKind("frame_index", ("clip", "frame"), ("int64",)),
-        ArrayKind("pooled", ("clip", "feature"), ("float32",), features=True),
-        ArrayKind("frames", ("clip", "frame", "feature"), ("float16", "float32"), chunk=64, features=True),
-        # Shards of 64 would cost a writer 1 GB of memory.
-        ArrayKind(
-            "tokens",
-            ("clip", "token", "token_feature"),
-            ("float16",),
-            chunk=PIECE_ROWS,
-            features=True,
-            sharded=True,
-        ),
-    )
+ARRAYS: Final = {
+    name: msgspec.convert({"name": name, **facts}, ArrayKind)
+    for name, facts in packaged(__package__, "arrays.toml").items()
 }
 """Every array of the format, by name."""
+
+PIECE_ROWS: Final = ARRAYS["tokens"].chunk
+"""Rows of a piece: neighbouring clips that are written and journalled as one; a shard of tokens."""
 
 FEATURE_ARRAYS: Final = tuple(name for name, kind in ARRAYS.items() if kind.features)
 TIME_ARRAYS: Final = ("time_s", "frame_index")
