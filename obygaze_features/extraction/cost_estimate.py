@@ -16,6 +16,7 @@ from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.keep_frames import keeping
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
+from obygaze_features.templates import sentences
 from obygaze_features.video import probe
 from obygaze_features.video.file_facts import file_state, is_here
 
@@ -71,24 +72,8 @@ class Estimate:
 
     def facts(self) -> list[tuple[str, object]]:
         """List the work to be done as pairs of name and value; the last three are about the disk."""
-        facts: list[tuple[str, object]] = [
-            ("clips to do", self.clips),
-            ("video files", f"{self.files} ({self.absent} absent), read in {self.passes} passes"),
-            ("CPU hours", "unknown" if self.cpu_s is None else f"{self.cpu_s / 3600:.3g}"),
-        ]
-        if self.gpu_s is not None:
-            busy = f"{self.cores_per_card:.3g} keep a card busy; {usable_cores()} here"
-            facts += [("GPU hours", f"{self.gpu_s / 3600:.3g}"), ("decoding cores", busy)]
-        if self.room is not None and self.free is not None:
-            free = f"{self.free.bytes / 1e9:.3g} GB free"
-            links = "" if self.room.links else ", with shards twice: this file system has no hard links"
-            left = "" if self.free.files is None else f", {self.free.files:,} more fit"
-            facts += [
-                ("store on disk", f"{self.room.store_bytes / 1e9:.3g} GB"),
-                ("peak disk", f"{self.room.peak_bytes / 1e9:.3g} GB; {free}{links}"),
-                ("files on disk", f"{self.room.files:,}{left}"),
-            ]
-        return facts
+        lines = sentences(__package__, "estimate.txt.jinja", work=self, cores=usable_cores())
+        return [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
 
 
 def _now() -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.row_digests import RowDigests
 from obygaze_features.store import ClipResult, Stage, StageWriter
+from obygaze_features.templates import sentences
 
 REPORTS = "reports"  # folder of a stage, one file per run
 
@@ -118,21 +119,8 @@ class RunReport:
 
     def sentence(self, unit: str = "clip") -> str:
         """Format as one line; `unit` names a row: clip or text. Texts are not decoded."""
-        speed = [f"{self.clips / max(self.wall_s, 1e-9):.1f} {unit}s/s"]
-        shares = self.shares()
-        if unit == "clip":
-            speed.append(f"{self.n_decoded / max(self.decode_cpu_s, 1e-9):.0f} decoded frames/s per core")
-        else:
-            del shares["decode"]
-        busy, cores = self.gpu_busy_percent(), self.cores_per_card()
-        cards = [f"{name}, peak {card['peak_memory_mb']:,} MB" for name, card in self.gpus.items()]
-        facts = [
-            ", ".join(speed),
-            ", ".join(f"{name} {percent:g} %" for name, percent in shares.items()),
-            *([] if busy is None else [", ".join([f"GPU had work {busy:g} %", *cards])]),
-            *([] if cores is None else [f"{cores:g} decoding cores keep a card busy, {usable_cores()} here"]),
-            f"peak memory {peak_memory_mb():.0f} MB",
-        ]
+        here = {"cores": usable_cores(), "memory_mb": peak_memory_mb()}
+        facts = sentences(__package__, "report.txt.jinja", report=self, unit=unit, here=here)
         return f"{self.clips} {unit}s in {self.wall_s:.1f} s ({'; '.join(facts)})"
 
 

@@ -14,23 +14,14 @@ from urllib.parse import urlsplit
 from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.store import served
 from obygaze_features.store.served import Answer, ServedFiles, line_of, naming_extra, no_ranges, slow
+from obygaze_features.templates import packaged
 
 if TYPE_CHECKING:
     from obstore import GetOptions
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
 _NOWHERE = "127.0.0.1:0"
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_ENDPOINTS = (
-    *("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_STS"),
-    *("AWS_METADATA_ENDPOINT", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
-)
-
-_CREDENTIALS = (
-    *("amazonaws.com", "amazonaws.com.cn", "169.254.169.254", "169.254.170.2", "169.254.170.23"),
-    *("fd00:ec2::254", "fd00:ec2::23"),
-)
-"""Hosts of AWS, and those inside its machines that serve credentials."""
+_HOSTS = packaged(__package__, "s3_hosts.toml")
 
 
 def connect(url: str) -> "ObjectStore":
@@ -65,12 +56,15 @@ def _known_hosts() -> "ClientConfig":
     All other hosts are therefore left to a proxy that is not there. Where the environment names a proxy, that
     one stays.
     """
-    if any(map(os.environ.get, _PROXIES)) or os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true":
+    if (
+        any(map(os.environ.get, _HOSTS["proxies"]))
+        or os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true"
+    ):
         return {}
-    named = [urlsplit(os.environ.get(name, "")).hostname or "" for name in _ENDPOINTS]
+    named = [urlsplit(os.environ.get(name, "")).hostname or "" for name in _HOSTS["endpoints"]]
     return {
         "proxy_url": f"http://{_NOWHERE}",
-        "proxy_excludes": ",".join([*filter(None, named), *_CREDENTIALS]),
+        "proxy_excludes": ",".join([*filter(None, named), *_HOSTS["credentials"]]),
     }
 
 

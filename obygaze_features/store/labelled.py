@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.store.format import DONE
 from obygaze_features.store.records import StoredClip
+from obygaze_features.templates import filled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,12 +194,5 @@ def html_table(
     title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()
 ) -> str:
     """Write a table with a title as HTML; every text is escaped."""
-    heads = "".join(f"<th>{escape(str(header))}</th>" for header in headers)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    lines = "".join(f"<div>{escape(note)}</div>" for note in notes)
-    return (
-        f"<div><strong>{escape(title)}</strong>{lines}"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    values = {"title": title, "headers": headers, "rows": rows, "notes": notes}
+    return filled(__package__, "table.html.jinja", values)

@@ -39,7 +39,7 @@ from obygaze_features.store.records import (
     clips_csv_bytes,
 )
 from obygaze_features.store.store_files import write_bag
-from obygaze_features.templates import filled, packaged, packaged_text
+from obygaze_features.templates import filled, packaged, packaged_text, sentences
 
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 
@@ -255,15 +255,9 @@ def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -
 
 def _responsible(facts: Facts) -> dict[str, object]:
     """Say what the card says, in the terms of Croissant RAI 1.0 (MLCommons 2024)."""
-    without, partial = facts.counts["failed"] + facts.counts["missing"], facts.counts["partial"]
-    limits = [f"{without} of {facts.total} {facts.rows} have no features, {partial} were read in part."]
-    limits += [f"{name} has none of {number} others." for name, number in facts.absent.items() if number]
+    limits = sentences(__package__, "limits.txt.jinja", facts=facts)
     steps = []
     for name, provenance, _ in facts.groups:
-        if provenance.get("untrained"):
-            limits.append(f"{name} is of random weights: its features mean nothing.")
-        if provenance.get("imported"):
-            limits.append(f"{name} is imported: its origin is as declared, not observed.")
         policy, frames = provenance["sampling"]["policy"], provenance["sampling"]["n"]
         steps.append(f"{name}: {policy}" + (f", {frames} frames a clip" if frames else ""))
     return {"rai:dataLimitations": " ".join(limits), "rai:dataPreprocessingProtocol": "; ".join(steps)}
