@@ -2,7 +2,7 @@
 
 The card, README.md, has the front matter that dataset hubs read; `card.md.jinja` is its template.
 croissant.json follows Croissant 1.1 (MLCommons 2026); no reader of it decodes Zarr, so it describes the table
-of clips and names the features in words. What all stores have in common of it is `croissant.json` here.
+of clips and names the features in words. Its template is `croissant.json.jinja`.
 """
 
 import json
@@ -31,15 +31,13 @@ from obygaze_features.store.format import (
     chunk_file,
 )
 from obygaze_features.store.records import (
-    COLUMNS,
-    TEXT_COLUMN,
     GroupSpec,
     StoredClip,
     absent_counts,
     clips_csv_bytes,
 )
 from obygaze_features.store.store_files import write_bag
-from obygaze_features.templates import filled, packaged, packaged_text, sentences
+from obygaze_features.templates import filled, packaged, sentences
 
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 
@@ -228,39 +226,18 @@ def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -
     table_sha256, table_bytes
         Digest and size of `data/clips.csv`.
     """
-    about = facts.about
-    columns = (*COLUMNS, TEXT_COLUMN) if facts.rows == TEXTS else COLUMNS
-    summary = "; ".join(f"{name} ({', '.join(arrays)})" for name, _, arrays in facts.groups)
-    document: dict[str, Any] = json.loads(packaged_text(__package__, "croissant.json"))
-    document |= {
-        "name": _name(about["corpus"]["name"]),
-        "description": f"Features that frozen models gave for {facts.total} "
-        f"{facts.rows} of {about['corpus']['name']}: {summary}. "
-        "The features are the Zarr group data/features.zarr.",
-        "license": _licence(about["licence"]),
+    values = {
+        "facts": facts,
+        "name": _name(facts.about["corpus"]["name"]),
+        "licence": _licence(facts.about["licence"]),
         "version": version,
-        **_responsible(facts),
+        "table": TABLE,
+        "table_bytes": table_bytes,
+        "table_sha256": table_sha256,
+        "limits": sentences(__package__, "limits.txt.jinja", facts=facts),
     }
-    document["distribution"][0] |= {
-        "contentUrl": TABLE,
-        "contentSize": f"{table_bytes} B",
-        "sha256": table_sha256,
-    }
-    table = document["recordSet"][0]
-    table["field"] = [field for field in table["field"] if field["name"] in columns]
-    if about["citation"]:
-        document["citeAs"] = about["citation"]
-    return json_bytes(document)
-
-
-def _responsible(facts: Facts) -> dict[str, object]:
-    """Say what the card says, in the terms of Croissant RAI 1.0 (MLCommons 2024)."""
-    limits = sentences(__package__, "limits.txt.jinja", facts=facts)
-    steps = []
-    for name, provenance, _ in facts.groups:
-        policy, frames = provenance["sampling"]["policy"], provenance["sampling"]["n"]
-        steps.append(f"{name}: {policy}" + (f", {frames} frames a clip" if frames else ""))
-    return {"rai:dataLimitations": " ".join(limits), "rai:dataPreprocessingProtocol": "; ".join(steps)}
+    text = filled(__package__, "croissant.json.jinja", values, filters={"json": json.dumps})
+    return json_bytes(json.loads(text))
 
 
 def _name(corpus: str) -> str:
