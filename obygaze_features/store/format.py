@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import msgspec
-
 from obygaze_features.templates import packaged
 
 Status = Literal["ok", "partial", "failed"]
@@ -108,7 +106,7 @@ class ArrayKind:
 
 
 ARRAYS: Final = {
-    name: msgspec.convert({"name": name, **facts}, ArrayKind)
+    name: ArrayKind(name, tuple(facts.pop("dims")), tuple(facts.pop("dtypes")), **facts)
     for name, facts in packaged(__package__, "arrays.toml").items()
 }
 """Every array of the format, by name."""
