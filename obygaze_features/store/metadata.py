@@ -31,6 +31,7 @@ from obygaze_features.store.format import (
     chunk_file,
 )
 from obygaze_features.store.records import (
+    FIELDS,
     GroupSpec,
     StoredClip,
     absent_counts,
@@ -228,6 +229,7 @@ def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -
     """
     values = {
         "facts": facts,
+        "fields": FIELDS.items(),
         "name": _name(facts.about["corpus"]["name"]),
         "licence": _licence(facts.about["licence"]),
         "version": version,

@@ -17,6 +17,7 @@ from obygaze_features.lines import csv_line
 from obygaze_features.schema import Hex64, Name, Number, SomeText, Whole, check, expected, fits
 from obygaze_features.store.format import ABSENT, ARRAYS, FEATURE_ARRAYS, TIME_ARRAYS, Status, dimensions
 from obygaze_features.store.provenance import validate_provenance
+from obygaze_features.templates import packaged
 from obygaze_features.text import unsuitable
 
 
@@ -231,25 +232,14 @@ def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
 
 # --- data/clips.csv
 # ---------------------------------------------------------------------------
-COLUMNS = (
-    "row",
-    "clip",
-    "status",
-    "reason",
-    "movie",
-    "start_s",
-    "end_s",
-    "source_bytes",
-    "source_duration_s",
-    "source_sha256",
-)
+FIELDS: Final = packaged(__package__, "columns.toml")
+*_names, TEXT_COLUMN = FIELDS
+COLUMNS = tuple(_names)
 ABSENT_PREFIX = "absent:"
 """Columns after `reason`, `absent:<group>`: why a group has no features of a clip that others have some of.
 
 They are not at the end, where readers of format 1.0 and 1.1 would take them for digests.
 """
-TEXT_COLUMN = "text"
-"""Column after `COLUMNS` in a store of texts."""
 DIGEST_PREFIX = "sha256:"
 """Columns of digests are named `sha256:<group>/<array>`."""
 
