@@ -154,11 +154,10 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
     What was planted in every clip, those of the film without labels too, is in `folder/planted.csv`.
     """
     movies = plan_corpus()
-    for planned in movies:
-        (folder / "films" / planned.movie).mkdir(parents=True, exist_ok=True)
     with WorkerPool(workers, _work) as pool:
         for planned in movies:
-            pool.put(planned.movie, (planned, folder / "films" / planned.movie))
+            (place := folder / "films" / planned.movie).mkdir(parents=True, exist_ok=True)
+            pool.put(planned.movie, (planned, place))
         left = len(movies)
         while left:
             event = pool.get(POLL_S)

@@ -42,23 +42,22 @@ def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, 
 
 def line(rows: pd.DataFrame) -> str:
     """Draw the probability of rows of one model, in time order, as a step line with gaps where it lacks."""
-    parts = []
-    for run in _defined(rows):
-        first = run.iloc[0]
-        parts.append(f"M{tenths(first['start_s'])} {level(first['p'])}")
-        parts.append(_steps(run["end_s"].to_numpy(), run["p"].to_numpy()))
-    return "".join(parts)
+    return "".join(_edge(run, "p") for run in _defined(rows))
 
 
 def band(rows: pd.DataFrame) -> str:
     """Draw the band of the probability as closed paths: along the upper edge, back along the lower."""
     parts = []
     for run in _defined(rows):
-        starts, ends = run["start_s"].to_numpy(), run["end_s"].to_numpy()
-        high, low = run["p_high"].to_numpy(), run["p_low"].to_numpy()
-        parts.append(f"M{tenths(starts[0])} {level(high[0])}{_steps(ends, high)}")
-        parts.append(f"V{level(low[-1])}{_steps(starts[::-1], low[::-1])}Z")
+        starts, low = run["start_s"].to_numpy()[::-1], run["p_low"].to_numpy()[::-1]
+        parts.append(f"{_edge(run, 'p_high')}V{level(low[0])}{_steps(starts, low)}Z")
     return "".join(parts)
+
+
+def _edge(run: pd.DataFrame, name: str) -> str:
+    """Draw a column of adjacent rows from the start of the first to the end of the last."""
+    p = run[name].to_numpy()
+    return f"M{tenths(run['start_s'].iloc[0])} {level(p[0])}{_steps(run['end_s'].to_numpy(), p)}"
 
 
 def _steps(x: NDArray[np.float64], p: NDArray[np.float64]) -> str:

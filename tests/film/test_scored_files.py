@@ -39,6 +39,10 @@ def copy(scored, tmp_path):
     return change
 
 
+def timeline_with(timeline, **record):
+    return Timeline(replace(timeline.record, **record), timeline.table, timeline.shots, timeline.frames)
+
+
 def cell(folder, column, row=30):
     """Give the text of a row of the timeline up to a column, and its cell."""
     lines = (folder / "timeline.csv").read_text(encoding="utf-8").splitlines()
@@ -121,10 +125,8 @@ def test_a_longest_film_has_every_export_in_bounded_time(longest, kind, tmp_path
 
 
 def test_films_that_would_share_a_folder_are_refused_before_anything_is_written(scored, tmp_path):
-    _, film = scored
-
     def named(movie):
-        return Timeline(replace(film.record, movie=movie), film.table, film.shots)
+        return timeline_with(scored[1], movie=movie)
 
     for first, second in (("a/b", "a_b"), (".x", "x"), ("Alien", "alien"), (".", "..")):
         with pytest.raises(OutputError):
@@ -159,9 +161,7 @@ def test_a_film_has_a_name_that_manifests_may_have(copy, movie):
 
 def test_no_export_carries_a_control_character(scored, kind, tmp_path):
     """A record in memory may hold any text; no file made of it does."""
-    _, film = scored
-    record = replace(film.record, title=f"A{BREAKS_TERMINALS}\u202eB<i>")
-    hostile = Timeline(record, film.table, film.shots)
+    hostile = timeline_with(scored[1], title=f"A{BREAKS_TERMINALS}\u202eB<i>")
     with pytest.raises(FilmError):
         write_export(hostile, kind, tmp_path / "out", rate=24)
     assert not (tmp_path / "out").exists()
@@ -187,10 +187,6 @@ def test_no_text_that_controls_is_written(scored, tmp_path):
     with pytest.raises(FilmError, match="gone"):
         timeline_with(timeline, title=BREAKS_TERMINALS).write(tmp_path / "film")
     assert not (tmp_path / "film").exists()
-
-
-def timeline_with(timeline, **record):
-    return Timeline(replace(timeline.record, **record), timeline.table, timeline.shots, timeline.frames)
 
 
 def test_a_file_that_can_have_no_second_name_is_copied(tmp_path):
