@@ -1,7 +1,11 @@
-"""Clips in whose frames an event is planted that leaves their mean as it is."""
+"""Clips in whose frames an event is planted that leaves their mean as it is; and stores of films."""
 
 import numpy as np
 from scipy.signal import lfilter
+
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook
+from obygaze_features.store import open_store
+from obygaze_features.store.testing import seal_arrays
 
 
 def planted_frames(
@@ -34,3 +38,16 @@ def planted_frames(
     moved = np.where(where, size, -n_event * size / (n_frames - n_event)) * y[:, None]
     X += moved[..., None] * axis
     return X.astype(np.float32), y, movies, where
+
+
+def seal_films(folder, arrays, movies, y, *, n_frames, name="films", concepts=None):
+    """Seal clips of numbered films, and label them S or HN; give the store and the manifest."""
+    ids = [f"film{movie}-c{clip:03}" for clip, movie in enumerate(movies)]
+    movie_of = {clip_id: clip_id[:5] for clip_id in ids}
+    spans = {clip_id: (4.0 * place, 4.0 * place + 4) for place, clip_id in enumerate(ids)}
+    path = seal_arrays(folder / name, movie_of, {"toy": arrays}, n_frames=n_frames, spans=spans)
+    clips = tuple(
+        Clip(clip_id, movie, f"{movie}.mp4", 0.0, 4.0, "S" if label else "HN", concepts=own)
+        for (clip_id, movie), label, own in zip(movie_of.items(), y, concepts or [()] * len(ids), strict=True)
+    )
+    return open_store(path), Manifest(clips, folder, builtin_codebook("obygaze12"))

@@ -12,6 +12,7 @@ from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.run import Run
 from obygaze_models.prediction.final import save_models
+from obygaze_models.prediction.saved_model import load_model, save_model
 from tests.violence import with_concepts
 
 CODEBOOK = with_concepts(("Gun", "Dim light"), others=("Shouting",))
@@ -82,3 +83,11 @@ def make_shelf(folder: Path, models: tuple[str, ...] = MODELS, *, concept: str =
         found = evaluate(data, ["cav"], f"concept:{concept}", origin=origin)
         paths |= save_models(found, data, ["cav"], folder / "models")
     return Shelf(folder, store, manifest, data, run, paths)
+
+
+def kept_alike(path, folder, **settings):
+    """Load a model, and hold that it is saved again as it was."""
+    model = load_model(path, **settings)
+    save_model(model, folder / "again.model")
+    assert (folder / "again.model").read_bytes() == path.read_bytes()
+    return model

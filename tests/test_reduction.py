@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import zarr
 
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import Group, open_store
 from obygaze_features.store.arrays import with_checksum
 from obygaze_features.store.testing import seal_arrays
@@ -18,7 +17,7 @@ from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.predict import predict, predict_frames
 from obygaze_models.prediction.saved_model import load_model
 from obygaze_models.reduction import TokenRule, reduce_tokens
-from tests.planted_frames import planted_frames
+from tests.planted_frames import planted_frames, seal_films
 from tests.test_door import ENDLESS, POSIX, SMALL
 
 N, STEPS, PATCHES, WIDTH, FRAMES = 150, 4, 6, 5, 8
@@ -211,17 +210,9 @@ def test_attention_on_reduced_tokens_is_evaluated_kept_and_applied(tmp_path):
     noise = np.random.default_rng(1).normal(size=(len(X), 12, 3, 8))
     patches = X[:, :, None] + noise - noise.mean(axis=2, keepdims=True)
     tokens = np.concatenate([np.full((len(X), 1, 8), 9.0), patches.reshape(len(X), 36, 8)], axis=1)
-    ids = [f"film{movie}-c{clip:03}" for clip, movie in enumerate(movies)]
     arrays = {"pooled": X.mean(axis=1), "tokens": tokens.astype(np.float16), "frames": np.zeros_like(X)}
-    path = seal_arrays(
-        tmp_path / "films", dict(zip(ids, [i[:5] for i in ids], strict=True)), {"toy": arrays}, n_frames=24
-    )
-    store = open_store(path)
-    clips = tuple(
-        Clip(clip_id, clip_id[:5], f"{clip_id[:5]}.mp4", 0.0, 4.0, "S" if label else "HN")
-        for clip_id, label in zip(ids, y, strict=True)
-    )
-    data = load_dataset(store, Manifest(clips, tmp_path, builtin_codebook("obygaze12")), reduce="mean")
+    store, manifest = seal_films(tmp_path, arrays, movies, y, n_frames=24)
+    data = load_dataset(store, manifest, reduce="mean")
     np.testing.assert_allclose(data.read("frames"), X, atol=0.02)
     run = evaluate(data, ["attention"], "hn_s")
     assert run.record["reduced_by"] == "mean:12"

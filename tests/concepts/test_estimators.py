@@ -139,18 +139,14 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads(kind):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(("value", "where"), [(1.0, "all"), (0.0, "none")])
-def test_a_constant_concept_is_refused_by_name(value, where):
+@pytest.mark.parametrize(
+    ("more", "place"), [([1.0], "Look is in all of the 720"), ([0.0], "in none of the 720"), ([], "Look")]
+)
+def test_a_constant_concept_and_names_that_do_not_fit_the_columns_are_refused(more, place):
     X, present, *_ = planted()
-    labels = np.column_stack([present, np.full(len(X), value)])
-    with pytest.raises(ConceptError, match=f"Look is in {where} of the 720"):
+    labels = np.column_stack([present, *(np.full(len(X), value) for value in more)])
+    with pytest.raises(ConceptError, match=place):
         ConceptBank(concepts=["Body", "Look"]).fit(X, labels)
-
-
-def test_names_that_do_not_fit_the_columns_are_refused():
-    X, present, *_ = planted()
-    with pytest.raises(ConceptError):
-        ConceptBank(concepts=["Body", "Look"]).fit(X, present)
 
 
 @pytest.fixture(scope="module")

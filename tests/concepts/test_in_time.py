@@ -91,8 +91,6 @@ def test_presence_and_position_of_frames():
 def test_what_cannot_be_learnt_is_named(world):
     with pytest.raises(ConceptError, match="concept1"):
         TimeBank().fit(world.X, world.present * [1, 0, 1, 1], world.movies)
-    with pytest.raises(ValueError, match="residual"):
-        ConceptsInTime(residual=True).fit(world.X, world.y, world.movies, present=world.present)
     with pytest.raises(ValueError, match=r"\[N, F, D\]"):
         TimeBank().fit(world.X[:, 0], world.present, world.movies)
 

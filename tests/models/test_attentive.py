@@ -5,9 +5,6 @@ import pytest
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook
-from obygaze_features.store import open_store
-from obygaze_features.store.testing import seal_arrays
 from obygaze_models.commands.evaluate_commands import _announce_hours
 from obygaze_models.dataset import load_dataset
 from obygaze_models.dataset.features import StoredClips
@@ -18,7 +15,7 @@ from obygaze_models.prediction import reading
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.predict import predict
 from obygaze_models.prediction.saved_model import load_model
-from tests.planted_frames import planted_frames
+from tests.planted_frames import planted_frames, seal_films
 
 PENALTIES = (1.0, 0.1)
 
@@ -114,15 +111,9 @@ def store_of(folder, n_tokens):
     axis = rng.normal(size=width)
     tokens[np.arange(n), place] += 10 * y[:, None] * axis / np.linalg.norm(axis)
     tokens = tokens.astype(np.float16)
-    ids = [f"film{clip // 24}-c{clip:03}" for clip in range(n)]
     arrays = {"pooled": tokens.mean(axis=1).astype(np.float32), "tokens": tokens}
-    movies = {each: each[:5] for each in ids}
-    store = open_store(seal_arrays(folder / "films", movies, {"toy": arrays}, n_frames=8))
-    clips = tuple(
-        Clip(each, each[:5], f"{each[:5]}.mp4", 0.0, 4.0, "S" if label else "HN")
-        for each, label in zip(ids, y, strict=True)
-    )
-    data = load_dataset(store, Manifest(clips, folder, builtin_codebook("obygaze12")))
+    store, manifest = seal_films(folder, arrays, np.arange(n) // 24, y, n_frames=8)
+    data = load_dataset(store, manifest)
     return store, data, place, y
 
 

@@ -37,11 +37,6 @@ def test_features_are_taken_as_they_are_and_the_likelier_class_is_called(fitted,
     assert np.array_equal(fitted.predict(learnable.X), (probabilities[:, 1] >= 0.5).astype(int))
 
 
-def test_an_unknown_variant_is_refused(learnable):
-    with pytest.raises(ValueError, match="'variant' parameter"):
-        MLPProbe(variant="papier").fit(learnable.X, y_of(learnable))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("trained_on", ["02_HN_S", "02_EN_S"])
 def test_f1_on_given_features_is_the_original_codes_within_its_spread(shared_data, trained_on):

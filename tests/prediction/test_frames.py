@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook
+from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.score import score_film
@@ -22,19 +22,15 @@ from obygaze_models.persistence.model_file import ModelFile, construct, to_state
 from obygaze_models.prediction.explain import describe, explain
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.predict import FRAME_COLUMNS, predict, predict_frames
-from obygaze_models.prediction.saved_model import load_model, save_model
-from tests.planted_frames import planted_frames
+from obygaze_models.prediction.saved_model import load_model
+from tests.planted_frames import planted_frames, seal_films
+from tests.planted_models import kept_alike
 
 N_FRAMES = 12
 
 
-def store_of(folder, X, movies, *, name="films", n_frames=N_FRAMES):
-    """Seal frames and their means."""
-    ids = [f"film{movie}-c{clip:03}" for clip, movie in enumerate(movies)]
-    groups = {"toy": {"pooled": X.mean(axis=1), "frames": X}}
-    movie_of = dict(zip(ids, (f"film{movie}" for movie in movies), strict=True))
-    spans = {clip_id: (4.0 * place, 4.0 * place + 4) for place, clip_id in enumerate(ids)}
-    return open_store(seal_arrays(folder / name, movie_of, groups, n_frames=n_frames, spans=spans)), ids
+def arrays_of(X):
+    return {"pooled": X.mean(axis=1), "frames": X}
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +38,11 @@ def kept(tmp_path_factory):
     """Attention and a bottleneck trained on three films of the four, and the fourth."""
     folder = tmp_path_factory.mktemp("frames")
     X, y, movies, event = planted_frames(4, 30, N_FRAMES, 12, n_event=2, size=7.0)
-    codebook, inside = builtin_codebook("obygaze12"), movies < 3
-    store, ids = store_of(folder, X[inside], movies[inside])
+    inside = movies < 3
     # A concept that is there where the event is: its plane is not what is tested here.
-    clips = tuple(
-        Clip(clip_id, clip_id[:5], f"{clip_id[:5]}.mp4", 0.0, 4.0, "S" if label else "HN", concepts=named)
-        for clip_id, label, named in zip(
-            ids, y[inside], [("Body",) if odd else () for odd in np.arange(inside.sum()) % 2], strict=True
-        )
-    )
-    data = load_dataset(store, Manifest(clips, folder, codebook))
+    marked = [("Body",) if odd else () for odd in np.arange(inside.sum()) % 2]
+    films = (arrays_of(X[inside]), movies[inside], y[inside])
+    data = load_dataset(*seal_films(folder, *films, n_frames=N_FRAMES, concepts=marked))
     pcbm_time = replace(BUILTIN_MODELS["pcbm_time"], beside=())
     specs = [*(BUILTIN_MODELS[name] for name in ("attention", "pcbm_lr", "linear")), pcbm_time]
     run = evaluate(data, specs, "hn_s")
@@ -59,15 +50,14 @@ def kept(tmp_path_factory):
     paths = save_models(
         run, data, names, folder / "models", models=[*specs, *(BUILTIN_MODELS[name] for name in names[-2:])]
     )
-    left_out, _ = store_of(folder, X[~inside], movies[~inside], name="new")
+    others = (arrays_of(X[~inside]), movies[~inside], y[~inside])
+    left_out, _ = seal_films(folder, *others, n_frames=N_FRAMES, name="new")
     return SimpleNamespace(paths=paths, new=left_out, y=y[~inside], event=event[~inside], data=data)
 
 
 @pytest.mark.long
 def test_attention_is_kept_and_points_at_the_event_in_a_film_left_out(kept, tmp_path):
-    model = load_model(kept.paths["attention"])
-    save_model(model, tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == kept.paths["attention"].read_bytes()
+    model = kept_alike(kept.paths["attention"], tmp_path)
     frames = predict_frames(model, [kept.new])
     assert tuple(frames.columns[: len(FRAME_COLUMNS)]) == FRAME_COLUMNS
     weights = frames["weight"].to_numpy().reshape(-1, N_FRAMES)[kept.y == 1]
@@ -87,9 +77,7 @@ def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(kept):
 
 
 def test_concepts_in_time_are_kept_and_have_a_value_in_every_frame(kept, tmp_path):
-    model = load_model(kept.paths["pcbm_time"])
-    save_model(model, tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == kept.paths["pcbm_time"].read_bytes()
+    model = kept_alike(kept.paths["pcbm_time"], tmp_path)
     frames = predict_frames(model, [kept.new])
     assert frames["weight"].isna().all()
     assert frames["Body_value"].notna().all()
@@ -113,9 +101,7 @@ def test_concepts_in_time_are_kept_and_have_a_value_in_every_frame(kept, tmp_pat
 
 @pytest.mark.parametrize("name", ["mean_frames", "max_frames"])
 def test_a_head_on_the_frames_is_kept_and_applied(kept, name, tmp_path):
-    model = load_model(kept.paths[name])
-    save_model(model, tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == kept.paths[name].read_bytes()
+    model = kept_alike(kept.paths[name], tmp_path)
     frames = kept.new["toy"].frames()
     pooled = frames.mean(axis=1) if name == "mean_frames" else frames.max(axis=1)
     scaler, head = model.estimator[-2:]
@@ -190,7 +176,7 @@ def test_a_tubelet_has_the_mean_time_of_its_frames(tmp_path):
     from obygaze_models.prediction.predict import frame_times
 
     X = np.zeros((2, 4, 3), np.float32)
-    store, _ = store_of(tmp_path, X, [0, 1], n_frames=8)
+    store, _ = seal_films(tmp_path, arrays_of(X), [0, 1], [0, 1], n_frames=8)
     np.testing.assert_allclose(frame_times(store["toy"], np.array([0, 1]))[0], [0.5, 2.5, 4.5, 6.5])
 
 
@@ -198,9 +184,7 @@ def test_units_are_kept_and_have_values_and_no_probabilities(kept, tmp_path):
     spec = replace(BUILTIN_MODELS["units"], beside=(), make=small_units)
     run = evaluate(kept.data, [spec], "hn_s")
     path = save_models(run, kept.data, ["units"], tmp_path, models=[spec])["units"]
-    model = load_model(path)
-    save_model(model, tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == path.read_bytes()
+    model = kept_alike(path, tmp_path)
     table = predict(model, [kept.new]).table
     known = table[table["p"].notna()]
     added = known.filter(like="_contribution").sum(axis=1)

@@ -21,8 +21,8 @@ from obygaze_models.prediction.calibration import calibration_error
 from obygaze_models.prediction.explain import describe, explain, parse_settings
 from obygaze_models.prediction.final import save_models, train_final
 from obygaze_models.prediction.predict import COLUMNS, document, predict
-from obygaze_models.prediction.saved_model import load_model, save_model
-from tests.planted_models import MODELS, corpus
+from obygaze_models.prediction.saved_model import load_model
+from tests.planted_models import MODELS, corpus, kept_alike
 
 DECIDING = (*MODELS, "cav")
 
@@ -41,9 +41,7 @@ def alien(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [*DECIDING, "bank"])
 def test_a_model_that_was_kept_is_the_model_that_was_trained(shelf, tmp_path, name):
-    loaded = load_model(shelf.paths[name])
-    save_model(loaded, tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == shelf.paths[name].read_bytes()
+    loaded = kept_alike(shelf.paths[name], tmp_path)
     if name in MODELS:
         from obygaze_models.models.registry import BUILTIN_MODELS
 
