@@ -71,7 +71,8 @@ def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterato
             if not once:
                 partial.replace(target)
             elif not _rename(partial, target, RENAME_NOREPLACE):
-                refuse_file(target)
+                if os.path.lexists(target):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
                 partial.rename(target)
     except OSError as error:
         if error.filename in (None, str(partial), str(target)):
@@ -82,12 +83,6 @@ def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterato
             with suppress(OSError):
                 partial.unlink()
     sync(target.parent)
-
-
-def refuse_file(path: Path) -> None:
-    """Raise a FileExistsError if there is something at a path."""
-    if path.exists() or path.is_symlink():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:

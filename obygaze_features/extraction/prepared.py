@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,7 +189,8 @@ class Extraction:
         if lost := stage.sweep():
             self.note(f"a run was killed: up to {lost} {self.unit}s that it had begun are done again")
         videos = self._videos()
-        missing = self._to_do(stage, videos)[: self.limit]
+        again = set() if sealed.exists() else tried_again(stage, videos)  # their video was absent
+        missing = self._missing(stage, again=lambda entry: entry.clip_id in again)[: self.limit]
         guard = MissingVideoCheck(stage, videos, working=bool(missing))
         if missing and self.shard[1] == 1 and (others := stage.n_writers()):
             self.note(
@@ -214,11 +215,6 @@ class Extraction:
         if films is not None and self.shots is not None and not stopped():
             films.write(self.shots, self.note)
         return stage, report
-
-    def _to_do(self, stage: Stage, videos: Mapping[str, Path | None]) -> list[str]:
-        """List the clips to do, in planned order; retry those that failed while their video was absent."""
-        again = set() if self.sealed_path.exists() else tried_again(stage, videos)
-        return self._missing(stage, again=lambda entry: entry.clip_id in again)
 
     def _videos(self) -> dict[str, Path | None]:
         """Map every clip to its video; empty for texts."""

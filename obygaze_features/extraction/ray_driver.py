@@ -8,6 +8,7 @@ import queue
 import re
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from obygaze_features.backbones import backbone_options
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.ray_cluster import join, ray
-from obygaze_features.extraction.ray_nodes import NodeError, RayDecoders, RayEncoder
+from obygaze_features.extraction.ray_nodes import NodeError, RayEncoder, decode_by_ray
 from obygaze_features.extraction.ray_order import STOP, Head, Order
 from obygaze_features.extraction.schedule import ATTEMPTS
 from obygaze_features.workers import Event, Parent
@@ -107,13 +108,12 @@ class _Encoders:
         self.events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         # More tasks than cores, so that none is idle while an encoder computes; unless fewer are wanted.
         tasks = order.workers or 2 * n_decoders
-        decoders = RayDecoders(
-            -(-tasks // n_encoders), order.timeout_s, order.decoder, decoder_record(order.decoder)
-        )
-        self._words = order.worker, order.mark, decoders
+        settings = order.timeout_s, order.decoder, decoder_record(order.decoder)
+        decode = partial(decode_by_ray, workers=-(-tasks // n_encoders), settings=settings)
+        self._words = order.worker, order.mark, decode
         # Two calls at once: it can be asked to stop while it works.
-        settings: Any = {"num_gpus": int(order.on_gpu), "scheduling_strategy": "SPREAD", "max_concurrency": 2}
-        self._class: Any = ray.remote(num_cpus=0, **settings)(RayEncoder)
+        how: Any = {"num_gpus": int(order.on_gpu), "scheduling_strategy": "SPREAD", "max_concurrency": 2}
+        self._class: Any = ray.remote(num_cpus=0, **how)(RayEncoder)
         self._actors: dict[int, Any] = {}
         for number in range(n_encoders):
             threading.Thread(target=self._serve, args=(number,), daemon=True).start()

@@ -9,6 +9,7 @@ from typing import Any
 from obygaze_features.errors import ExtractError, ObygazeError
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, passes
 from obygaze_features.extraction.decoders import decoder_record
+from obygaze_features.extraction.loop import Decode
 from obygaze_features.extraction.pool import POLL_S, DecodePool
 from obygaze_features.extraction.ray_cluster import ray
 from obygaze_features.extraction.report import RunReport
@@ -54,12 +55,12 @@ class RayEncoder:
     ----------
     mark
         File in the stage that the main process has just made.
-    decoders
-        What decodes for it.
+    decode
+        Decodes for it.
     """
 
-    def __init__(self, worker: LoopWorker, mark: Path, decoders: "RayDecoders") -> None:
-        self.worker, self.mark, self.decoders = worker, mark, decoders
+    def __init__(self, worker: LoopWorker, mark: Path, decode: Decode) -> None:
+        self.worker, self.mark, self.decode = worker, mark, decode
 
     def begin(self) -> NodeError | None:
         """Build the networks and open the stage."""
@@ -77,7 +78,7 @@ class RayEncoder:
     def do(self, clip_ids: Sequence[str]) -> Iterator[tuple[RunReport, list[ClipResult]] | NodeError]:
         """Do clips, as `LoopWorker`."""
         try:
-            yield from self.worker.do(clip_ids, self.decoders.decode)
+            yield from self.worker.do(clip_ids, self.decode)
         except NodeError as refusal:
             yield refusal
         except ObygazeError as error:
@@ -88,46 +89,45 @@ class RayEncoder:
         self.worker.stop()
 
 
-class RayDecoders:
-    """Decode for an encoder, in tasks of one core each on any node.
+def decode_by_ray(
+    tasks: Sequence[DecodeTask],
+    stopped: Callable[[], bool],
+    *,
+    workers: int,
+    settings: tuple[float, str, Mapping[str, Any]],
+) -> Iterator[DecodedClip]:
+    """Decode clips in tasks of one core each on any node; yield them in the order in which they finish.
 
     Parameters
     ----------
     workers
         Most tasks at once.
-    record
-        The decoder's record in the main process.
+    settings
+        Of `decode_pass`.
     """
-
-    def __init__(self, workers: int, timeout_s: float, decoder: str, record: Mapping[str, Any]) -> None:
-        self.workers = workers
-        self._settings = timeout_s, decoder, record
-
-    def decode(self, tasks: Sequence[DecodeTask], stopped: Callable[[], bool]) -> Iterator[DecodedClip]:
-        """Decode clips until it is asked to stop, and yield them in the order in which they finish."""
-        remote: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
-            num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
-        )
-        waiting = deque(passes(tasks, self.workers))
-        running: dict[Any, dict[str, DecodeTask]] = {}
-        while not stopped():
-            while waiting and len(running) < self.workers:
-                some = waiting.popleft()
-                running[remote.remote(some, *self._settings)] = {task.clip_id: task for task in some}
-            if not running:
-                return
-            ready: list[Any] = ray.wait(list(running), timeout=POLL_S)[0]
-            for stream in ready:
-                left = running[stream]
-                clip: Any = next((ray.get(each) for each in stream), None)
-                if clip is None:
-                    del running[stream]
-                    if left:  # a task that Ray did again on another node may give the clips in another order
-                        waiting.append(list(left.values()))
-                elif isinstance(clip, NodeError):
-                    raise clip
-                elif left.pop(clip.clip_id, None):
-                    yield clip
+    remote: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
+        num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
+    )
+    waiting = deque(passes(tasks, workers))
+    running: dict[Any, dict[str, DecodeTask]] = {}
+    while not stopped():
+        while waiting and len(running) < workers:
+            some = waiting.popleft()
+            running[remote.remote(some, *settings)] = {task.clip_id: task for task in some}
+        if not running:
+            return
+        ready: list[Any] = ray.wait(list(running), timeout=POLL_S)[0]
+        for stream in ready:
+            left = running[stream]
+            clip: Any = next((ray.get(each) for each in stream), None)
+            if clip is None:
+                del running[stream]
+                if left:  # a task that Ray did again on another node may give the clips in another order
+                    waiting.append(list(left.values()))
+            elif isinstance(clip, NodeError):
+                raise clip
+            elif left.pop(clip.clip_id, None):
+                yield clip
 
 
 def decode_pass(

@@ -6,6 +6,7 @@ when a function needs them: reading a store needs neither.
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -134,9 +135,12 @@ def _left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
     return NOT_IN_MANIFEST if labels is not None and clip.clip_id not in labels.by_id else None
 
 
-def no_xarray() -> StoreError:
-    """Return the error of an environment without xarray."""
-    return StoreError(f"to_xarray needs xarray: {install_command('xarray')}")
+def imported_xarray() -> Any:
+    """Import xarray, which is optional; a StoreError if it is not installed."""
+    try:
+        return importlib.import_module("xarray")
+    except ImportError as error:
+        raise StoreError(f"to_xarray needs xarray: {install_command('xarray')}") from error
 
 
 def dataset_of(
@@ -149,12 +153,9 @@ def dataset_of(
     StoreError
         If xarray is not installed.
     """
-    try:
-        import xarray as xr  # noqa: PLC0415 - optional
-        from xarray.backends import BackendArray  # noqa: PLC0415 - optional
-        from xarray.core import indexing  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise no_xarray() from error
+    module = imported_xarray()
+    from xarray.backends import BackendArray  # noqa: PLC0415 - optional
+    from xarray.core import indexing  # noqa: PLC0415 - optional
 
     class Backend(BackendArray):
         """Rows of a store, read by slices of clips."""
@@ -179,7 +180,7 @@ def dataset_of(
             return np.asarray(chosen[(slice(None) if isinstance(first, slice) else 0, *rest)])
 
     variables = {
-        name: xr.Variable(array.dims, indexing.LazilyIndexedArray(Backend(array)))
+        name: module.Variable(array.dims, indexing.LazilyIndexedArray(Backend(array)))
         for name, array in arrays.items()
     }
     fields = {"clip_id": str, "movie": str, "status": str, "start_s": np.float64, "end_s": np.float64}
@@ -187,7 +188,8 @@ def dataset_of(
         name.removesuffix("_id"): ("clip", np.array([getattr(clip, name) for clip in clips], dtype))
         for name, dtype in fields.items()
     }
-    return xr.Dataset(variables, coordinates, dict(attributes))
+    dataset: xr.Dataset = module.Dataset(variables, coordinates, dict(attributes))
+    return dataset
 
 
 def html_table(

@@ -32,7 +32,7 @@ from obygaze_features.store.format import (
     is_newer,
 )
 from obygaze_features.store.group import Group
-from obygaze_features.store.labelled import html_table, no_xarray
+from obygaze_features.store.labelled import html_table, imported_xarray
 from obygaze_features.store.records import StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, needed, parse_info, whole
 
@@ -250,11 +250,9 @@ class Store:
         >>> tree["toy"].pooled.dims
         ('clip', 'feature')
         """
-        try:
-            import xarray as xr  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise no_xarray() from error
-        tree = xr.DataTree.from_dict({name: self[name].to_xarray() for name in self}, name=self.name)
+        tree: xr.DataTree = imported_xarray().DataTree.from_dict(
+            {name: self[name].to_xarray() for name in self}, name=self.name
+        )
         tree.attrs.update(store=self.where, version=self.version)
         return tree
 

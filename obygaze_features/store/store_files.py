@@ -359,17 +359,6 @@ def parse_digests(data: bytes) -> tuple[dict[str, str], bool]:
     return digests, digests_bytes(digests) == data
 
 
-def oxum(root: Path, files: Iterable[str]) -> str:
-    """Return octets and files of the payload, `OCTETS.FILES`."""
-    sizes = [(root / path).stat().st_size for path in files]
-    return f"{sum(sizes)}.{len(sizes)}"
-
-
-def info_bytes(fields: Mapping[str, str]) -> bytes:
-    """Write bag-info.txt, sorted by label."""
-    return "".join(f"{label}: {fields[label]}\n" for label in sorted(fields)).encode()
-
-
 def parse_info(data: bytes) -> dict[str, str]:
     """Read bag-info.txt; lines without a label are ignored, the list of digests reveals them."""
     pairs = (line.partition(": ") for line in data.decode("utf-8", errors="replace").splitlines())
@@ -386,7 +375,10 @@ def write_bag(root: Path, info: Mapping[str, str], card: str, known: Mapping[str
     """Write the tag files of a store whose payload is complete; `known` are digests computed already."""
     payload = payload_files(root)
     (root / BAGIT).write_bytes(BAGIT_TEXT.encode())
-    (root / BAG_INFO).write_bytes(info_bytes({**info, "Payload-Oxum": oxum(root, payload)}))
+    octets = sum((root / path).stat().st_size for path in payload)
+    fields = {**info, "Payload-Oxum": f"{octets}.{len(payload)}"}
+    lines = (f"{label}: {fields[label]}\n" for label in sorted(fields))
+    (root / BAG_INFO).write_bytes("".join(lines).encode())
     (root / CARD).write_bytes(card.encode())
     rest = digests_of(root, (path for path in payload if not known.get(path)))
     (root / DIGESTS).write_bytes(digests_bytes({path: rest.get(path) or known[path] for path in payload}))

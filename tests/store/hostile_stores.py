@@ -7,14 +7,7 @@ from fastcrc.crc32 import iscsi as crc32c
 from numcodecs.zstd import Zstd
 
 from obygaze_features.io import file_sha256
-from obygaze_features.store.store_files import (
-    digests_bytes,
-    info_bytes,
-    oxum,
-    parse_info,
-    payload_files,
-    tag_files,
-)
+from obygaze_features.store.store_files import digests_bytes, parse_info, tag_files, write_bag
 
 MANIFEST, TAGS = "manifest-sha256.txt", "tagmanifest-sha256.txt"
 
@@ -25,11 +18,8 @@ def retag(store):
 
 def resealed(store):
     """Make every digest, and the sizes, fit what is in the store now."""
-    payload = payload_files(store)
-    (store / MANIFEST).write_bytes(digests_bytes({name: file_sha256(store / name) for name in payload}))
     info = parse_info((store / "bag-info.txt").read_bytes())
-    (store / "bag-info.txt").write_bytes(info_bytes({**info, "Payload-Oxum": oxum(store, payload)}))
-    retag(store)
+    write_bag(store, info, (store / "README.md").read_bytes().decode(), {})
 
 
 def with_checksum(data):
