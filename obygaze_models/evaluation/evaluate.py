@@ -126,7 +126,10 @@ def evaluate(
             )
     specs = models_for(train.kind, (models,) if isinstance(models, str) else models, imbalance=imbalance)
     asked = asked_of(data, train, targets, experts)
-    learnt = asked.any_learnt
+    learnt = {  # a label of each clip, whichever of several it counts with
+        end: np.select([codes != NOT_ASKED for codes in several], several, NOT_ASKED)
+        for end, several in asked.learnt.items()
+    }
     tests, kept_out = (asked.tests, 0) if test_seen_scores else _without_seen_scores(data, asked.tests)
     _check_classes(data, train, learnt, tests)
     folds = list(_folds(data, learnt, tests, range(seed, seed + n_seeds), seen=seen))

@@ -70,14 +70,6 @@ class Asked:
     by_annotator: bool = False
     noisy: dict[str, Codes] = field(default_factory=dict)
 
-    @property
-    def any_learnt(self) -> dict[str, Codes]:
-        """A label of each clip that models are trained on [N], by the end of their names."""
-        return {
-            end: np.select([codes != NOT_ASKED for codes in several], several, NOT_ASKED)
-            for end, several in self.learnt.items()
-        }
-
 
 def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> Asked:
     """Make the targets of an evaluation.

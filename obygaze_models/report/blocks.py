@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
+from obygaze_features.templates import filled
+
 NOTHING = "-"
 """Cell of a number that is undefined."""
 
@@ -105,17 +107,16 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Write notes and tables as HTML, every text escaped; figures are named by their captions."""
-        parts = [f"<h3>{escape(self.title)}</h3>", _html_list(self.caption)]
-        for block in self.blocks:
-            table = tabulate(block.rows, block.headers, tablefmt="html", disable_numparse=True)
-            parts += [f"<h4>{escape(block.title)}</h4>", _html_list(block.notes), table]
-        parts.append(_html_list([f"Figure {picture.name}: {picture.caption}" for picture in self.pictures]))
-        return "<div>" + "".join(parts) + "</div>"
+        return filled(
+            __package__,
+            "assets/notebook.html.jinja",
+            {"report": self},
+            filters={"escaped": escape, "table": _html_table},
+        ).rstrip()
 
 
-def _html_list(notes: Sequence[str]) -> str:
-    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return f"<ul>{items}</ul>" if items else ""
+def _html_table(block: Block) -> str:
+    return tabulate(block.rows, block.headers, tablefmt="html", disable_numparse=True)
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -32,7 +32,8 @@ def comparison_report(comparison: Comparison) -> Report:
     >>> om.comparison_report(comparison).title
     'A linear against B movie_prior, movie by movie'
     """
-    rows = comparison.metrics.to_dict(orient="records")
+    tests = comparison.metrics
+    rows, paired = tests.to_dict(orient="records"), int(tests["n_movies"].max())
     titles = {metric.name: metric.title for metric in (*METRICS.values(), *LEVEL_METRICS.values())}
     name: Column = ("metric", "metric", titles.__getitem__)
     parts: list[list[Column]] = [
@@ -49,7 +50,18 @@ def comparison_report(comparison: Comparison) -> Report:
     return Report(
         name="compare",
         title=f"A {comparison.a.model} against B {comparison.b.model}, movie by movie",
-        notes=_comparison_notes(comparison, record),
+        notes=sentences(
+            __package__,
+            "assets/comparison_notes.txt.jinja",
+            record=record,
+            patterns=int(tests["n_patterns"].max()),
+            exact=tests["exact"].all(),
+            n_tests=tests["p_holm"].notna().sum(),
+            caption=CAPTIONS["p"],
+            paired=paired,
+            few=FEW,
+            detectable=detectable(paired),
+        ),
         blocks=(
             block("do these trained models differ on movies like these?", [*sides, *models], rows),
             block(
@@ -59,7 +71,7 @@ def comparison_report(comparison: Comparison) -> Report:
                 ("corrected resampled t test (Nadeau and Bengio 2003)",),
             ),
         ),
-        data=comparison.metrics,
+        data=tests,
         record=record,
         answers=(_verdict(rows),),
     )
@@ -76,23 +88,6 @@ def _verdict(rows: Sequence[Row]) -> str:
     return (
         f"{claim} in {metric.title} by movie: A - B is {said} on {int(row['n_movies'])} movies, "
         f"p {p_value(row['p_holm'])} after Holm's correction (these trained models)"
-    )
-
-
-def _comparison_notes(comparison: Comparison, record: Mapping[str, object]) -> tuple[str, ...]:
-    tests = comparison.metrics
-    paired = int(tests["n_movies"].max())
-    return sentences(
-        __package__,
-        "assets/comparison_notes.txt.jinja",
-        record=record,
-        patterns=int(tests["n_patterns"].max()),
-        exact=tests["exact"].all(),
-        n_tests=tests["p_holm"].notna().sum(),
-        caption=CAPTIONS["p"],
-        paired=paired,
-        few=FEW,
-        detectable=detectable(paired),
     )
 
 
