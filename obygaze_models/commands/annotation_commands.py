@@ -93,10 +93,8 @@ def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
     rows.append(["mean", "", *in_mean])
     headers = ["movie", "annotators", *columns, *without]
     show(document, lambda: table(rows, headers), as_json=as_json)
-    if as_json:
-        return
     undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
-    if undefined:
+    if undefined and not as_json:
         same = "both annotators used one and the same level throughout, or share no clip, so that chance has "
         why = "they marked nothing" if alpha > 0 else f"{same}no disorder"
         told = f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: {why}"

@@ -42,8 +42,6 @@ MOST = 1 << 31
 FOUND = 0.05
 """Largest p of a unit that goes with a concept."""
 
-COUNT = click.IntRange(min=1)
-
 
 @declared(__package__, "model units")
 @output("Folder to write.", required=True, html=True, json=True)

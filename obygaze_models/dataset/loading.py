@@ -91,7 +91,12 @@ def load_dataset(
             for own, name in zip(store, names, strict=True)
         ]
         return join_modalities([own.name for own in store], each, manifest)
-    store = _check_opened(store, manifest)
+    if not isinstance(store, Store) or not isinstance(manifest, Manifest):
+        raise DatasetError(
+            "load_dataset takes an open store, then a manifest that was read; it was given a "
+            f"{type(store).__name__} and a {type(manifest).__name__}: "
+            "load_dataset(open_store(PATH), read_manifest(PATH))"
+        )
     if backbone is not None and not isinstance(backbone, str):
         raise DatasetError("one store, and several backbones: give the store once for each")
     group = find_group(store, backbone)
@@ -158,17 +163,6 @@ def _source(store: Store, group: Group, manifest: Manifest, array: Features) -> 
         "label": group.name,
         "untrained": group.provenance.get("untrained") is True,
     }
-
-
-def _check_opened(store: object, manifest: object) -> Store:
-    """Refuse paths, and a store and a manifest the wrong way round."""
-    if not isinstance(store, Store) or not isinstance(manifest, Manifest):
-        raise DatasetError(
-            "load_dataset takes an open store, then a manifest that was read; it was given a "
-            f"{type(store).__name__} and a {type(manifest).__name__}: "
-            "load_dataset(open_store(PATH), read_manifest(PATH))"
-        )
-    return store
 
 
 def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) -> Dataset:

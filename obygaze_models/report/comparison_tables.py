@@ -45,7 +45,7 @@ def comparison_report(comparison: Comparison) -> Report:
         for of in ("", "method_")
     ]
     models, methods = parts
-    record = _comparison_record(comparison)
+    record = _comparison_record(comparison, paired)
     sides: list[Column] = [name, ("A", "a", number), ("B", "b", number)]
     return Report(
         name="compare",
@@ -91,10 +91,8 @@ def _verdict(rows: Sequence[Row]) -> str:
     )
 
 
-def _comparison_record(comparison: Comparison) -> dict[str, object]:
-    table = comparison.a.predictions.table
-    paired = int(comparison.metrics["n_movies"].max())
-    lowest = detectable(paired)
+def _comparison_record(comparison: Comparison, paired: int) -> dict[str, object]:
+    table, lowest = comparison.a.predictions.table, detectable(paired)
     return {
         **{
             letter: {

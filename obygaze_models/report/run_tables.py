@@ -106,8 +106,7 @@ def short_report(run: Run) -> Report:
                 (first, *others), _numbers(models[OTHER], [first, *others], "movie_mean"), strict=True
             )
             rows[OTHER] = [NOTHING if metrics[name].reads == "score" else text for name, text in calls]
-        any_model = next(iter(models.values()))
-        rows["(chance)"] = _numbers(any_model, [first, *others], "movie_chance")
+        rows["(chance)"] = _numbers(next(iter(models.values())), [first, *others], "movie_chance")
         blocks.append(_table(f"{before}by movie, mean of {_n_movies(models, first)}", headers, rows))
     made = run_report(run)
     answers = tuple(line for line in made.answers if MEANING not in line)
