@@ -191,6 +191,8 @@ class Half(Generic[AnyKind]):
         self.seeing: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
         self.config: Any = auto_config(weights, self.type, self.seeing.untrained)
         self.own: Any = getattr(self.config, part, self.config)
+        if isinstance(self.own, dict):  # as it stands in the file: the type knows no such field
+            raise BackboneError(f"{weights.name}/{CONFIG}: a network of type {self.type!r} has no {part}")
         self.second = bool(self.seeing.second) and second_siglip(weights)
         if getattr(self.config, "projection_dim", None) and hasattr(self.own, "projection_dim"):
             # In some repositories the half's own copy is outdated.

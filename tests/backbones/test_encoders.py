@@ -306,6 +306,14 @@ def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
         load_backbone("image", weights=str(tmp_path), compute=cpu())
 
 
+def test_a_half_whose_configuration_holds_a_half_is_refused(folders, tmp_path):
+    folder = changed(folders["clip"], tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "clip_vision_model"}))
+    with pytest.raises(BackboneError, match="vision_config"):
+        load_backbone("clip", weights=str(folder), compute=cpu())
+
+
 def test_a_processor_of_a_class_that_is_not_understood_is_refused(folders, tmp_path):
     folder = changed(folders["dinov2"], tmp_path, image_processor_type="NoisyImageProcessor")
     with pytest.raises(BackboneError, match="NoisyImageProcessor"):
