@@ -150,12 +150,9 @@ class AttentionNetwork:
 
     def _draw(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw parameters [P]."""
-        parameters = rng.uniform(-1.0, 1.0, self.n_parameters)
-        border = self.n_inputs * (2 * self.n_hidden + 1) + 2 * self.n_hidden
-        parameters[:border] /= np.sqrt(self.n_inputs)
-        parameters[border:-1] /= np.sqrt(max(self.n_hidden, 1))
-        parameters[-1] /= np.sqrt(self.n_inputs)
-        return parameters
+        sizes = self.n_parameters - self.n_hidden - 1, self.n_hidden, 1
+        inputs = np.repeat((self.n_inputs, self.n_hidden, self.n_inputs), sizes)
+        return np.asarray(rng.uniform(-1.0, 1.0, self.n_parameters) / np.sqrt(inputs))
 
     def _aim(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
         """Point the first hidden units along directions [D, n] and their opposites."""

@@ -77,11 +77,9 @@ class Perceptron:
         biases; the clips trained on change nothing.
         """
         del X, y
-        parameters = rng.uniform(-1.0, 1.0, self.n_parameters)
-        border = (self.n_features + 1) * self.n_hidden
-        parameters[:border] /= np.sqrt(self.n_features)
-        parameters[border:] /= np.sqrt(self.n_hidden)
-        return parameters[None]
+        sizes = (self.n_features + 1) * self.n_hidden, (self.n_hidden + 1) * self.n_outputs
+        inputs = np.repeat((self.n_features, self.n_hidden), sizes)
+        return np.asarray(rng.uniform(-1.0, 1.0, (1, self.n_parameters)) / np.sqrt(inputs))
 
     def views(self, parameters: Floats) -> PerceptronLayers:
         """Cut a flat parameter vector [P] into its layers, without copying."""
