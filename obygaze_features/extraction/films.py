@@ -132,11 +132,6 @@ class Films:
         }
         return {movie: stretches for movie, stretches in left.items() if stretches}
 
-    def obstacles(self) -> dict[Path, str]:
-        """Say of the films that are decoded a second time for their shots why that is."""
-        reasons = {path: why_not_in_stretches(path) for path in self.paths.values()}
-        return {path: reason for path, reason in reasons.items() if reason}
-
     def keep(self, stretch: Stretch, measured: bytes, n_decoded: int, cpu_s: float) -> None:
         """Keep the measurements of a stretch, and count what it cost beside its windows."""
         self._folder.mkdir(exist_ok=True)

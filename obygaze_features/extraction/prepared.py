@@ -26,6 +26,7 @@ from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
 from obygaze_features.store.sealing import versioned
 from obygaze_features.store.stage import shard_rows
 from obygaze_features.store.store import sealed_versions
+from obygaze_features.video import why_not_in_stretches
 
 OnNote = Callable[[str], object]
 PERMISSIVE = frozenset(
@@ -117,8 +118,9 @@ class Extraction:
             needs = ", ".join(f"{name} {value}" for name, value in costs.facts()[-3:])
             self.note(f"the disk is too small: {needs}")
         if films := self._films():
-            for path, reason in films.obstacles().items():
-                self.note(f"{path.name} is decoded a second time for its shots: {reason}")
+            for path in dict.fromkeys(films.paths.values()):
+                if reason := why_not_in_stretches(path):
+                    self.note(f"{path.name} is decoded a second time for its shots: {reason}")
         return costs
 
     def _films(self) -> Films | None:

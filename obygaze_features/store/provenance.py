@@ -220,6 +220,13 @@ def _key(key: object, where: str) -> str:
     return key
 
 
+def _plain_object(value: object, where: str) -> dict[str, object]:
+    checked = plain(value, where)
+    if not isinstance(checked, dict):
+        raise StoreError(f"{where}: expected an object, found {type(value).__name__}")
+    return checked
+
+
 def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = False) -> dict[str, object]:
     """Check a group's provenance and return it as plain JSON.
 
@@ -236,9 +243,7 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
     StoreError
         Naming every field that is wrong; of the first also what was expected and what was found.
     """
-    checked = plain(provenance, "provenance")
-    if not isinstance(checked, dict):
-        raise StoreError(f"provenance: expected an object, found {type(provenance).__name__}")
+    checked = _plain_object(provenance, "provenance")
     schema = ImportedProvenance if checked.get("imported") is True else Provenance
     check(checked, (schema, FilledIn) if sealed else (schema,), "provenance")
     if not sealed and (misplaced := [name for name in FILLED_IN if name in checked]):
@@ -248,9 +253,7 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
 
 def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
     """Check the fields of a corpus (`name`, perhaps `manifest_sha256`, others) and return plain JSON."""
-    checked = plain(corpus, "corpus")
-    if not isinstance(checked, dict):
-        raise StoreError(f"corpus: expected an object, found {type(corpus).__name__}")
+    checked = _plain_object(corpus, "corpus")
     check(checked, (Corpus,), "corpus")
     return checked
 

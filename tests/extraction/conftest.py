@@ -14,10 +14,16 @@ from pathlib import Path
 import pytest
 
 from obygaze.cli import main
+from obygaze_features.store import Stage, staging_path
 from tests.process import python
 
 from ..store.conftest import _no_waiting_for_the_disk  # noqa: F401 - a fixture
 from .clusters import until
+
+
+def begin(job, store):
+    """Begin the stage of a job."""
+    return Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
 
 
 def outcome(run):

@@ -16,7 +16,7 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.video import read_frames, uniform
 
-from .conftest import outcome
+from .conftest import begin, outcome
 
 N = 4
 
@@ -49,10 +49,6 @@ def corpus(tmp_path_factory) -> Manifest:
 
 def job_of(manifest: Manifest) -> Job:
     return Job(manifest, "films", (load_backbone("descriptors", N),))
-
-
-def begin(job: Job, store: Path) -> Stage:
-    return Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
 
 
 def changed(manifest: Manifest, store: Path, **changes: object) -> tuple[Job, Stage]:

@@ -13,11 +13,11 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Job, Recipe, gpus, run_local
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_features.store import Stage, seal, staging_path
+from obygaze_features.store import seal
 from obygaze_features.workers import WorkerPool
 
 from . import stopping
-from .conftest import outcome
+from .conftest import begin, outcome
 
 CLIPS = 24  # a piece of 16 for one card, and one of 8 for the other
 
@@ -34,10 +34,6 @@ def job(tmp_path_factory) -> Job:
     (folder / f"{CLIPS - 1}.mp4").touch()
     recipe = Recipe("descriptors", 4)
     return Job(Manifest(tuple(clips), folder), "films", (recipe.build(),), recipes=(recipe,))
-
-
-def begin(job: Job, place) -> Stage:
-    return Stage.open(staging_path(place), job.planned_clips(), job.groups(), job.corpus_record())
 
 
 SETTINGS = {"workers": 2, "batch_size": 1, "timeout_s": 600.0}

@@ -10,11 +10,11 @@ from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.extraction.texts import TextJob, run_texts
 from obygaze_features.manifest import TextList
-from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path, verify
+from obygaze_features.store import open_store, read_stage, seal, verify
 from tests.later import later
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 
-from .conftest import outcome
+from .conftest import begin, outcome
 
 torch = later("torch")
 Compute = later("obygaze_features.backbones.compute", "Compute")
@@ -47,7 +47,7 @@ def write(path, found):
 
 
 def extract(job, store, batch_size, **options):
-    stage = Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
+    stage = begin(job, store)
     return outcome(run_texts(job, stage, stage.missing(), batch_size=batch_size, **options))
 
 
