@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Meta, Struct, UnsetType
 
 from obygaze_features.errors import ObygazeError, StoreError
-from obygaze_features.templates import packaged
+from obygaze_features.io import NO_LICENCE
 
 Schema = Any
 """A msgspec Struct, or a TypedDict for an object that stays a dict."""
@@ -35,23 +35,49 @@ MOST_NAMED = 12
 
 END: Final = r"$(?!\n)"
 """End of a text; `$` alone also matches before a last line break."""
-_FACTS: Final = packaged(__package__, "schema.toml")
-KINDS: Final = _FACTS["kinds"]
-_SAID: Final = {name: Meta(**facts) for name, facts in _FACTS["values"].items()}
+_WORD = r"\(*[A-Za-z0-9][A-Za-z0-9.+:-]*\)*"
 
-Text = Annotated[str, _SAID["text"]]
-SomeText = Annotated[str, _SAID["some_text"]]
-Name = Annotated[str, _SAID["name"]]
-Hex40 = Annotated[str, _SAID["hex40"]]
-Hex64 = Annotated[str, _SAID["hex64"]]
-Licence = Annotated[str, _SAID["licence"]]
-Flag = Annotated[bool, _SAID["flag"]]
-Count = Annotated[int, _SAID["count"]]
-Whole = Annotated[int, _SAID["whole"]]
-Number = Annotated[float, _SAID["number"]]
-Object = Annotated[dict[str, Any], _SAID["object"]]
-Versions = Annotated[dict[str, Annotated[str, Meta(min_length=1)]], _SAID["versions"]]
-Mark = Annotated[bool, _SAID["mark"]]
+LARGEST: Final = 2**63 - 1
+
+KINDS: Final = {
+    "array": "a list",
+    "str": "a text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "object": "a table",
+}
+
+Text = Annotated[str, Meta(description="text")]
+SomeText = Annotated[str, Meta(pattern=r"\S", description="text, not empty")]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}{END}",  # a folder has its name: systems allow 255
+        description="at most 100 letters, digits, '.', '_' or '-', no other sign",
+    ),
+]
+Hex40 = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{40}}{END}", description="40 lower-case hexadecimal digits")]
+Hex64 = Annotated[
+    str, Meta(pattern=rf"^[0-9a-f]{{64}}{END}", description="64 lower-case hexadecimal digits (SHA-256)")
+]
+Licence = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{_WORD}( (AND|OR|WITH) {_WORD})*{END}",
+        description=f"an SPDX licence expression such as CC-BY-4.0, or {NO_LICENCE}",
+    ),
+]
+Flag = Annotated[bool, Meta(description="true or false")]
+Count = Annotated[int, Meta(ge=1, le=LARGEST, description="a whole number above 0")]
+Whole = Annotated[int, Meta(ge=0, le=LARGEST, description="a whole number, 0 or more")]
+Number = Annotated[float, Meta(gt=-1e300, lt=1e300, description="a finite number")]
+Object = Annotated[dict[str, Any], Meta(description="an object")]
+Versions = Annotated[
+    dict[str, Annotated[str, Meta(min_length=1)]],
+    Meta(min_length=1, description="an object of name: version, not empty"),
+]
+Mark = Annotated[bool, Meta(description="true, or left out", extra_json_schema={"const": True})]
 
 
 def fits(value: object, kind: Any) -> bool:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features.errors import ObygazeError, install_command
-from obygaze_features.templates import packaged
 from obygaze_features.text import first_few
 
 MOST_CELLS = 20_000_000
@@ -20,7 +19,16 @@ DAMAGES = (zipfile.BadZipFile, zlib.error)
 Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
 
-ODD = {what: sign.encode() for what, sign in packaged(__package__, "workbook.toml").items()}
+ODD = {
+    "read as empty, of an error": rb'\br="(\w+)"[^<>]*\bt="e"',
+    "read as empty, of a formula never computed": (
+        rb'\br="(\w+)"(?![^<>]*t="str")[^<>]*>\s*<f(?:[^<>]*/>|[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c'
+    ),
+    "merged, of which the first alone has a value": rb'mergeCell [^<>]*ref="([\w:]+)"',
+    "of hidden rows or columns, read as the others": (
+        rb'<(?:\w+:)?(?:row [^<>]*?r|col [^<>]*?min)="(\d+)"[^<>]*\bhidden="(?:1|true)"'
+    ),
+}
 """Cells that people see otherwise than they are read."""
 _CLOCK = re.compile(r"\d\d+:\d\d:\d\d(?:\.\d+)?")
 _CELL = re.compile(rb'<(?:\w+:)?c [^>]*?r="([A-Z]{1,3})(\d{1,7})"')
