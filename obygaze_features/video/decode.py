@@ -154,7 +154,7 @@ class Decoder:
         Their time stamp is their number, which their frames keep.
         """
         for number, packet in stored:
-            if packet is None or not (number < first or self.table.is_at(number, packet)):
+            if packet is None or (number >= first and not self.table.is_at(number, packet)):
                 raise NotSafe("the file gives other packets than at first reading")
             if number >= first and (number in wanted or not self.table.spare.item(number)):
                 packet.pts, packet.dts = number, None

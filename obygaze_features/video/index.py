@@ -148,12 +148,13 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
     read_header = header_reader(source.codec, source.context.extradata)
     try:
         for packet in source.stored():
-            if not packet.size:
+            n_bytes = packet.size
+            if not n_bytes:
                 empty += 1
                 continue
             header = read_header(packet)
             flags = packet.is_keyframe, packet.is_discard or header.hidden, packet.is_corrupt
-            rows.append((packet.pts, packet.dts, packet.pos, packet.size, packet.duration or 0, *flags))
+            rows.append((packet.pts, packet.dts, packet.pos, n_bytes, packet.duration or 0, *flags))
             headers.append(header)
             note_side_data(packet, side_data)
             if keep:
@@ -190,9 +191,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     labelled = by_kind or (unique and source.codec != "mpeg4" and bool(formats & TIMED_FORMATS))
     # If they never change, the parameter sets of the container or first packet hold everywhere.
     resets = len({*sets} - {b""}) > 1
-    random_access = np.array(
-        [start and not (resets and not own) for start, own in zip(starts, sets, strict=True)]
-    )
+    random_access = np.array(starts) & (np.array([bool(own) for own in sets]) if resets else True)
     unsafe = _why_unsafe(source, packets, unique=unique, by_kind=by_kind, access=random_access)
     ordered = labelled or not unsafe
     shown = np.flatnonzero(~hidden)

@@ -91,13 +91,15 @@ class Source:
 
     def stored(self) -> "Iterator[av.Packet[Any]]":
         """Yield the packets in decoding order, also empty ones; those of MPEG-4 with one picture each."""
-        unpack = (
-            BitStreamFilterContext("mpeg4_unpack_bframes", self.stream) if self.codec == "mpeg4" else None
-        )
-        for packet in self.container.demux(self.stream):
-            if packet.size and unpack is not None:
+        packets = self.container.demux(self.stream)
+        if self.codec != "mpeg4":  # the last, empty one marks the end
+            yield from (packet for packet in packets if packet.size or packet.dts is not None)
+            return
+        unpack = BitStreamFilterContext("mpeg4_unpack_bframes", self.stream)
+        for packet in packets:
+            if packet.size:
                 yield from unpack.filter(packet)
-            elif packet.size or packet.dts is not None:  # the last marks the end
+            elif packet.dts is not None:
                 yield packet
 
     def packets(self) -> "Iterator[av.Packet[Any]]":
