@@ -116,8 +116,9 @@ def expected(kind: Any) -> str:
     """Describe the values of a kind."""
     if NoneType in choices(kind):
         return f"{expected(next(choice for choice in choices(kind) if choice is not NoneType))} or null"
-    if get_origin(kind) is Annotated:
-        return next(meta.description or "" for meta in get_args(kind) if isinstance(meta, Meta))
+    if all(get_origin(choice) is Annotated for choice in choices(kind)):
+        told = [[each for each in get_args(choice) if isinstance(each, Meta)] for choice in choices(kind)]
+        return " or ".join(first.description or "" for first, *_ in told)
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) in (list, tuple):

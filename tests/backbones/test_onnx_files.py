@@ -176,6 +176,7 @@ def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
         ({"fit": "squash"}, "shortest"),
         ({"shortest": 20}, "less than the crop"),
         ({"size": [24, 24]}, "square"),
+        ({"size": [24, 24, 3]}, "pixels or height and width"),
         ({"resize": "opencv-bilinear"}, "opencv"),
         ({"resize": "nearest"}, "resize"),
         ({"colour": "sRGB"}, "colour"),
