@@ -1,12 +1,10 @@
-"""Reduce a store's tokens by a rule to a small array beside the store, in one pass and bounded memory.
+"""Reduce a store's tokens by a rule to a small file beside the store, in one pass and bounded memory.
 
 A rule is text: ``mean`` (over the patches of each frame or tubelet), ``top:K`` (the K tokens of the largest
 norm), ``project:SIZE:SEED`` (a Gaussian random projection; Johnson and Lindenstrauss 1984), or one of the
 first two, a plus sign and the third. The class token, where there is one, is left out.
 """
 
-import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,24 +15,18 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.door import parse_json, read_bytes
+from obygaze_features.door import open_regular
 from obygaze_features.errors import ObygazeError
-from obygaze_features.io import empty, sha256_of, sync, sync_tree
-from obygaze_features.lines import json_bytes
-from obygaze_features.locks import alone_in
+from obygaze_features.io import whole_file
+from obygaze_features.lines import encode_line
 from obygaze_features.screen import Progress, ShowProgress, shown_progress
 from obygaze_features.store import Group, Store
-from obygaze_features.store.arrays import CRC_BYTES, is_checked, with_checksum
+from obygaze_features.store.arrays import CRC_BYTES, read_row, row_view, with_checksum
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import DatasetError
 
 SUFFIX: Final = ".reduced"
-ATTRIBUTE: Final = "obygaze_reduction"
-VALUES, POSITIONS = "values", "position"
 ANEW: Final = "remove it, and the next run makes it anew"
-ROWS = 64
-"""Clips in a chunk: whole shards of tokens."""
-
 TILE = 200
 """Tokens converted at once, which fit a core's second cache."""
 
@@ -119,6 +111,11 @@ class ReductionPlan:
     def n_vectors(self) -> int:
         """Count the vectors that are left of a clip."""
         return self.rule.n or self.n_tokens - self.first
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Their number and dimensions [T', D']."""
+        return self.n_vectors, self.rule.size or self.n_features
 
     def apply(self, tokens: NDArray[np.float16]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """Reduce a clip's tokens [T, D]; some vector is NaN if a token is not finite.
@@ -237,7 +234,7 @@ def _projection(width: int, size: int, seed: int) -> NDArray[np.float32]:
     return drawn
 
 
-# --- the folder beside a store
+# --- the file beside a store
 # ---------------------------------------------------------------------------
 
 
@@ -248,18 +245,23 @@ class ReducedTokens:
     Attributes
     ----------
     path : Path
-        The folder beside the store.
-    rule : str
+        The file beside the store.
+    plan : ReductionPlan
     group : Group
         Row i is its clip i.
-    shape : tuple of int
-        Number of vectors of a clip and their dimensions [T', D'].
+    start : int
+        Bytes before the first row.
     """
 
     path: Path
-    rule: str
+    plan: ReductionPlan
     group: Group
-    shape: tuple[int, int]
+    start: int
+
+    @property
+    def rule(self) -> str:
+        """The rule as text, with the number of time steps filled in."""
+        return str(self.plan.rule)
 
     def read(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """Read the vectors of some clips [N, T', D'].
@@ -267,48 +269,39 @@ class ReducedTokens:
         Raises
         ------
         DatasetError
-            The folder's bytes are damaged.
+            The file's bytes are damaged.
         """
-        values = np.empty((len(rows), *self.shape), np.float32)
-        for rows_read, block in self._blocks(VALUES, rows):
-            values[rows_read] = block
-        return values
+        return self._filled(np.empty((len(rows), *self.plan.shape), "<f4"), rows, 0)
 
     def time_s(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the time of each vector of some clips [N, T']: the mean time of its step's frames.
 
         NaN where the store does not tell the tokens' time steps.
         """
-        times_of = np.full((len(rows), self.shape[0]), np.nan)
-        n_steps = plan_reduction(self.group, TokenRule.parse(self.rule)).n_steps
+        n_steps, (n_vectors, width) = self.plan.n_steps, self.plan.shape
         times = self.group.time_s[rows]
         if n_steps is None or times.shape[1] % n_steps:
-            return times_of
+            return np.full((len(rows), n_vectors), np.nan)
+        places = self._filled(
+            np.empty((len(rows), n_vectors), "<i4"), rows, 4 * n_vectors * width + CRC_BYTES
+        )
+        if ((places < 0) | (places >= n_steps)).any():
+            raise DatasetError(f"{self.path} is damaged (a time step that is none): {ANEW}")
         steps = times.reshape(len(rows), n_steps, -1).mean(axis=2)
-        for rows_read, positions in self._blocks(POSITIONS, rows):
-            if ((positions < 0) | (positions >= n_steps)).any():
-                raise DatasetError(f"{self.path} is damaged (a time step that is none): {ANEW}")
-            times_of[rows_read] = np.take_along_axis(steps[rows_read], positions.astype(np.intp), axis=1)
-        return times_of
+        return np.take_along_axis(steps, places.astype(np.intp), axis=1)
 
-    def _blocks(self, name: str, rows: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """Yield places in `rows` and what is stored for them, chunk by chunk."""
-        for chunk in np.unique(rows // ROWS).tolist():
-            places = np.flatnonzero(rows // ROWS == chunk)
-            yield places, self._chunk(name, chunk)[rows[places] - chunk * ROWS]
-
-    def _chunk(self, name: str, number: int) -> NDArray[Any]:
-        """Read a chunk, which is its rows and a checksum."""
-        shape = (min(ROWS, len(self.group)), *self.shape[: 2 if name == VALUES else 1])
-        size = math.prod(shape) * 4 + CRC_BYTES
-        place = _chunk_place(self.path, name, number, len(shape))
+    def _filled(self, array: NDArray[Any], rows: NDArray[np.intp], after: int) -> NDArray[Any]:
+        """Fill an array with what is stored of some clips, so many bytes after the start of their rows."""
+        n_vectors, width = self.plan.shape
+        of_row = 4 * n_vectors * (width + 1) + 2 * CRC_BYTES
         try:
-            data = memoryview(read_bytes(place, size, within=self.path))
+            with open_regular(self.path) as file:
+                for row, part in zip(rows.tolist(), array, strict=True):
+                    if not read_row(file, self.start + row * of_row + after, row_view(part)):
+                        raise DatasetError(f"clip {self.group.clip_ids[row]}")
         except (OSError, ObygazeError) as error:
             raise DatasetError(f"{self.path} is damaged ({error}): {ANEW}") from None
-        if len(data) != size or not is_checked(data):
-            raise DatasetError(f"{self.path} is damaged ({place.relative_to(self.path)}): {ANEW}")
-        return np.frombuffer(data[:-CRC_BYTES], "<f4" if name == VALUES else "<i4").reshape(shape)
+        return array
 
 
 def reduce_tokens(
@@ -316,8 +309,9 @@ def reduce_tokens(
 ) -> ReducedTokens:
     """Reduce the tokens of a store in one pass, or open what an earlier call made of it.
 
-    The result is the folder ``STORE.BACKBONE.RULE.reduced`` beside the store, a Zarr group that carries the
-    store's fingerprint and the rule. It has its name once it is whole; a stopped pass begins anew.
+    The result is the file ``STORE.BACKBONE.RULE.reduced`` beside the store: a line that states the store's
+    fingerprint and the rule, then for each clip its vectors and their time steps, each with a checksum. It
+    has its name once it is whole; a stopped pass begins anew.
 
     Parameters
     ----------
@@ -332,95 +326,44 @@ def reduce_tokens(
     Raises
     ------
     DatasetError
-        No such rule, the rule does not fit the tokens, the store is on a server, or the folder was made of
+        No such rule, the rule does not fit the tokens, the store is on a server, or the file was made of
         another store or is damaged.
     """
     group = store[backbone]
-    fitted = plan_reduction(group, TokenRule.parse(rule))
+    plan = plan_reduction(group, TokenRule.parse(rule))
     if "://" in store.where:
         raise DatasetError(
             f"{store.where}: tokens are reduced beside a store: pull it first (obygaze store pull)"
         )
-    text = str(fitted.rule)
-    store_path = Path(store.where)
-    path = store_path.with_name(
-        f"{store_path.name}.{backbone}.{text.replace(':', '-').replace('+', '_')}{SUFFIX}"
-    )
-    card: dict[str, Any] = {"number": 1, "store": store.fingerprint, "backbone": backbone, "rule": text}
-    card["sha256"] = sha256_of(json.dumps(card, sort_keys=True).encode())
-    shape = (fitted.n_vectors, fitted.rule.size or fitted.n_features)
-    documents = _metadata((len(group), *shape), card)
+    text, place = str(plan.rule), Path(store.where)
+    path = place.with_name(f"{place.name}.{backbone}.{text.replace(':', '-').replace('+', '_')}{SUFFIX}")
+    shape = [len(group), *plan.shape]
+    head = encode_line({"store": store.fingerprint, "backbone": backbone, "rule": text, "shape": shape})
     if not path.exists():
-        partial = path.with_name(f"{path.name}.partial")
-        with alone_in(partial, "reducing these tokens"):
-            if not path.exists():
-                with shown_progress(progress, "reducing tokens", "clip") as show:
-                    _make(partial, group, fitted, documents, show)
-                sync_tree(partial)
-                partial.replace(path)
-        sync(path.parent)
-    for name, document in documents.items():
-        try:
-            stored = parse_json(read_bytes(path.joinpath(name, "zarr.json"), within=path))
-        except (OSError, ObygazeError, ValueError):
-            raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
-        if stored != document:  # it was made of something else
-            raise DatasetError(f"{path} was not made of {backbone} of this store by {text}: {ANEW}")
-    return ReducedTokens(path, text, group, shape)
+        with shown_progress(progress, "reducing tokens", "clip") as show, whole_file(path) as partial:
+            _write(partial, head, group, plan, show)
+    try:
+        with open_regular(path) as file:
+            found = file.read(len(head))
+    except (OSError, ObygazeError):
+        raise DatasetError(f"{path}: not a whole reduction of tokens: {ANEW}") from None
+    if found != head:
+        raise DatasetError(f"{path} was not made of {backbone} of this store by {text}: {ANEW}")
+    return ReducedTokens(path, plan, group, len(head))
 
 
-def _make(
-    folder: Path, group: Group, fitted: ReductionPlan, documents: dict[str, Any], show: ShowProgress
-) -> None:
-    """Reduce all clips into a folder."""
-    empty(folder)  # of a stopped pass
-    for name, document in documents.items():
-        folder.joinpath(name).mkdir(parents=True, exist_ok=True)
-        folder.joinpath(name, "zarr.json").write_bytes(json_bytes(document))
-    n_rows, shape = min(ROWS, len(group)), documents[VALUES]["shape"][1:]
-    block, places = np.full((n_rows, *shape), np.nan, "<f4"), np.zeros((n_rows, shape[0]), "<i4")
-    for start, tokens in group.blocks("tokens"):
-        for row, clip in enumerate(tokens, start=start):
-            if group.usable[row]:
-                block[row % ROWS], places[row % ROWS] = fitted.apply(clip)
-                if not np.isfinite(block[row % ROWS]).all():
+def _write(path: Path, head: bytes, group: Group, plan: ReductionPlan, show: ShowProgress) -> None:
+    """Reduce all clips into a file; those without features are NaN."""
+    absent = np.full(plan.shape, np.nan, np.float32), np.zeros(plan.n_vectors, np.int32)
+    with path.open("wb") as file:
+        file.write(head)
+        for start, tokens in group.blocks("tokens"):
+            for row, clip in enumerate(tokens, start=start):
+                vectors, places = plan.apply(clip) if group.usable[row] else absent
+                if group.usable[row] and not np.isfinite(vectors).all():
                     raise DatasetError(
                         f"backbone {group.name}, tokens of clip {group.clip_ids[row]}: "
                         "a token is not finite; run: obygaze store verify --full"
                     )
-            if (row + 1) % ROWS == 0 or row + 1 == len(group):
-                for name, chunk in ((VALUES, block), (POSITIONS, places)):
-                    place = _chunk_place(folder, name, row // ROWS, chunk.ndim)
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(with_checksum(chunk.tobytes()))
-                block[:], places[:] = np.nan, 0
-        show(start + len(tokens), len(group))
-
-
-def _chunk_place(folder: Path, name: str, number: int, ndim: int) -> Path:
-    return folder.joinpath(name, "c", str(number), *"0" * (ndim - 1))
-
-
-def _metadata(shape: tuple[int, ...], card: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the metadata of the folder and its arrays: chunks of rows, each with a checksum."""
-    node = {"zarr_format": 3, "attributes": {}}
-    arrays = {
-        name: {
-            **node,
-            "node_type": "array",
-            "shape": list(own),
-            "data_type": kind,
-            "chunk_grid": {
-                "name": "regular",
-                "configuration": {"chunk_shape": [min(ROWS, own[0]), *own[1:]]},
-            },
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": fill,
-            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
-            "dimension_names": ["clip", "vector", "feature"][: len(own)],
-        }
-        for name, own, kind, fill in (
-            (VALUES, shape, "float32", "NaN"), (POSITIONS, shape[:2], "int32", 0)
-        )
-    }  # fmt: skip
-    return {"": {**node, "node_type": "group", "attributes": {ATTRIBUTE: card}}, **arrays}
+                file.write(with_checksum(row_view(vectors)) + with_checksum(row_view(places)))
+            show(start + len(tokens), len(group))

@@ -263,13 +263,13 @@ def _read_rows(
     for place, row in zip(index, values.reshape(len(values), -1).view(np.uint8), strict=True):
         if place == _ABSENT:
             row[:] = 0xFF  # every float of which all bits are set is NaN
-        elif not _read_row(source, place[0] - first, row.data):
+        elif not read_row(source, place[0] - first, row.data):
             return False
     return True
 
 
-def _read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
-    """Read a row of a shard; return whether its checksum is right."""
+def read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
+    """Read a row, after which its checksum lies; return whether it is right."""
     checksum = 0
     source.seek(offset)
     for start in range(0, len(view), READ_AT_ONCE):
@@ -280,8 +280,8 @@ def _read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
     return source.read(CRC_BYTES) == checksum.to_bytes(CRC_BYTES, "little")
 
 
-def with_checksum(data: bytes | bytearray) -> bytes:
-    """Return a chunk: its rows and their checksum."""
+def with_checksum(data: bytes | bytearray | memoryview) -> bytes:
+    """Return a chunk or a row with its checksum."""
     return b"".join((data, crc32c(data).to_bytes(CRC_BYTES, "little")))
 
 
