@@ -11,7 +11,15 @@ import pytest
 import obygaze_film
 import obygaze_models as om
 from obygaze_features import door
-from obygaze_features.door import MOST_PARTS, open_regular, parse_json, parse_toml, read_bytes, read_text
+from obygaze_features.door import (
+    MOST_PARTS,
+    MOST_TOML,
+    open_regular,
+    parse_json,
+    parse_toml,
+    read_bytes,
+    read_text,
+)
 from obygaze_features.errors import InputError, LinkError, ObygazeError
 from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.manifest import import_spans, load_codebook, read_manifest, read_subtitles
@@ -151,6 +159,20 @@ def test_a_file_is_read_to_its_limit_and_what_else_a_name_may_be_is_refused(tmp_
         read_bytes(tmp_path / "nothing")
 
 
+def test_what_comes_to_a_file_while_it_is_read_counts(tmp_path, monkeypatch):
+    class Growing(io.FileIO):
+        def read(self, size=-1):
+            found = super().read(size)
+            with path.open("ab") as more:
+                more.write(b"more")
+            return found
+
+    (path := tmp_path / "a").write_bytes(b"eight by")
+    monkeypatch.setattr(door, "open_regular", lambda *_, **__: Growing(path))
+    with pytest.raises(InputError, match="a"):
+        read_bytes(path, 8)
+
+
 @POSIX
 def test_what_is_refused_is_closed(tmp_path):
     (tmp_path / "a").write_bytes(b"too long")
@@ -255,6 +277,13 @@ def test_what_the_shell_opened_is_read_as_standard_input_is(tmp_path, name):
 def test_toml_that_takes_much_for_its_size_is_refused(text):
     with pytest.raises(ValueError, match=r"parts|deeply|MB"):
         parse_toml(text)
+
+
+def test_toml_may_be_as_long_as_its_limit():
+    text = "a = 1\n#".ljust(MOST_TOML, "x")
+    assert parse_toml(text) == {"a": 1}
+    with pytest.raises(ValueError, match="4 MB"):
+        parse_toml(f"{text}x")
 
 
 def test_dots_in_texts_numbers_and_comments_are_no_keys():

@@ -13,7 +13,6 @@ from obygaze_features.io import (
     PARTIAL_SUFFIX,
     file_sha256,
     local_path,
-    make_folder,
     naming,
     remove_tree,
     sha256_of,
@@ -145,7 +144,6 @@ def pull_model(
                         remove_tree(building)
             return target
         raise ModelError(f"{target}: another file is there; name another folder, or remove it")
-    make_folder(path)
 
     def count(_name: str, size: int, _more: int) -> None:
         if size > entry.octets:

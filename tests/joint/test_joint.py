@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec import structs
@@ -110,6 +111,17 @@ def test_a_ridge_cav_is_that_of_all_clips(joint, together):
     close(found.distances(X), expected.distances(Z))
 
 
+def test_a_concept_can_be_learnt_whose_clips_are_not_all_of_one_film(joint):
+    """Whatever film is left out, the others have a clip with the concept, and one without."""
+    n_features = joint.about.n_features
+    for of_ten, can in (((1, 1, 0), True), ((1, 0, 0), False), ((10, 10, 9), False), ((10, 9, 9), True)):
+        means = joint.sums.means[:3].copy()
+        means[:, n_features + 1 :] = 0
+        means[:, n_features + 1] = np.array(of_ten) / 10
+        alone = replace(joint.without(joint.about.movies[3:]).sums, counts=np.full(3, 10.0), means=means)
+        assert replace(joint, sums=alone).learnable() == tuple(joint.about.concepts[:1] * can), of_ten
+
+
 def test_penalties_are_those_that_leaving_films_out_chooses_on_all_clips(joint, together):
     X, _, present, movies = together
     Z = StandardScaler().fit_transform(X)
@@ -160,6 +172,10 @@ def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, together, t
         at = om.load_model(tmp_path / f"round-{number}.model")
         losses = join([gram(data, TASK, least=10, at=at) for data in labs.values()])
         step = newton_step(losses, C=0.5)
+        start, planes = losses.sums.start, step.planes
+        before = np.append(start["start_weights"], start["start_intercept"])
+        after = np.append(planes.weights, planes.intercepts)
+        close(step.change, np.abs(after - before).max() / np.abs(after).max())
         save_joint(losses, step.planes, tmp_path / f"round-{number + 1}.model")
         if step.is_last:
             break
@@ -205,6 +221,7 @@ def test_a_kept_joint_model_scores_clips_as_it_is(joint, labs, together, tmp_pat
 def test_films_of_few_clips_are_left_out_and_counted(labs):
     sums = gram(labs["a"], TASK, least=10)
     assert sums.counts.min() >= 10
+    assert f"{int(sums.counts.sum())} clips of 3 films" in repr(sums)
     data = labs["a"].take(np.flatnonzero((labs["a"].movies != "f0") | (np.arange(len(labs["a"])) < 4)))
     few = gram(data, TASK, least=10)
     assert few.about.movies == ["f1", "f2"]
@@ -340,8 +357,17 @@ def test_curvatures_and_gradients_that_no_films_have_are_refused(labs, joint, ch
         write_sums(spoilt, tmp_path / "bad.sums")
         with pytest.raises(ModelError):
             read_sums(tmp_path / "bad.sums")
-    write_sums(sums, tmp_path / "good.sums")
-    assert read_sums(tmp_path / "good.sums").about == sums.about
+    # Of a model that knows nothing, each clip's curvature is the largest that there is.
+    planes = joint.linear(penalty=1.0)
+    save_joint(
+        joint,
+        replace(planes, weights=0 * planes.weights, intercepts=0 * planes.intercepts),
+        tmp_path / "nothing.model",
+    )
+    nothing = gram(labs["a"], TASK, least=10, at=om.load_model(tmp_path / "nothing.model"))
+    for good in (sums, nothing):
+        write_sums(good, tmp_path / "good.sums")
+        assert read_sums(tmp_path / "good.sums").about == good.about
 
 
 def test_a_labs_error_is_that_of_a_model_of_all_others(joint, together):
@@ -402,6 +428,9 @@ def test_each_film_is_recorded_once_for_each_choice_of_clips(labs, tmp_path):
     """Of films that differ in many clips, or of whose clips a concept alone differs, both are given out."""
     data = labs["b"]
     films = len(given_out(data, tmp_path, least=2).about.movies)
+    record = msgspec.json.decode((tmp_path / RECORD).read_text("utf-8").splitlines()[0])
+    of_label = data.clip_ids[(data.movies == record["movie"]) & (data.levels == "violent")]
+    assert record["columns"][""] == sorted(of_label)
     first = np.flatnonzero(data.movies == "f3")
     half = data.take(np.delete(np.arange(len(data)), first[: len(first) // 2]))
     for times in range(2):

@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 from msgspec import structs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.concepts.heads import head_scores
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models.linear import ClippedScaler, make_frames_probe
-from obygaze_models.persistence.estimators import CONVERSIONS, _check_tree, stored_tree
+from obygaze_models.models.linear import ClippedScaler, FramePool, make_frames_probe
+from obygaze_models.models.ridge_logistic import RidgeLogistic
+from obygaze_models.persistence.estimators import CONVERSIONS, _check_tree, is_linear, stored_tree
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.saved_model import load_model
@@ -110,6 +113,21 @@ def test_what_no_frozen_file_has_is_read_back_as_it_was(kind, estimator, shape):
     card = structs.replace(file.card, parameters=dict(state.parameters), n_features=shape[-1])
     again = construct(replace(file, card=card, arrays=dict(state.arrays)))
     np.testing.assert_array_equal(again.decision_function(X), estimator.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_one"),
+    [
+        ((ClippedScaler(), LogisticRegression()), True),
+        ((FramePool("mean"), ClippedScaler(), RidgeLogistic()), True),
+        ((LogisticRegression(),), False),
+        ((StandardScaler(), LogisticRegression()), False),
+        ((StandardScaler(), ClippedScaler(), LogisticRegression()), False),
+        ((ClippedScaler(), SVC()), False),
+    ],
+)
+def test_a_linear_probe_is_one_by_all_its_steps(steps, is_one):
+    assert is_linear(make_pipeline(*steps)) is is_one
 
 
 # A lab's own.
@@ -210,10 +228,13 @@ def test_a_stored_tree_leads_each_row_to_the_leaf_that_its_nodes_say():
     ("name", "parameters", "arrays"),
     [
         ("linear", {"limit": -1.0}, {}),
+        ("linear", {"C": -1.0}, {}),
+        ("linear", {"frames": "middle"}, {}),
         ("bank", {"directions": "other"}, {}),
         ("bank", {"clip": -1.0}, {"feature_mean": np.zeros(8), "feature_scale": np.ones(8)}),
         ("cav", {"clip": 5.0}, {"feature_mean": np.zeros(1), "feature_scale": np.ones(8)}),
         ("cav", {"clip": 5.0}, {}),
+        ("cav", {"kind": "tree"}, {}),
         ("mlp", {}, {"mean": np.zeros(8)}),  # float64 beside float32
     ],
 )

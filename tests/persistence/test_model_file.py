@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import CARD
@@ -83,6 +84,23 @@ def test_every_protocol_number_ever_written_is_still_read():
         if "values" in expected:
             np.testing.assert_allclose(model.concept_values(rows), expected["values"], rtol=1e-6)
         assert (model.card.backbone, model.card.threshold) == (expected["backbone"], expected["threshold"])
+
+
+def test_a_card_says_which_levels_its_calibration_has_not_seen():
+    card = read_model(FROZEN / "protocol_1.model").card
+    card = structs.replace(card, target=card.target | {"classes": [["EN"], ["S"]]})
+    assert (card.population, card.levels_left_out) == (None, ("HN",))
+    assert structs.replace(card, codebook={"name": "of a lab"}).levels_left_out is None
+    assert structs.replace(card, target=card.target | {"name": "scale:calm"}).levels_left_out == ()
+    known = {"levels_left_out": ["S"]}
+    assert structs.replace(card, population=known).levels_left_out == ("S",)
+
+
+def test_a_slope_of_0_gives_every_clip_the_same_probability():
+    card = read_model(FROZEN / "protocol_3_mlp.model").card
+    assert not card.is_flat
+    assert structs.replace(card, calibration=card.calibration | {"slope": 0.0}).is_flat
+    assert not structs.replace(card, calibration={}).is_flat
 
 
 @pytest.mark.parametrize("number", [1, 2])
