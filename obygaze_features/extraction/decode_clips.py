@@ -68,14 +68,11 @@ class Keep:
 
     Parameters
     ----------
-    prepares
-        Backbone name -> transform of its frames; those of the requests make what is kept.
     decoder
         The decoder's record.
     """
 
     folder: Path
-    prepares: Mapping[str, Prepare]
     decoder: Mapping[str, str]
 
 

@@ -13,7 +13,7 @@ from obygaze_features.backbones import Backbone, TextBackbone, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
-from obygaze_features.extraction.keep_frames import RECORD, to_jpeg
+from obygaze_features.extraction.keep_frames import RECORD
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
@@ -133,11 +133,7 @@ class Job:
         hearing = {each.name: each.hears for each in self.backbones if each.hears is not None}
         sounds = {name: (hears, requests.pop(name)) for name, hears in hearing.items()}
         clips = self.manifest.by_id
-        keep = None
-        if self.keep_frames is not None:
-            prepares = {name: request.prepare for name, request in requests.items()}
-            keep = Keep(self.keep_frames, prepares, self._decoder_record())
-            requests = {name: request._replace(prepare=to_jpeg) for name, request in requests.items()}
+        keep = None if self.keep_frames is None else Keep(self.keep_frames, self._decoder_record())
         return [
             DecodeTask(
                 clip_id,

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -41,7 +41,7 @@ RECORD = {
     "pillow": PIL.__version__,
 }
 """What frames are that are kept, for the provenance."""
-VERSION = 2
+VERSION = 3
 MOST_BYTES = 1 << 31
 """Most bytes of the frames of a clip."""
 
@@ -49,13 +49,9 @@ DAMAGED = "kept frames were damaged, or not ours: decoded again"
 
 
 class _Kept(msgspec.Struct):
-    """Frames of a clip by one rule, as JPEG, and what else is known of them: a file, after its digest."""
+    """Frames of a clip by one rule, as JPEG, and the clip without them: a file, after its digest."""
 
-    status: Literal["ok", "partial"]
-    reason: str
-    source: dict[str, Any]
-    remarks: list[str]
-    besides: list[str]
+    clip: DecodedClip
     index: list[int]
     time_s: list[float]
     jpegs: list[bytes]
@@ -107,7 +103,7 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
                 yield number, clip
         if not left and not always:
             return
-        for place, clip in decode([tasks[number] for number in left]):
+        for place, clip in decode([as_jpegs(tasks[number]) for number in left]):
             number, task = left[place], tasks[left[place]]
             if clip.status == "failed":
                 yield number, clip
@@ -119,6 +115,14 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
             yield number, replace(whole, n_decoded=clip.n_decoded, remarks=remarks, source=clip.source)
 
     return read_or_decode
+
+
+def as_jpegs(task: DecodeTask) -> DecodeTask:
+    """Have a task give frames as they are kept, if it keeps them."""
+    if task.keep is None:
+        return task
+    jpegs = {name: request._replace(prepare=to_jpeg) for name, request in task.requests.items()}
+    return replace(task, requests=jpegs)
 
 
 class _Video:
@@ -173,26 +177,21 @@ class _Video:
 
     def clip(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> DecodedClip:
         """Prepare the kept frames of a clip for all backbones."""
-        every = list(kept.values())
+        every = [each.clip for each in kept.values()]
         pictures = {sampling: [from_jpeg(data) for data in each.jpegs] for sampling, each in kept.items()}
         shared: dict[Hashable, Prepared] = {}
-        frames = {}
-        for name, request in task.requests.items():
-            prepare, own = self.keep.prepares[name], kept[request.sampling]
-            wish = wish_of(request._replace(prepare=prepare))
-            if wish not in shared:
-                images = np.stack([prepare(picture) for picture in pictures[request.sampling]])
-                shared[wish] = Prepared(images, np.array(own.index, np.int64), np.array(own.time_s))
-            frames[name] = shared[wish]
-        said = [remark for each in every for remark in each.remarks]
-        return DecodedClip(
-            task.clip_id,
-            "partial" if any(each.status == "partial" for each in every) else "ok",
-            "; ".join(dict.fromkeys(each.reason for each in every if each.reason)),
-            frames,
+        for wish, (sampling, prepare) in task.wishes().items():
+            images = np.stack([prepare(picture) for picture in pictures[sampling]])
+            times = np.array(kept[sampling].index, np.int64), np.array(kept[sampling].time_s)
+            shared[wish] = Prepared(images, *times)
+        return replace(
+            every[0],
+            clip_id=task.clip_id,
+            status="partial" if any(clip.status == "partial" for clip in every) else "ok",
+            reason="; ".join(dict.fromkeys(clip.reason for clip in every if clip.reason)),
+            frames={name: shared[wish_of(request)] for name, request in task.requests.items()},
             source={**every[0].source, **({"sha256": self.digest} if task.hash_source else {})},
-            remarks=tuple(dict.fromkeys(said)),
-            besides=tuple(every[0].besides),
+            remarks=tuple(dict.fromkeys(remark for clip in every for remark in clip.remarks)),
         )
 
 
@@ -203,17 +202,10 @@ def _samplings(task: DecodeTask) -> dict[Sampling, str]:
 
 def _kept(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
     """Make of what a decoder gave what is kept."""
-    kept = {}
-    for sampling, name in _samplings(task).items():
-        frames = clip.frames[name]
-        kept[sampling] = _Kept(
-            "ok" if clip.status == "ok" else "partial",
-            clip.reason,
-            {field: value for field, value in clip.source.items() if field != "sha256"},
-            list(clip.remarks),
-            list(clip.besides),
-            frames.frame_index.tolist(),
-            frames.time_s.tolist(),
-            frames.images.tolist(),
-        )
-    return kept
+    source = {field: value for field, value in clip.source.items() if field != "sha256"}
+    bare = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
+    taken = {sampling: clip.frames[name] for sampling, name in _samplings(task).items()}
+    return {
+        sampling: _Kept(bare, each.frame_index.tolist(), each.time_s.tolist(), each.images.tolist())
+        for sampling, each in taken.items()
+    }

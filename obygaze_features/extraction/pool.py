@@ -21,7 +21,7 @@ from obygaze_features.extraction.decode_clips import (
 )
 from obygaze_features.extraction.decoders import PYAV, load_decoder
 from obygaze_features.extraction.films import Films, KeptFrames, Pass, WorkQueue
-from obygaze_features.extraction.keep_frames import keeping
+from obygaze_features.extraction.keep_frames import as_jpegs, keeping
 from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.video.file_facts import packed
 from obygaze_features.workers import Event, Parent, WorkerPool
@@ -179,7 +179,8 @@ def _decode(task: tuple[Pass, Path, Sequence[Path]], parent: Parent, *, decoder:
     decode = load_decoder(decoder)
     if work.stretch is not None:
         film, ends = work.stretch.path, (work.stretch.start_s, work.stretch.end_s)
-        decode = partial(decode_stretch, path=film, stretch=ends, others=work.others, rests=rests)
+        others = [as_jpegs(task) for task in work.others]
+        decode = partial(decode_stretch, path=film, stretch=ends, others=others, rests=rests)
         if work.tasks and not work.tasks[0].requests:  # what hears takes no picture
             list(decode_stretch((), path=film, stretch=ends, others=(), rests=rests))
     elif known:
