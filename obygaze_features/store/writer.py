@@ -147,7 +147,7 @@ class StageWriter:
             for row, (result, rows) in sorted(checked.items()):
                 piece = self._piece(row // PIECE_ROWS)
                 known = (result.clip_id, result.status, result.reason, 0, "")
-                piece.put(JournalEntry(row, *known, "", result.source, result.absent), rows, self._later)
+                piece.put(JournalEntry(row, *known, "", result.source, result.absent), rows)
                 self.to_do.discard(row)
                 if self.to_do.isdisjoint(self._layout.rows(row // PIECE_ROWS)):
                     self._finish(piece)
@@ -172,7 +172,7 @@ class StageWriter:
         if number not in self._open:
             last = max((attempt.number for attempt in self._earlier[number]), default=0)
             attempt = Attempt(number, self.name, last + 1)
-            self._open[number] = _Piece(self._stage, self._layout, attempt)
+            self._open[number] = _Piece(self._stage, self._layout, attempt, self._later)
         return self._open[number]
 
     def _finish(self, piece: "_Piece") -> None:
@@ -238,16 +238,14 @@ class StageWriter:
 class _Piece:
     """An attempt at a piece that is being written."""
 
-    def __init__(self, stage: Path, layout: StageLayout, attempt: Attempt) -> None:
-        self._stage, self._layout, self.attempt = stage, layout, attempt
+    def __init__(self, stage: Path, layout: StageLayout, attempt: Attempt, later: DigestLater | None) -> None:
+        self._stage, self._layout, self.attempt, self._later = stage, layout, attempt, later
         self.entries: dict[int, JournalEntry] = {}
         self._files: dict[str, int] = {}  # path -> descriptor
         self._owed: dict[int, list[str | Callable[[], str]]] = {}
         self._arrays = sorted((*layout.small, *layout.shards), key=lambda array: array.position)
 
-    def put(
-        self, entry: JournalEntry, rows: Mapping[str, _CheckedRow], later: DigestLater | None = None
-    ) -> None:
+    def put(self, entry: JournalEntry, rows: Mapping[str, _CheckedRow]) -> None:
         """Write a clip's rows; a failed clip has none."""
         if rows:
             record = b"".join(rows[array.name].data for array in self._layout.small)
@@ -257,16 +255,15 @@ class _Piece:
         where = {"writer": self.attempt.writer, "attempt": self.attempt.number}
         self.entries[entry.row] = structs.replace(entry, **where)
         if rows and not entry.sha256:
-            self._owed[entry.row] = [self._digest(array, entry.row, rows, later) for array in self._arrays]
+            self._owed[entry.row] = [
+                self._digest(array, entry.row, rows[array.name]) for array in self._arrays
+            ]
 
-    def _digest(
-        self, array: StoredArray, row: int, rows: Mapping[str, _CheckedRow], later: DigestLater | None
-    ) -> str | Callable[[], str]:
-        checked = rows[array.name]
-        if checked.sha256 is not None or later is None:
+    def _digest(self, array: StoredArray, row: int, checked: _CheckedRow) -> str | Callable[[], str]:
+        if checked.sha256 is not None or self._later is None:
             return checked.sha256 or ""
         path = attempt_file(self._stage, self.attempt, array)
-        return later(path, array.offset(row % PIECE_ROWS), len(checked.data))
+        return self._later(path, array.offset(row % PIECE_ROWS), len(checked.data))
 
     def settle(self) -> None:
         """Wait for the digests, without which the entries are not whole."""
