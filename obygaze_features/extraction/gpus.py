@@ -10,7 +10,7 @@ from obygaze_features.backbones import backbone_options
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ObygazeError
 from obygaze_features.extraction.job import Job, Recipe
-from obygaze_features.extraction.loop import decode_pool
+from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.extraction.report import Run, RunReport
 from obygaze_features.extraction.schedule import LoopWorker, share_out
 from obygaze_features.store import Stage
@@ -47,7 +47,7 @@ def run_gpus(
         If a process cannot build the backbones, would compute other features, or dies repeatedly.
     """
     each = max((workers or usable_cores()) // len(gpus), 1)
-    pool_settings = job.decoder, each, batch_size, timeout_s
+    pool_settings = each, timeout_s, job.decoder, batch_size
     card = _Card(LoopWorker(job, stage, batch_size), [_name(gpu) for gpu in gpus], gpus, pool_settings)
     with WorkerPool(len(gpus), card) as pool:
         yield from share_out(stage, clip_ids, pool, RunReport(encoders=len(gpus)), stopped=stopped)
@@ -94,7 +94,7 @@ class _Card:
     worker: LoopWorker
     names: Sequence[str]
     gpus: Sequence[int]
-    pool_settings: tuple[str, int, int, float]
+    pool_settings: tuple[int, float, str, int]
 
     def __call__(self, clip_ids: Sequence[str], parent: Parent) -> None:
         os.environ[VISIBLE] = self.names[parent.number]
@@ -107,8 +107,8 @@ class _Card:
         try:
             self.worker.begin()
             threading.Thread(target=listen, daemon=True).start()
-            with decode_pool(*self.pool_settings) as decode:
-                for item in self.worker.do(clip_ids, decode):
+            with DecodePool(*self.pool_settings) as pool:
+                for item in self.worker.do(clip_ids, pool.decode):
                     parent.send(item)
         except ObygazeError as error:
             raise ExtractError(f"GPU {self.gpus[parent.number]}: {error}") from error

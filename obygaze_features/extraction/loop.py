@@ -46,30 +46,13 @@ def run_local(
     films
         Measure the stretches of these films that are not measured yet.
     """
-    with decode_pool(job.decoder, workers or usable_cores(), batch_size, timeout_s, films) as decode:
+    with DecodePool(workers or usable_cores(), timeout_s, job.decoder, batch_size) as pool:
+        decode = partial(pool.decode, films=films)
         for report, results in run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped):
             yield report, results
     if films is not None:
         report.n_decoded += films.n_decoded
         report.decode_cpu_s += films.cpu_s
-
-
-@contextmanager
-def decode_pool(
-    decoder: str, workers: int, batch_size: int, timeout_s: float, films: Films | None = None
-) -> Iterator[Decode]:
-    """Decode in worker processes of this machine.
-
-    Memory holds at most `2 * workers + batch_size` prepared clips, and one full-size frame per worker. The
-    windows of a film are decoded in one pass: up to `PASS_CLIPS` prepared clips per worker.
-
-    Parameters
-    ----------
-    films
-        Measure the stretches of these films that are not measured yet.
-    """
-    with DecodePool(workers, timeout_s, decoder) as pool:
-        yield lambda tasks, stopped: pool.decode(tasks, 2 * workers + batch_size, stopped, films)
 
 
 def run_loop(

@@ -38,6 +38,9 @@ class DecodePool:
     the time limit. Other clips are not affected: if several clips were decoded together, the remaining ones
     are retried alone.
 
+    Memory holds at most `2 * workers + batch_size` prepared clips, and one full-size frame per worker. The
+    windows of a film are decoded in one pass: up to `PASS_CLIPS` prepared clips per worker.
+
     Parameters
     ----------
     workers
@@ -46,12 +49,13 @@ class DecodePool:
         Time limit for one clip, in seconds; clips decoded together share the sum of their limits.
     decoder
         Name of the decoder.
+    batch_size
+        Clips that are taken together.
     """
 
-    def __init__(self, workers: int, timeout_s: float, decoder: str = PYAV) -> None:
-        self.workers = workers
-        self.timeout_s = timeout_s
-        self.decoder = decoder
+    def __init__(self, workers: int, timeout_s: float, decoder: str = PYAV, batch_size: int = 1) -> None:
+        self.workers, self.timeout_s, self.decoder = workers, timeout_s, decoder
+        self._ahead = 2 * workers + batch_size
         # Workers share what they compute for a large file, and frames that several of them need.
         self._shared = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
         self._pool = WorkerPool(workers, partial(_decode, decoder=decoder, folder=Path(self._shared.name)))
@@ -68,7 +72,6 @@ class DecodePool:
     def decode(
         self,
         tasks: Sequence[DecodeTask],
-        ahead: int,
         stopped: Callable[[], bool] = lambda: False,
         films: Films | None = None,
     ) -> Iterator[DecodedClip]:
@@ -78,9 +81,6 @@ class DecodePool:
 
         Parameters
         ----------
-        ahead
-            Most clips that are being decoded or waiting at any time; limits the memory. Every worker gets a
-            pass in any case.
         stopped
             Polled regularly; once true, nothing more is yielded. The workers are stopped with the pool.
         films
@@ -88,7 +88,7 @@ class DecodePool:
         """
         queue = WorkQueue(tasks, self.workers, films)
         while not stopped():
-            while queue and (len(self._out) < self.workers or self._n_out() < ahead):
+            while queue and (len(self._out) < self.workers or self._n_out() < self._ahead):
                 self._put(queue.popleft())
             if not self._out:
                 return

@@ -143,7 +143,7 @@ def decode_pass(
             "installation"
         )
         return
-    for clip in _pool(timeout_s, decoder).decode(tasks, ahead=len(tasks)):
+    for clip in _pool(timeout_s, decoder).decode(tasks):
         if clip.status == "failed" and clip.reason in LOST:
             path = next(task.path for task in tasks if task.clip_id == clip.clip_id)
             yield NodeError(f"node {_node()} does not find {path}", path)

@@ -92,7 +92,7 @@ def test_each_window_comes_as_it_comes_alone(film, monkeypatch):
     tasks += [replace(tasks[0], clip_id="late", start_s=50.0, end_s=60.0)]
     tasks += [replace(tasks[0], clip_id="whole", start_s=None, end_s=None)]
     with DecodePool(2, 600) as pool:
-        together = in_order(pool.decode(tasks, ahead=4), tasks)
+        together = in_order(pool.decode(tasks), tasks)
     alone = [alone_of(task) for task in tasks]
     assert [clip.clip_id for clip in together] == [task.clip_id for task in tasks]
     assert all(map(same, together, alone))
@@ -128,7 +128,7 @@ def test_a_pass_is_neighbouring_spans_of_one_file_and_every_worker_has_one(film)
 def test_a_crash_or_an_exception_costs_the_window_that_holds_it_alone(film, prepare, reason):
     with DecodePool(1, 600) as pool:
         tasks = tasks_of(film, prepare)[:9:4]
-        decoded = in_order(pool.decode(tasks, ahead=8), tasks)
+        decoded = in_order(pool.decode(tasks), tasks)
     assert [clip.status for clip in decoded] == ["ok", "failed", "ok"]
     assert decoded[1].reason.endswith(reason)
     alone = [alone_of(task) for task in tasks_of(film)[:9:8]]
@@ -179,9 +179,9 @@ def test_long_clips_among_short_ones_keep_no_worker_idle(workers):
     """The best of all orders could take as long as the workers have work, or as the longest clip."""
     costs = np.random.default_rng(0).lognormal(sigma=1.0, size=3000)
     tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(len(costs))]
-    with DecodePool(workers, 600.0) as pool:
+    with DecodePool(workers, 600.0, batch_size=8) as pool:
         pool._pool.close()
         pool._pool = pretended = PretendedWorkers(workers, {str(i): cost for i, cost in enumerate(costs)})
-        given = [clip.clip_id for clip in pool.decode(tasks, 2 * workers + 8)]
+        given = [clip.clip_id for clip in pool.decode(tasks)]
     assert len(set(given)) == len(costs)
     assert pretended.clock <= 1.05 * max(costs.sum() / workers, costs.max())
