@@ -368,6 +368,9 @@ def test_curvatures_and_gradients_that_no_films_have_are_refused(labs, joint, ch
     for good in (sums, nothing):
         write_sums(good, tmp_path / "good.sums")
         assert read_sums(tmp_path / "good.sums").about == good.about
+    write_sums(replace(nothing, products=2 * nothing.products), tmp_path / "bad.sums")
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "bad.sums")
 
 
 def test_a_labs_error_is_that_of_a_model_of_all_others(joint, together):
