@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, wraps
+from inspect import signature
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import click
 import msgspec
@@ -20,9 +21,6 @@ from obygaze_features.templates import packaged
 PROBLEMS_FOUND = 3
 """Exit status of a command that checks, and found something."""
 
-Result = tuple[object, str] | tuple[object, str, bool]
-"""What a command prints, as a JSON document and as text, and whether a check found something."""
-Command = TypeVar("Command", bound=Callable[..., object])
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -56,15 +54,6 @@ PATH = click.Path(path_type=Path)  # the reader reports a missing file in one li
 FILE = click.Path(dir_okay=False, path_type=Path)
 LOCAL = LocalPath(path_type=Path, readable=False)
 EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-
-
-html_option = click.option(
-    "--html",
-    type=FILE,
-    help="Also write the results as a page: one HTML file that loads nothing from elsewhere.",
-)
 
 
 def completed(
@@ -199,7 +188,7 @@ def parameter(
 
 def joined(lists: Mapping[str, Any], rows: Iterable[Any]) -> list[Any]:
     """Put the parameters of a list in place of its name."""
-    return [one for row in rows for one in (lists[row] if isinstance(row, str) else [row])]
+    return [one for row in rows for one in (joined(lists, lists[row]) if isinstance(row, str) else [row])]
 
 
 @cache
@@ -223,6 +212,7 @@ def declared(
     options = msgspec.convert(joined(lists, lists[words]), list[Parameter])
 
     def make(function: Callable[..., Any]) -> click.Command:
+        function = answers(function)
         for option in reversed(options):
             function = parameter(option, **more.get(option.to or option.key, {}))(function)
         return click.command(name, cls=GroupedCommand, groups=lists.get(f"groups of {words}", {}))(function)
@@ -234,7 +224,7 @@ def declared(
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Output:
-    """What the options of `output` were given.
+    """What a command's options of output were given; without one, as if it were not.
 
     Attributes
     ----------
@@ -242,14 +232,14 @@ class Output:
         Files or folders to write; None if not asked for.
     force
         Whether they may be replaced.
-    as_json
+    json
         Whether to print a JSON document, in place of text.
     """
 
     out: Path | None = None
     html: Path | None = None
     force: bool = False
-    as_json: bool = False
+    json: bool = False
 
     @property
     def path(self) -> Path:
@@ -262,69 +252,46 @@ class Output:
         """Refuse to replace what is there, before any work is done."""
         refuse_existing(self.out, self.html, *more, force=self.force)
 
-    def show(self, document: object, text: Callable[[], str]) -> None:
-        """Print the document or the text."""
-        show(document, text, as_json=self.as_json)
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command did or found, if that is no report.
+
+    Attributes
+    ----------
+    document, text
+        For programs, and for people, perhaps laid out on demand; None and "" if nothing is to be said.
+    remarks
+        What is printed beside, on stderr.
+    code
+        Exit status: `PROBLEMS_FOUND` if a check found something.
+    """
+
+    document: object
+    text: str | Callable[[], str] = ""
+    remarks: Sequence[str] = ()
+    code: int = 0
 
 
-def show(document: object, text: Callable[[], str], *, as_json: bool) -> None:
-    """Print a JSON document, or a text; on stderr if stdout gets the file of --out."""
-    shown = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text()
-    click.echo(shown, err=click.get_current_context().params.get("out") == STANDARD)
-
-
-def prints_result(command: Callable[..., Result]) -> Callable[..., None]:
-    """Add `--json` to a command that returns its result, print that, and exit with `PROBLEMS_FOUND` if so."""
+def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
+    """Give a command that takes an `output` its options as one, and print what it answers."""
+    takes = signature(command).parameters
+    names = {each.name for each in fields(Output)} if "output" in takes else {"json"}
 
     @wraps(command)
-    def printed(*arguments: object, as_json: bool, **given: object) -> None:
-        document, text, *found = command(*arguments, **given)
-        show(document, lambda: text, as_json=as_json)
-        if any(found):
-            click.get_current_context().exit(PROBLEMS_FOUND)
+    def run(*arguments: object, **given: Any) -> None:
+        output = Output(**{name: given.pop(name) for name in names & given.keys() - takes})
+        answer = command(*arguments, **given, **({"output": output} if "output" in takes else {}))
+        if answer is None:
+            return
+        if answer.document is not None or answer.text:
+            told = str(answer.text() if callable(answer.text) and not output.json else answer.text)
+            if output.json:
+                told = json.dumps(answer.document, indent=2, ensure_ascii=False, allow_nan=False)
+            to_file = click.get_current_context().params.get("out") == STANDARD
+            click.echo(told, err=to_file)
+        for remark in answer.remarks:
+            click.echo(remark, err=True)
+        click.get_current_context().exit(answer.code)
 
-    return json_option(printed)
-
-
-def output(
-    out: str = "",
-    *,
-    kind: click.Path = PATH,
-    required: bool = False,
-    force: str = "Replace earlier output.",
-    html: bool = False,
-    json: bool | str = False,
-) -> Callable[[Command], Command]:
-    """Add the options of a command's output; the command gets them as one `output`.
-
-    Parameters
-    ----------
-    out, force
-        Help of `--out` and `--force`; without a help there is no such option.
-    kind, required
-        Of `--out`.
-    html, json
-        Whether there are `--html` and `--json`; the help of the latter.
-    """
-    options = [
-        click.option("--out", type=kind, required=required, help=out) if out else None,
-        html_option if html else None,
-        click.option("--force", is_flag=True, help=force) if force else None,
-        click.option("--json", "as_json", is_flag=True, help=json) if isinstance(json, str) else None,
-        json_option if json is True else None,
-    ]
-
-    names = ("out", "html", "force", *(["as_json"] if json else []))
-
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def gathered(*arguments: object, **given: Any) -> object:
-            own = {name: given.pop(name) for name in names if name in given}
-            return command(*arguments, output=Output(**own), **given)
-
-        made: Callable[..., object] = gathered
-        for option in reversed(options):
-            made = option(made) if option else made
-        return cast("Command", made)
-
-    return decorate
+    return run

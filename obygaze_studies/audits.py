@@ -59,7 +59,7 @@ class Option(Parameter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     columns: Sequence[str] = ()
     unique: Sequence[str] = ()
     numbers: Sequence[str] = ()
-    type: Literal[Number, "", "text", "flag", "path", "local", "picture", "task"] = ""
+    type: Literal[Number, "", "text", "flag", "path", "file", "local", "picture", "csv", "task"] = ""
     after: bool = False
     folder: bool = False
 

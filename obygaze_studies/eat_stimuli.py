@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
+from obygaze_features.options import Answer
 from obygaze_features.templates import packaged
 from obygaze_features.text import composed
 from obygaze_studies.audit_common.embeddings import Embeddings
-from obygaze_studies.audit_common.findings import Answer, write_rows
+from obygaze_studies.audit_common.findings import write_rows
 from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
 from obygaze_studies.errors import AuditError
 
@@ -104,7 +105,7 @@ def write_prompts(variant: Variant, out: Path, *, force: bool = False) -> Answer
     """Write the table of all prompts."""
     rows = prompt_rows(variant)
     said = write_rows([list(rows[0]), *(list(row.values()) for row in rows)], out, "prompts", force=force)
-    return Answer(document={"file": str(out), "prompts": len(rows)}, text=said)
+    return Answer({"file": str(out), "prompts": len(rows)}, text=said)
 
 
 def sobem_items(ids: Sequence[str]) -> dict[str, Row]:

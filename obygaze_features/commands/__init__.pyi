@@ -1,4 +1,3 @@
 from .manifest_file import complete_codebook as complete_codebook
 from .manifest_file import folder_for as folder_for
-from .manifest_file import manifest_output as manifest_output
 from .manifest_file import write_imported as write_imported

@@ -12,14 +12,13 @@ from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line, json_bytes
-from obygaze_features.options import FILE, Output, Result, declared, output, prints_result
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
 from obygaze_features.templates import filled
 
 
 @declared(__package__, "codebook show", what={"shell_complete": complete_codebook})
-@prints_result
-def show(what: str | None) -> Result:
+def show(what: str | None) -> Answer:
     """Show a codebook: levels, concepts with their instances, tasks, scales and label policies.
 
     The argument is the name of a built-in codebook, a .toml file, or a manifest (for the codebook it names).
@@ -34,15 +33,14 @@ def show(what: str | None) -> Result:
     """
     if what is not None:
         codebook = _codebook_of(what)
-        return _record(codebook), _text(codebook)
+        return Answer(_record(codebook), _text(codebook))
     books = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
     rows = [[book.name, book.version, _counts(book), book.source] for book in books]
-    return [*map(_record, books)], _table(rows, ["name", "version", "holds", "source"])
+    return Answer([*map(_record, books)], _table(rows, ["name", "version", "holds", "source"]))
 
 
 @declared(__package__, "codebook check")
-@prints_result
-def check(file: Path) -> Result:
+def check(file: Path) -> Answer:
     """Check a codebook file and report its content, or the error, in one line.
 
     \b
@@ -51,12 +49,11 @@ def check(file: Path) -> Result:
     """
     codebook = manifests.load_codebook(file)
     document = {"file": str(file), **_record(codebook)}
-    return document, f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}"
+    return Answer(document, f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}")
 
 
 @declared(__package__, "codebook init")
-@prints_result
-def init(out: Path) -> Result:
+def init(out: Path) -> Answer:
     """Write a commented template of a codebook. An existing file is never replaced.
 
     \b
@@ -72,13 +69,11 @@ def init(out: Path) -> Result:
             stream.write(starter())
     except FileExistsError:
         raise ManifestError(f"{out} is there already; choose another --out") from None
-    return {"file": str(out)}, f"{out}: edit it, then run: obygaze codebook check {out}"
+    return Answer({"file": str(out)}, f"{out}: edit it, then run: obygaze codebook check {out}")
 
 
 @declared(__package__, "codebook texts", what={"shell_complete": complete_codebook})
-@output("CSV file to write: text_id, concept, kind, text.", kind=FILE, required=True)
-@prints_result
-def texts(what: str, output: Output) -> Result:
+def texts(what: str, output: Output) -> Answer:
     """Write the texts of a codebook's visual concepts, for a text backbone to encode.
 
     Definitions (or names, where there is none), names of instances and their examples.
@@ -97,16 +92,14 @@ def texts(what: str, output: Output) -> Result:
         raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
     write_whole(output.path, "".join(map(csv_line, (texts[0]._fields, *texts))))
     document = {"file": str(output.path), "texts": len(texts), "concepts": len(codebook.visual_concepts)}
-    return (
+    return Answer(
         document,
         f"{output.path}: {len(texts)} texts of {manifests.counted(len(codebook.visual_concepts), 'concept')}",
     )
 
 
 @declared(__package__, "codebook questions")
-@output("File to write: a JSON object a line, one for each clip.", kind=FILE, required=True)
-@prints_result
-def questions(manifest: Path, output: Output) -> Result:
+def questions(manifest: Path, output: Output) -> Answer:
     """Write the questions of a codebook about each clip, for a vision-language model to answer.
 
     A question for each level and concept, by what the codebook says it `means`: yes or no. Put a line's
@@ -130,13 +123,13 @@ def questions(manifest: Path, output: Output) -> Result:
     lines = [{**clip, "prompt": prompt, "questions": asked} for clip in clips.values()]
     write_whole(output.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     document = {"file": str(output.path), "clips": len(clips), "questions": asked, "prompt": prompt}
-    return document, f"{output.path}: {len(asked)} questions about {manifests.counted(len(clips), 'clip')}"
+    return Answer(
+        document, f"{output.path}: {len(asked)} questions about {manifests.counted(len(clips), 'clip')}"
+    )
 
 
 @declared(__package__, "codebook template", what={"shell_complete": complete_codebook})
-@output("Folder for a document (.eaf) for each film.", required=True, force="Replace existing documents.")
-@prints_result
-def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], output: Output) -> Result:
+def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], output: Output) -> Answer:
     """Write a blank ELAN document for each film, to annotate without a model's opinion in sight.
 
     It offers the codebook's levels and lists its concepts; each annotator has tiers of their own. 'manifest
@@ -155,7 +148,7 @@ def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], ou
     }
     paths = manifests.write_documents(documents, output.path, force=output.force)
     document = {"files": [*map(str, paths)], "codebook": codebook.name}
-    return (
+    return Answer(
         document,
         f"{output.path}: {manifests.counted(len(films), 'blank document')} of codebook {codebook.name}",
     )

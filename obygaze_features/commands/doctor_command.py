@@ -3,12 +3,11 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from obygaze_features.options import Result, declared, prints_result
+from obygaze_features.options import PROBLEMS_FOUND, Answer, declared
 
 
 @declared(__package__, "doctor")
-@prints_result
-def doctor(path: Path | None) -> Result:
+def doctor(path: Path | None) -> Answer:
     """Examine this machine and, at PATH, the place of a store, before a long extraction.
 
     Prints one line per finding: versions and extras, GPUs and their memory, weights in the cache, usable
@@ -32,4 +31,4 @@ def doctor(path: Path | None) -> Result:
     width = max(len(finding.about) for finding in findings)
     lines = [f"{finding.level:5}  {finding.about:{width}}  {finding.text}" for finding in findings]
     document = {"faults": faults, "findings": [asdict(finding) for finding in findings]}
-    return document, "\n".join(lines), faults > 0
+    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND * (faults > 0))

@@ -14,11 +14,7 @@ from obygaze_features import backbones, extraction
 from obygaze_features.commands.extract_output import logs_as_notes, note, show_estimate, show_outcome
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import (
-    completed,
-    declared,
-    json_option,
-)
+from obygaze_features.options import Output, completed, declared
 
 PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
     "fp32": "float32",
@@ -60,7 +56,6 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
     gpus={"callback": _numbers},
     shard={"callback": _shard},
 )
-@json_option
 @click.pass_context
 def extract(
     ctx: click.Context,
@@ -71,8 +66,8 @@ def extract(
     n_frames: int | None,
     shard: tuple[int, int] | None,
     dry_run: bool,
-    as_json: bool,
     append: Path | None,
+    output: Output,
     **settings: Any,
 ) -> None:
     """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
@@ -142,12 +137,12 @@ def extract(
         **settings,
     )
     if dry_run:
-        show_estimate(work.estimate(), as_json=as_json, unit=work.unit)
+        show_estimate(work.estimate(), as_json=output.json, unit=work.unit)
         return
     with extraction.stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)
     sealed = None if stop() else work.seal(stage)
-    show_outcome(stage, report, sealed, stop, as_json=as_json, unit=work.unit)
+    show_outcome(stage, report, sealed, stop, as_json=output.json, unit=work.unit)
     if (shard[1] > 1 or of_array) and not (stop() or stage.missing(shard)):
         stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
         note(

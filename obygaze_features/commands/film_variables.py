@@ -11,7 +11,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
-from obygaze_features.options import FILE, Output, Result, declared, output, prints_result
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import progress_bar
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ Window = tuple[str, str, float, float]
 
 
 @declared(__package__, "film variables")
-@output("CSV file to write.", kind=FILE, required=True)
-@prints_result
 def variables(
     films: tuple[Path, ...],
     source: Path | None,
@@ -34,7 +32,7 @@ def variables(
     sound: bool,
     faces: str | None,
     output: Output,
-) -> Result:
+) -> Answer:
     """Measure how films are staged, window by window: sound, cuts and camera; nobody is recognised.
 
     \b
@@ -89,7 +87,7 @@ def variables(
         lines.append(csv_line([clip_id, movie, *map(repr, span), *measured]))
     write_whole(output.path, "".join(lines).encode())
     document = {"file": str(output.path), "windows": len(rows), "columns": columns}
-    return document, f"{output.path}: {len(rows):,} windows; {', '.join(columns)}"
+    return Answer(document, f"{output.path}: {len(rows):,} windows; {', '.join(columns)}")
 
 
 def _windows(

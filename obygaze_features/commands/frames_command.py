@@ -1,7 +1,6 @@
 """`obygaze frames`: show or save the frames an extraction would use."""
 
 import errno
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import obygaze_features as of
 from obygaze_features import video as videos
 from obygaze_features.errors import VideoError
 from obygaze_features.io import refuse_existing, whole_file, write_whole
-from obygaze_features.options import Output, declared, output
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 
 @declared(__package__, "frames")
-@output(json=True, force="Replace existing files.")
 def frames(
     video: Path,
     n: int | None,
@@ -32,7 +30,7 @@ def frames(
     npz: Path | None,
     sheet: Path | None,
     output: Output,
-) -> None:
+) -> Answer:
     """Show or save the frames an extraction would use.
 
     Pixels are saved only with --npz or --sheet. A still image has one frame, at time 0.
@@ -55,10 +53,8 @@ def frames(
     if sheet is not None:
         pictures = taken.images if npz is None else list(map(thumbnail, taken.images))
         write_whole(sheet, contact_sheet(pictures, taken.index, taken.time_s))
-    click.echo(as_document(video, sampling, start, end, taken) if output.as_json else as_table(video, taken))
-    for path in (npz, sheet):
-        if path is not None:
-            click.echo(f"saved {path}", err=True)
+    document = as_document(video, sampling, start, end, taken)
+    return Answer(document, as_table(video, taken), [f"saved {path}" for path in (npz, sheet) if path])
 
 
 def chosen_sampling(
@@ -129,10 +125,10 @@ def as_document(
     start: float | None,
     end: float | None,
     taken: "videos.Frames[NDArray[np.uint8]]",
-) -> str:
-    """Return the same as JSON; unknown times are null."""
+) -> dict[str, object]:
+    """Return the same for JSON; unknown times are null."""
     times = [None if second != second else second for second in taken.time_s.tolist()]  # noqa: PLR0124 - NaN alone differs
-    document = {
+    return {
         "video": str(video),
         "sampling": sampling.record(),
         "start_s": start,
@@ -140,4 +136,3 @@ def as_document(
         **taken.record(),
         "frames": [{"index": i, "time_s": t} for i, t in zip(taken.index.tolist(), times, strict=True)],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)

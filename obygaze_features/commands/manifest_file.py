@@ -7,10 +7,9 @@ import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
-from obygaze_features.options import FILE, Output, completed, output
+from obygaze_features.options import Answer, Output, completed
 
 complete_codebook = completed(lambda _: manifests.BUILTIN, files=True)
-manifest_output = output("Manifest to write.", kind=FILE, required=True, json=True)
 
 
 def folder_for(output: Output, codebook: "manifests.Codebook | None" = None) -> Path:
@@ -35,16 +34,13 @@ def write_imported(
     imported: "manifests.Imported",
     output: Output,
     *,
-    empty_is_3: bool = False,
     beside: Mapping[Path, bytes] | None = None,
     more: Mapping[str, object] | None = None,
-) -> None:
-    """Write a manifest; print its size to stdout, and what was left out to stderr.
+) -> Answer:
+    """Write a manifest; print what was left out to stderr, and answer its size.
 
     Parameters
     ----------
-    empty_is_3
-        Exit with 3 if it has no clips.
     beside
         Files that are written with it.
     more
@@ -58,9 +54,8 @@ def write_imported(
     levels = [f"{number:,} {level}" for level, number in level_counts(written).items() if number]
     document = {"manifest": str(output.path), "clips": len(written), "movies": len(written.movies)}
     document |= {"levels": level_counts(written, "none"), "notices": imported.notices, **(more or {})}
-    output.show(document, lambda: f"{output.path}: {clips} of {movies} ({', '.join(levels) or 'no clips'})")
-    if not written.clips and empty_is_3:
-        click.get_current_context().exit(3)
+    text = f"{output.path}: {clips} of {movies} ({', '.join(levels) or 'no clips'})"
+    return Answer(document, text)
 
 
 def level_counts(manifest: "manifests.Manifest", none: str = "without level") -> dict[str, int]:

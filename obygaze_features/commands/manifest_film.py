@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,11 +10,11 @@ import click
 import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features import video
-from obygaze_features.commands.manifest_file import folder_for, manifest_output, write_imported
+from obygaze_features.commands.manifest_file import folder_for, write_imported
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import Output, declared
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import progress_bar
 
 DETECTORS = ("own", "transnet", "scenedetect")
@@ -34,7 +35,6 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
 
 
 @declared(__package__, "manifest import film", window={"callback": _seconds}, hop={"callback": _seconds})
-@manifest_output
 def film(
     films: tuple[Path, ...],
     window: float | str | None,
@@ -46,7 +46,7 @@ def film(
     scenes: Path | None,
     shots: str,
     output: Output,
-) -> None:
+) -> Answer:
     """Import whole films, each cut into windows of equal length that may overlap, or into scenes.
 
     Makes one clip per window; its id is the film's file name without suffix, and a number. The last window of
@@ -102,10 +102,12 @@ def film(
     clips, rest = Counter(clip.movie for clip in imported.manifest), imported.remainder_s
     cut = [{"movie": movie, "clips": clips[movie], "remainder_s": rest[movie]} for movie in rest]
     more = {"shots": beside and str(beside), "films": cut}
-    write_imported(imported, output, beside=None if beside is None else {beside: table}, more=more)
-    if beside is not None:
-        n = table.count(b"\n") - 1
-        click.echo(f"{beside}: {n:,} shots ({Path(shots).name})", err=output.as_json)
+    answer = write_imported(imported, output, beside=None if beside is None else {beside: table}, more=more)
+    if beside is None:
+        return answer
+    n = table.count(b"\n") - 1
+    said = f"{beside}: {n:,} shots ({Path(shots).name})"
+    return replace(answer, text=f"{answer.text}\n{said}", remarks=[said] * output.json)
 
 
 def _window_s(

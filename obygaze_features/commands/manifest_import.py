@@ -1,6 +1,7 @@
 """`obygaze manifest import`: make manifests from annotations, folders and films."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,9 @@ from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import (
     complete_codebook,
     folder_for,
-    manifest_output,
     write_imported,
 )
-from obygaze_features.options import Output, completed, declared
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, completed, declared
 
 
 def _roles(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -35,7 +35,6 @@ def _roles(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     tiers={"callback": _roles},
     codebook={"shell_complete": complete_codebook},
 )
-@manifest_output
 def spans(
     files: tuple[Path, ...],
     tiers: dict[str, str],
@@ -44,7 +43,7 @@ def spans(
     codebook: str | None,
     output: Output,
     **given: Any,
-) -> None:
+) -> Answer:
     """Import spans of films: annotations, judgements, subtitles, tables.
 
     Reads ELAN (.eaf and tab-delimited text), BORIS (tabular or aggregated events), Praat TextGrid, RTTM,
@@ -85,7 +84,8 @@ def spans(
         **given,
     )
     more = {"accounts": [account.record() for account in imported.accounts]}
-    write_imported(imported, output, empty_is_3=True, more=more)
+    answer = write_imported(imported, output, more=more)
+    return replace(answer, code=PROBLEMS_FOUND * (not imported.manifest.clips))
 
 
 def _length_of() -> Callable[[Path], float | None] | None:
@@ -108,8 +108,7 @@ def _length_of() -> Callable[[Path], float | None] | None:
 
 
 @declared(__package__, "manifest import folder", codebook={"shell_complete": complete_codebook})
-@manifest_output
-def import_folder_(source: Path, codebook: str, output: Output) -> None:
+def import_folder_(source: Path, codebook: str, output: Output) -> Answer:
     """Import a folder of videos.
 
     Makes one clip per file below SOURCE. A clip's id is its path without suffix, separators turned into "-";
@@ -121,12 +120,11 @@ def import_folder_(source: Path, codebook: str, output: Output) -> None:
       obygaze manifest import folder films --out films.csv
     """
     labels = manifests.find_codebook(codebook)
-    write_imported(manifests.import_folder(source, folder_for(output, labels), labels), output)
+    return write_imported(manifests.import_folder(source, folder_for(output, labels), labels), output)
 
 
 @declared(__package__, "manifest import images")
-@manifest_output
-def import_images_(source: Path, output: Output) -> None:
+def import_images_(source: Path, output: Output) -> Answer:
     """Import a folder of still images, each a clip of one frame.
 
     Makes one clip per .jpg, .png, .webp, .avif, .bmp or .tif below SOURCE. Its id is its path without suffix,
@@ -137,4 +135,4 @@ def import_images_(source: Path, output: Output) -> None:
       obygaze manifest import images stills --out stills.csv
       obygaze extract stills.csv stores/stills --backbone clip
     """
-    write_imported(manifests.import_images(source, folder_for(output)), output)
+    return write_imported(manifests.import_images(source, folder_for(output)), output)

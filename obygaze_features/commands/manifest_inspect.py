@@ -7,20 +7,14 @@ from typing import Any
 import click
 
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.manifest_file import folder_for, level_counts, manifest_output, write_imported
-from obygaze_features.options import Output, declared, json_option, output, show
+from obygaze_features.commands.manifest_file import folder_for, level_counts, write_imported
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
 
 SHOWN_ROWS, CLIPS_A_SHEET = 5, 24
 
 
 @declared(__package__, "manifest sheets")
-@output(
-    "Folder to store the sheets in. They hold frames of the films, whose rights apply.",
-    required=True,
-    force="Replace earlier sheets.",
-    json=True,
-)
 def sheets(
     manifest: Path,
     concepts: tuple[str, ...],
@@ -28,7 +22,7 @@ def sheets(
     model: str | None,
     task: str | None,
     output: Output,
-) -> None:
+) -> Answer:
     """Draw contact sheets of clips: one per concept, or one per kind of error.
 
     Each of up to 24 clips is shown by its middle frame, with a number; index.csv names the clips. Clips of a
@@ -58,13 +52,11 @@ def sheets(
     columns = ("name", "n_clips", "n_with_video", "n_drawn", "file")
     rows = [[sheet[column] or "-" for column in columns] for sheet in drawn]
     headers = ("sheet", "clips", "with video here", "drawn", "file")
-    output.show(drawn, lambda: table(rows, headers, right=range(1, 4)))
-    click.echo(f"kept in {output.path}", err=True)
+    return Answer(drawn, table(rows, headers, right=range(1, 4)), [f"kept in {output.path}"])
 
 
 @declared(__package__, "manifest inspect")
-@json_option
-def inspect(manifest: Path, as_json: bool) -> None:
+def inspect(manifest: Path) -> Answer:
     """Check a manifest; show its content and which videos are on this machine.
 
     \b
@@ -74,22 +66,19 @@ def inspect(manifest: Path, as_json: bool) -> None:
     """
     clips = manifests.read_manifest(manifest)
     summary = _summary(clips)
-    lines = [(name.replace("_", " "), _in_words(value)) for name, value in summary.items()]
-    show({"manifest": str(manifest), **summary}, lambda: table(lines), as_json=as_json)
-    if len(clips) and not as_json:
+    lines = [table([(name.replace("_", " "), _in_words(value)) for name, value in summary.items()])]
+    if len(clips):
         every = {
             column: [_cell(getattr(clip, column)) for clip in clips.clips[:SHOWN_ROWS]]
             for column in manifests.FIELDS
         }
         filled = {column: cells for column, cells in every.items() if any(cells)}
-        click.echo()
-        click.echo(table(list(zip(*filled.values(), strict=True)), list(filled)))
-        if len(clips) > SHOWN_ROWS:
-            click.echo(f"... and {len(clips) - SHOWN_ROWS:,} more")
+        lines += ["", table(list(zip(*filled.values(), strict=True)), list(filled))]
+        lines += [f"... and {len(clips) - SHOWN_ROWS:,} more"] * (len(clips) > SHOWN_ROWS)
+    return Answer({"manifest": str(manifest), **summary}, "\n".join(lines))
 
 
 @declared(__package__, "manifest project")
-@manifest_output
 def project(
     annotations: Path,
     onto: Path | None,
@@ -97,7 +86,7 @@ def project(
     per_annotator: bool,
     merge: str | None,
     output: Output,
-) -> None:
+) -> Answer:
     """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
 
     An annotation counts for a clip if it covers a fifth of it; the highest level wins, concepts given at that
@@ -130,7 +119,7 @@ def project(
         f"left out the annotations of {elsewhere}: no clip of theirs to label": elsewhere,
     }
     told = tuple(notice for notice, holds in notices.items() if holds)
-    write_imported(manifests.Imported(labelled, told), output)
+    return write_imported(manifests.Imported(labelled, told), output)
 
 
 def _summary(manifest: "manifests.Manifest") -> dict[str, Any]:

@@ -4,17 +4,15 @@ from collections import Counter
 from pathlib import Path
 
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.manifest_file import manifest_output
-from obygaze_features.options import Output, declared
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
 from obygaze_features.text import composed
 
 
 @declared(__package__, "manifest assign")
-@manifest_output
 def assign(
     manifest: Path, annotators: tuple[str, ...], each: int, calibration: int, seed: int, output: Output
-) -> None:
+) -> Answer:
     """Assign the films of MANIFEST to annotators.
 
     Films, their lengths, and pairs of annotators are spread evenly; everybody's order is drawn at random,
@@ -35,6 +33,4 @@ def assign(
     clips = Counter(clip.annotator for clip in written)
     rows = [[name, str(len(own)), f"{clips[name]:,}", ", ".join(own)] for name, own in films.items()]
     shown = table(rows, ["annotator", "films", "clips", "in this order"], right=range(1, 3))
-    output.show(
-        {"manifest": str(output.path), "films": films}, lambda: f"{shown}\n\n{output.path}: the round"
-    )
+    return Answer({"manifest": str(output.path), "films": films}, f"{shown}\n\n{output.path}: the round")

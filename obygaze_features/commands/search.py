@@ -10,7 +10,7 @@ import click
 import obygaze_features as of
 from obygaze_features import backbones
 from obygaze_features.errors import SearchError
-from obygaze_features.options import declared, json_option, show
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 
 
 @declared(__package__, "search")
-@json_option
 def search(
     store: str,
     query: str | None,
     like: str | None,
     sheet: Path | None,
     manifest: Path | None,
-    as_json: bool,
+    output: Output,
     **chosen: Any,
-) -> None:
+) -> Answer:
     """Find the clips of STORE (a path or URL) that are nearest to the text QUERY, or like a clip or a file.
 
     QUERY is encoded with the text half of the network that made the store, which must have the same weights:
@@ -65,13 +64,11 @@ def search(
     if sheet is not None and manifest is not None:
         _draw(ranking, sheet, manifest)
     cells = [(*row[:3], *map(_time, row[3:5]), f"{row[5]:z.4f}") for row in ranking.rows()]
-    show(asdict(ranking), lambda: table(cells, COLUMNS, right=(0, 3, 4, 5)), as_json=as_json)
-    if as_json:
-        return
     without = f"; {ranking.n_without} more have no features" if ranking.n_without else ""
-    click.echo(f"{ranking.n_clips} clips ranked by {ranking.backbone}{without}", err=True)
-    for note in ranking.notes:
-        click.echo(f"note: {note}", err=True)
+    told = [f"{ranking.n_clips} clips ranked by {ranking.backbone}{without}"]
+    told += [f"note: {note}" for note in ranking.notes]
+    shown = table(cells, COLUMNS, right=(0, 3, 4, 5))
+    return Answer(asdict(ranking), shown, [] if output.json else told)
 
 
 def _alike(

@@ -7,14 +7,13 @@ import click
 
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
-from obygaze_features.options import Result, declared, prints_result
+from obygaze_features.options import PROBLEMS_FOUND, Answer, declared
 
 SHOWN = 5
 
 
 @declared(__package__, "store diff")
-@prints_result
-def diff(first: str, second: str) -> Result:
+def diff(first: str, second: str) -> Answer:
     """Report differences between two stores (clips, provenance, values); exit with 3 if they differ.
 
     Values are compared over the clips with features in both stores: the largest absolute difference, and
@@ -30,12 +29,11 @@ def diff(first: str, second: str) -> Result:
     difference = of.diff(of.open_store(first), of.open_store(second))
     lines = [*in_words(difference, first, second, most=SHOWN)]
     lines += ["nothing differs"] if difference.equal else []
-    return difference.record(), "\n".join(lines), not difference.equal
+    return Answer(difference.record(), "\n".join(lines), code=PROBLEMS_FOUND * (not difference.equal))
 
 
 @declared(__package__, "store merge")
-@prints_result
-def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> Result:
+def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> Answer:
     """Merge the clips of several stores into one, equal to extracting all of them at once.
 
     Refused if the provenance differs, or if a clip in two stores has different rows. The result names its

@@ -13,15 +13,14 @@ import obygaze_features as of
 from obygaze_features import store as stores
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
-from obygaze_features.options import Result, declared, json_option, prints_result, show
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
 
 
 @declared(__package__, "store rm")
-@prints_result
-def rm(places: tuple[Path, ...], yes: bool) -> Result:
+def rm(places: tuple[Path, ...], yes: bool) -> Answer:
     """Remove sealed stores and staging folders after confirmation.
 
     Other folders, links and stages in use by a process are refused. Nothing outside
@@ -33,12 +32,11 @@ def rm(places: tuple[Path, ...], yes: bool) -> Result:
       obygaze store rm stores/films-1.0.0 stores/films.staging --yes
     """
     removed = _remove([(path, _kind(path)) for path in dict.fromkeys(places)], yes=yes)
-    return {"removed": removed}, "\n".join(f"removed {path}" for path in removed)
+    return Answer({"removed": removed}, "\n".join(f"removed {path}" for path in removed))
 
 
 @declared(__package__, "store gc")
-@prints_result
-def gc(folder: Path, yes: bool) -> Result:
+def gc(folder: Path, yes: bool) -> Answer:
     """Remove staging folders in FOLDER (default: $OBYGAZE_STORES, or stores) whose clips are all sealed.
 
     A stage goes if NAME-VERSION beside it has every clip of NAME.staging with the same features, or the same
@@ -67,7 +65,7 @@ def gc(folder: Path, yes: bool) -> Result:
             removable.append((path, "stage, sealed"))
     removed = _remove(removable, yes=yes) if removable else []
     lines = [f"removed {path}" for path in removed] or [f"nothing to remove in {folder}"]
-    return {"removed": removed, "kept": kept}, "\n".join(lines)
+    return Answer({"removed": removed, "kept": kept}, "\n".join(lines))
 
 
 def _kind(path: Path) -> str:
@@ -114,8 +112,7 @@ LONGEST_LIST = 8
 
 
 @declared(__package__, "store ls")
-@json_option
-def ls(folder: Path, as_json: bool) -> None:
+def ls(folder: Path, output: Output) -> Answer:
     """List the stores, packed stores and stages in a folder (default: $OBYGAZE_STORES, or stores).
 
     \b
@@ -125,15 +122,12 @@ def ls(folder: Path, as_json: bool) -> None:
     """
     rows = list(_rows(folder))
     headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
-    if not rows and not as_json:
-        click.echo(f"no stores in {folder}", err=True)
-        return
+    if not rows and not output.json:
+        return Answer(None, remarks=[f"no stores in {folder}"])
     shown = [(*row[:-1], "not readable") if row[1] == "-" else row for row in rows]
     records = [dict(zip(headers, row, strict=True)) for row in rows]
-    show(records, lambda: table(shown, headers), as_json=as_json)
-    for row in rows:
-        if row[1] == "-" and not as_json:
-            click.echo(row[-1], err=True)
+    unread = [str(row[-1]) for row in rows if row[1] == "-" and not output.json]
+    return Answer(records, table(shown, headers), unread)
 
 
 def _nodes(folder: Path, command: str) -> list[Path]:
@@ -178,8 +172,7 @@ def _may_be_sealed(path: Path) -> bool:
 
 
 @declared(__package__, "store inspect")
-@prints_result
-def inspect(store: Path) -> Result:
+def inspect(store: Path) -> Answer:
     """Show a store's content and provenance.
 
     \b
@@ -188,7 +181,7 @@ def inspect(store: Path) -> Result:
       obygaze store inspect stores/films-1.0.0 --json
     """
     record = _record(of.open_store(store))
-    return record, _in_tables(record)
+    return Answer(record, _in_tables(record))
 
 
 def _in_tables(record: dict[str, Any]) -> str:
@@ -249,8 +242,7 @@ def _shown(value: object) -> str:
 
 
 @declared(__package__, "store seal")
-@prints_result
-def seal(name: Path, **stated: Any) -> Result:
+def seal(name: Path, **stated: Any) -> Answer:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
     Tokens are linked from the staging folder, so that they never lie on the disk twice; the staging folder
@@ -271,8 +263,7 @@ def seal(name: Path, **stated: Any) -> Result:
 
 
 @declared(__package__, "store verify")
-@prints_result
-def verify(store: Path, quick: bool, full: bool) -> Result:
+def verify(store: Path, quick: bool, full: bool) -> Answer:
     """Check every file of a store against its digests; exit with 3 if a check fails.
 
     \b
@@ -288,4 +279,4 @@ def verify(store: Path, quick: bool, full: bool) -> Result:
     counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
     lines = [visible(f"{problem.file}: {problem.what}", lines=False) for problem in report.problems]
     lines.append(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
-    return report.record(), "\n".join(lines), not report.ok
+    return Answer(report.record(), "\n".join(lines), code=PROBLEMS_FOUND * (not report.ok))

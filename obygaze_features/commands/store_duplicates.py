@@ -6,13 +6,12 @@ import obygaze_features as of
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest import counted
-from obygaze_features.options import LOCAL, Output, declared, output
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
 
 
 @declared(__package__, "store duplicates")
-@output("Write all clips to a CSV file.", kind=LOCAL, json=True)
-def duplicates(store: str, other: str | None, output: Output) -> None:
+def duplicates(store: str, other: str | None, output: Output) -> Answer:
     """Find the clips of STORE that look like clips of OTHER, or of other movies of STORE.
 
     Found are clips that were re-encoded, graded, made black and white, letterboxed, cropped a little,
@@ -60,7 +59,7 @@ def duplicates(store: str, other: str | None, output: Output) -> None:
         ]
         return "\n".join([*listed, *rest, *films, said])
 
-    output.show(asdict(found), text)
+    return Answer(asdict(found), text)
 
 
 MOST = 40

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import NPZ, what, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.options import LOCAL, LocalPath, Output, Result, declared, output, prints_result
+from obygaze_features.options import Answer, LocalPath, Output, declared
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.text import first_few
@@ -105,7 +106,6 @@ SHOWN = 5
 
 
 @declared(__package__, "store import", source={"type": LocalPath(exists=True, path_type=Path)})
-@prints_result
 def import_(
     manifest: Path,
     source: Path,
@@ -120,7 +120,7 @@ def import_(
     declared: Path | None,
     dtype: str | None,
     **stated: Any,
-) -> Result:
+) -> Answer:
     """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
 
     The names of files, or the ids of rows, are matched with MANIFEST. A clip without a video in the manifest
@@ -196,14 +196,12 @@ def import_(
             click.echo(f"left out: {about['left_out']}", err=True)
     group = of.open_store(path)[called]
     shapes = {array: list(group.shape(array)[1:]) for array in group.arrays}
-    document, line = sealed_result(path)
-    sizes = ", ".join(f"{array} {size}" for array, size in shapes.items())
-    return {**document, "arrays": shapes}, f"{line}\neach clip has: {sizes}"
+    made, sizes = sealed_result(path, arrays=shapes), ", ".join(map("{0[0]} {0[1]}".format, shapes.items()))
+    return replace(made, text=f"{made.text}\neach clip has: {sizes}")
 
 
 @declared(__package__, "store export")
-@prints_result
-def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> Result:
+def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> Answer:
     """Write a store's features as HDF5 or AnnData, for tools that do not read Zarr.
 
     Includes movie, span and status of each clip; with --manifest also level and concepts. Concepts are
@@ -229,7 +227,7 @@ def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Pa
             click.echo(f"no labels for {unknown} clips: {manifest} does not have them", err=True)
     written, left_out = (export_hdf5 if kind == "hdf5" else export_anndata)(opened, backbone, file, labels)
     document = {"file": str(file), "backbone": backbone, "clips": written, "left_out": left_out}
-    return document, f"{file}: {written} clips of {backbone}; {left_out} without features left out"
+    return Answer(document, f"{file}: {written} clips of {backbone}; {left_out} without features left out")
 
 
 def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
@@ -243,9 +241,7 @@ def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str
 
 
 @declared(__package__, "store card")
-@output("Folder for README.md and croissant.json, outside the store.", kind=LOCAL)
-@prints_result
-def card(store: str, output: Output, licence: str | None) -> Result:
+def card(store: str, output: Output, licence: str | None) -> Answer:
     """Regenerate a store's dataset card and croissant.json outside the store (sealed stores never change).
 
     Without --out the card is printed.
@@ -260,7 +256,7 @@ def card(store: str, output: Output, licence: str | None) -> Result:
     files, out = card_files(of.open_store(store), licence), output.out
     if out is None:
         texts = {name: data.decode() for name, data in files.items()}
-        return texts, texts["README.md"].removesuffix("\n")
+        return Answer(texts, texts["README.md"].removesuffix("\n"))
     if any((folder / "bagit.txt").exists() for folder in (out.resolve(), *out.resolve().parents)):
         raise click.UsageError(
             f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
@@ -270,4 +266,4 @@ def card(store: str, output: Output, licence: str | None) -> Result:
     for name, data in files.items():
         write_whole(out / name, data)
     written = [str(out / name) for name in files]
-    return {"files": written}, "\n".join(written)
+    return Answer({"files": written}, "\n".join(written))

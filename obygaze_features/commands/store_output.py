@@ -5,6 +5,7 @@ from pathlib import Path
 
 import obygaze_features as of
 from obygaze_features import store as stores
+from obygaze_features.options import Answer
 
 
 def fingerprint(path: Path) -> str:
@@ -12,8 +13,8 @@ def fingerprint(path: Path) -> str:
     return of.open_store(path).fingerprint
 
 
-def sealed_result(path: Path) -> tuple[dict[str, object], str]:
-    """Return what a newly made store holds."""
+def sealed_result(path: Path, **more: object) -> Answer:
+    """Return what a newly made store holds, and what else is known of it."""
     from obygaze_features.store.records import absent_counts
 
     store = of.open_store(path)
@@ -22,10 +23,11 @@ def sealed_result(path: Path) -> tuple[dict[str, object], str]:
     parts = [f"{statuses[status]:,} {status}" for status in stores.STATUSES if statuses[status]]
     parts += [f"{count:,} absent in {name}" for name, count in absent_counts(store.clips).items()]
     counts, made = ", ".join(parts), store.fingerprint
-    document: dict[str, object] = {
+    document = {
         "store": str(path),
         "clips": statuses,
         "groups": store.names,
         "fingerprint": made,
+        **more,
     }
-    return document, f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {made}"
+    return Answer(document, f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {made}")

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import obygaze_features as of
 from obygaze_features.commands.store_output import fingerprint
-from obygaze_features.options import Result, declared, prints_result
+from obygaze_features.options import Answer, declared
 
 if TYPE_CHECKING:
     from obygaze_features.exchange.transfer import Downloaded
 
 
 @declared(__package__, "store pack")
-@prints_result
-def pack(store: Path, out: Path | None) -> Result:
+def pack(store: Path, out: Path | None) -> Answer:
     """Pack a sealed store into one read-only zip; the same store gives the same bytes.
 
     It opens like the folder, here or on a server: obygaze store inspect films-1.0.0.zip
@@ -27,12 +26,11 @@ def pack(store: Path, out: Path | None) -> Result:
     path = of.pack(store, out, progress=True)
     size, made = path.stat().st_size, fingerprint(path)
     document = {"file": str(path), "bytes": size, "fingerprint": made}
-    return document, f"{path}: {size / 1e6:.1f} MB, fingerprint {made}"
+    return Answer(document, f"{path}: {size / 1e6:.1f} MB, fingerprint {made}")
 
 
 @declared(__package__, "store unpack")
-@prints_result
-def unpack(packed: Path, out: Path | None) -> Result:
+def unpack(packed: Path, out: Path | None) -> Answer:
     """Unpack a store into a folder, checking every file against its digest.
 
     \b
@@ -50,8 +48,7 @@ def unpack(packed: Path, out: Path | None) -> Result:
 
 
 @declared(__package__, "store pull")
-@prints_result
-def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> Result:
+def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> Answer:
     """Copy a store, or only some arrays and clips of it, from a server into the folder DEST.
 
     URL is the http(s):// or s3:// address of a store's folder or zip, or hf://datasets/OWNER/NAME[@REVISION].
@@ -74,8 +71,7 @@ def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | Non
 
 
 @declared(__package__, "store push")
-@prints_result
-def push(store: Path, destination: str) -> Result:
+def push(store: Path, destination: str) -> Answer:
     """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.
 
     A store without a licence is refused. A stopped upload resumes. Credentials are found as the clients
@@ -89,12 +85,12 @@ def push(store: Path, destination: str) -> Result:
     """
     url = of.push(store, destination, progress=True)
     made = fingerprint(store)
-    return {"url": url, "fingerprint": made}, f"{url}: fingerprint {made}"
+    return Answer({"url": url, "fingerprint": made}, f"{url}: fingerprint {made}")
 
 
-def _downloaded(done: "Downloaded") -> Result:
+def _downloaded(done: "Downloaded") -> Answer:
     left = f", {done.left} left out (fetch.txt)" if done.left else ""
     came = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here{left}"
     made = fingerprint(done.path)
     document = {**asdict(done), "path": str(done.path), "fingerprint": made}
-    return document, f"{done.path}: {came}; fingerprint {made}"
+    return Answer(document, f"{done.path}: {came}; fingerprint {made}")

@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from obygaze_features.errors import BackboneError
-from obygaze_features.options import Result, declared, json_option, prints_result, show
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
 
 
 @declared(__package__, "weights fetch")
-@prints_result
-def fetch(name: str) -> Result:
+def fetch(name: str) -> Answer:
     """Download weights, tokenizer and processor of NAME to the hub's cache.
 
     NAME is a backbone, a model that OpenCLIP has under a known name, or a repository; NAME@REVISION is its
@@ -46,13 +45,11 @@ def fetch(name: str) -> Result:
     lines = [f"weights   {weight_files.name}", f"sha256    {weight_files.sha256}", f"licence   {licence}"]
     lines += [f"file      {path.name}  {path.stat().st_size} bytes" for path in weight_files.files]
     lines += [f"beside    {', '.join(beside)}"] if beside else []
-    return _record(weight_files) | {"licence": licence, "beside": beside}, "\n".join(lines)
+    return Answer(_record(weight_files) | {"licence": licence, "beside": beside}, "\n".join(lines))
 
 
 @declared(__package__, "weights verify")
-@json_option
-@click.pass_context
-def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
+def verify(path: Path, sha256: str, output: Output) -> Answer:
     """Verify the digest of a weight file, or of a folder with config.json and weights.
 
     The digest of one file is its SHA-256; of several, that of the lines `digest  name`, as in a store's
@@ -75,10 +72,8 @@ def verify(ctx: click.Context, path: Path, sha256: str, as_json: bool) -> None:
     weight_files = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - always a path, even if it looks like a repository
     equal = weight_files.sha256 == expected
     record = _record(weight_files) | {"expected": sha256, "equal": equal}
-    show(record, lambda: f"{weight_files.sha256}  {path}", as_json=as_json)
-    if not (as_json or equal):
-        click.echo(f"expected {sha256}: these are other weights", err=True)
-    ctx.exit(0 if equal else 3)
+    remarks = [] if output.json or equal else [f"expected {sha256}: these are other weights"]
+    return Answer(record, f"{weight_files.sha256}  {path}", remarks, code=PROBLEMS_FOUND * (not equal))
 
 
 def _record(weight_files: Any) -> dict[str, Any]:

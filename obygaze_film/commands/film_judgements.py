@@ -9,7 +9,7 @@ import click
 import obygaze_film
 from obygaze_features.commands import complete_codebook
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.options import Output, declared, json_option, output, show
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
 from obygaze_models.commands import finish, read_inputs, under_policy
 
 if TYPE_CHECKING:
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
 
 @declared(__package__, "film next")
-@output("Manifest to write, to be filled in.", required=True)
 def next_(
     folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any
-) -> None:
+) -> Answer:
     """Choose the windows of scored films that people should judge next.
 
     A window is as long as the clips that the model was trained on. Two thirds are the windows about which the
@@ -52,13 +51,13 @@ def next_(
     if draw["blind"]:
         then = "Judge them in this order, without looking at the film's page, then: obygaze film rate"
         click.echo(then, err=True)
-    said = f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {random} drawn at random"
-    output.show(None, lambda: said)
+    return Answer(
+        None, f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {random} drawn at random"
+    )
 
 
 @declared(__package__, "film rate")
-@json_option
-def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None, as_json: bool) -> None:
+def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None) -> Answer:
     """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
 
     The model's probabilities make the interval narrower, and need not be right (difference estimate with the
@@ -82,7 +81,7 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None, a
 
     truth, english = read_manifest(judgements, spreadsheet_safe=True), Words("en")
     cheap = None if labels is None else read_manifest(labels)
-    every = []
+    every, lines, told = [], list[str](), list[str]()
     for scored_folder, timeline in found_films([folder]).items():
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
         estimated = [correct_rate(timeline, truth, model_key, labels=cheap) for model_key in keys]
@@ -90,15 +89,12 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None, a
         if labels is None:
             write_rates(scored_folder, rates)
         every += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
-        if not as_json:
-            click.echo(timeline.heading)
-            for corrected in rates:
-                lines = [_rate_line(corrected), *(agreement(pair, english) for pair in corrected.agreement)]
-                click.echo("\n".join(f"  {line}" for line in lines))
-        for notice in [notices for _, notices in estimated][-1] if estimated else ():
-            click.echo(f"{timeline.movie}: {notice}", err=True)
-    if as_json:
-        show({"rates": every}, str, as_json=True)
+        lines.append(timeline.heading)
+        for corrected in rates:
+            own = [_rate_line(corrected), *(agreement(pair, english) for pair in corrected.agreement)]
+            lines += [f"  {line}" for line in own]
+        told += [f"{timeline.movie}: {notice}" for _, notices in estimated[-1:] for notice in notices]
+    return Answer({"rates": every}, "\n".join(lines), told)
 
 
 def _rate_line(rate: "CorrectedRate") -> str:
@@ -112,7 +108,6 @@ def _rate_line(rate: "CorrectedRate") -> str:
 
 
 @declared(__package__, "film compare", codebook={"shell_complete": complete_codebook})
-@output("Folder of the report.", html=True, json=True)
 def compare(
     folders: tuple[Path, ...],
     films: Path | None,
@@ -121,7 +116,7 @@ def compare(
     codebook: str | None,
     output: Output,
     **how: Any,
-) -> None:
+) -> Answer:
     """Estimate mean rates of groups of films, their differences and a trend.
 
     Blind judgements of windows of some films (judgements.csv in their folders, or --judged) correct the model
@@ -167,26 +162,25 @@ def compare(
         notes += unmatched
     compared = obygaze_film.compare_films(timelines, imported.manifest, facts, labels=cheap, **how)
     compared = replace(compared, notes=(*notes, *compared.notes))
-    finish(comparison_report(compared), replace(output, html=None))
+    answer = finish(comparison_report(compared), replace(output, html=None))
     if output.out is not None and (figure := years_figure(compared, Words("en"), alone=True)):
         write_whole(output.out / "years.svg", figure)
     if output.html is not None:
         output.html.parent.mkdir(parents=True, exist_ok=True)
         write_whole(output.html, comparison_page(compared))
-        click.echo(f"page kept in {output.html}", err=True)
+        answer = replace(answer, remarks=[*answer.remarks, f"page kept in {output.html}"])
     reasons = [reason for table in (compared.groups, compared.changes) for reason in table.get("reason", ())]
-    click.get_current_context().exit(3 if any(reasons) or not compared.films else 0)
+    return replace(answer, code=PROBLEMS_FOUND * (any(reasons) or not compared.films))
 
 
 @declared(__package__, "film learn")
-@output("Folder of the model, the joined manifest and both runs.", required=True, html=True, json=True)
 def learn(
     folders: tuple[Path, ...],
     manifest: Path,
     store: Path,
     output: Output,
     **how: Any,
-) -> None:
+) -> Answer:
     """Train the model of scored films anew, on its corpus and on what people judged in the films.
 
     Judgements (judgements.csv and passages.csv in the FOLDERs, and --judged) become clips with the features
@@ -209,6 +203,5 @@ def learn(
     labelled, notes = under_policy(clips, how["policy"])
     how |= {"notes": notes, "force": output.force}
     report, name = learn_films(films, (labelled, stores), output.path, progress=True, **how)
-    finish(report, replace(output, out=None))
     kept = f"model kept in {output.path / name}; the films as it scores them: {output.path / 'scored'}"
-    click.echo(kept, err=True)
+    return replace(finish(report, replace(output, out=None)), remarks=[kept])

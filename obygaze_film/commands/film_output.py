@@ -9,7 +9,7 @@ import click
 import obygaze_film
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import FILE, Output, declared, output
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.plugins import points
 from obygaze_features.text import file_name
 
@@ -19,8 +19,7 @@ ADDED = tuple(point.name for point in points("obygaze.exporters"))
 
 
 @declared(__package__, "film report")
-@output("HTML file to write.  [default: report.html]", kind=FILE, force="Replace an earlier page.")
-def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -> None:
+def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -> Answer:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
     FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
@@ -46,12 +45,11 @@ def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -
     write_film_page(films, out, force=output.force, top=top, language=language, rates=rates)
     for film in films:
         click.echo("\n".join(filter(None, [film.heading, film.sentence()])), err=True)
-    output.show(None, lambda: str(out))
+    return Answer(None, str(out))
 
 
 @declared(__package__, "film export", kind={"type": click.Choice((*FORMATS, *ADDED))})
-@output("File to write.  [default: the film's name in this folder, with the format's suffix]", kind=FILE)
-def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> None:
+def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> Answer:
     """Write a scored film for another tool.
 
     Writes the passages that reach the threshold, each with the concepts that are seen in it.
@@ -89,7 +87,7 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
         click.echo(notice, err=True)
     if KNOWN[kind].loses:
         click.echo(f"{kind}: {KNOWN[kind].loses}", err=True)
-    output.show(None, lambda: str(path))
+    return Answer(None, str(path))
 
 
 def _rate(text: str) -> Fraction:

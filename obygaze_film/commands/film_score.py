@@ -9,7 +9,7 @@ import obygaze_features as of
 import obygaze_film
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import Output, declared, output
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
 from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish
 
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 @declared(__package__, "film score")
-@output("Folder to write; of several films, a folder in it for each.", required=True, json=True)
-@click.pass_context
 def score(
-    ctx: click.Context,
     arguments: tuple[str, ...],
     shots: Path | None,
     flags: Path | None,
@@ -35,7 +32,7 @@ def score(
     title: str | None,
     year: int | None,
     output: Output,
-) -> None:
+) -> Answer:
     """Score the films of STORE, whose clips are windows of films, with one or more saved models.
 
     Writes film.json, timeline.csv (a row for each shot, or for each step from window to window), segments.csv
@@ -92,12 +89,15 @@ def score(
     write_films(scored, out)
     folders = [folder_of[timeline.movie] for timeline in scored]
     both = zip(scored, folders, strict=True)
-    output.show(
-        {"films": [to_builtins(timeline.record) for timeline in scored], "folders": [*map(str, folders)]},
-        lambda: "\n".join(line for timeline, folder in both for line in _lines(timeline, folder)),
-    )
+    document = {
+        "films": [to_builtins(timeline.record) for timeline in scored],
+        "folders": [*map(str, folders)],
+    }
+    text = "\n".join(line for timeline, folder in both for line in _lines(timeline, folder))
     models_of = [model for timeline in scored for model in timeline.record.models]
-    ctx.exit(3 if any(model.rate.unreliable >= 1 for model in models_of) else 0)
+    return Answer(
+        document, text, code=PROBLEMS_FOUND * any(model.rate.unreliable >= 1 for model in models_of)
+    )
 
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
@@ -150,8 +150,7 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
 
 
 @declared(__package__, "film evaluate")
-@output("Folder of the report.", required=True, html=True, json=True)
-def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any) -> None:
+def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any) -> Answer:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
 
     Each annotator of the manifest is the truth once; the others are measured as the model is. So are
@@ -173,4 +172,4 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
     refuse_existing(output.html, force=output.force)
     films = obygaze_film.read_films(folders)
     evaluated = obygaze_film.evaluate_films(films, read_manifest(truth), **how)
-    finish(evaluation_report(evaluated), output)
+    return finish(evaluation_report(evaluated), output)

@@ -10,7 +10,7 @@ import click
 import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.manifest.spans.names import refuse_twins
-from obygaze_features.options import Output, declared, json_option, output, show
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
 from obygaze_features.templates import filled
 from obygaze_models.errors import ProtocolError
@@ -32,8 +32,7 @@ SAMPLES = 62
 
 
 @declared(__package__, "manifest agreement")
-@json_option
-def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
+def agreement(manifest: Path, alpha: float, output: Output) -> Answer:
     """Measure the agreement gamma of every two annotators of a film (Tores et al., CVPR 2024, App. 7.3).
 
     gamma = 1 - observed / expected disorder: 1 is perfect, 0 is chance. The expected disorder is exact, from
@@ -92,13 +91,13 @@ def agreement(manifest: Path, alpha: float, as_json: bool) -> None:
     in_mean = ((_number(means[part]) if name == "gamma" else "") for part in parts for name in columns)
     rows.append(["mean", "", *in_mean])
     headers = ["movie", "annotators", *columns, *without]
-    show(document, lambda: table(rows, headers), as_json=as_json)
+    told: list[str] = []
     undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
-    if undefined and not as_json:
+    if undefined and not output.json:
         same = "both annotators used one and the same level throughout, or share no clip, so that chance has "
         why = "they marked nothing" if alpha > 0 else f"{same}no disorder"
-        told = f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: {why}"
-        click.echo(told, err=True)
+        told = [f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: {why}"]
+    return Answer(document, table(rows, headers), told)
 
 
 def read_annotated(path: Path) -> "manifests.Manifest":
@@ -121,11 +120,7 @@ def projected(labels: "manifests.Manifest") -> "tuple[manifests.Manifest, dict[s
 
 
 @declared(__package__, "manifest disagreements")
-@output(
-    "Folder for an ELAN document for each film: both annotators, their conflicts, tiers to decide on.",
-    json=True,
-)
-def disagreements(manifest: Path, output: Output) -> None:
+def disagreements(manifest: Path, output: Output) -> Answer:
     """Count how every two annotators of a film differ: levels against levels.
 
     Where one annotator is at the lowest level and the other above it, the scene was overlooked by one, or
@@ -184,12 +179,11 @@ def disagreements(manifest: Path, output: Output) -> None:
         }
         return filled(__package__, "disagreements.txt.jinja", values).rstrip()
 
-    show(document, shown, as_json=output.as_json)
+    return Answer(document, shown)
 
 
 @declared(__package__, "manifest alttest")
-@json_option
-def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json: bool) -> None:
+def alttest(manifest: Path, machines: tuple[str, ...], task: str | None) -> Answer:
     """Test whether a machine may stand in for an annotator (Calderon et al., ACL 2025).
 
     Each annotator is left out in turn: does the machine agree with the others as well as they do, less a
@@ -216,7 +210,7 @@ def alttest(manifest: Path, machines: tuple[str, ...], task: str | None, as_json
             f"{manifest}: no annotator is known as a machine: name one with --machine, or import answers "
             "with 'obygaze manifest import spans FILE --as answers'"
         )
-    show(document, lambda: text(document), as_json=as_json)
+    return Answer(document, text(document))
 
 
 def record(found: "Alternative") -> dict[str, Any]:
@@ -271,10 +265,9 @@ def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, ...]:
 
 
 @declared(__package__, "localise")
-@json_option
 def localise(
-    frames: Path, manifest: Path, positive: tuple[str, ...], concept: str | None, score: str, as_json: bool
-) -> None:
+    frames: Path, manifest: Path, positive: tuple[str, ...], concept: str | None, score: str
+) -> Answer:
     """Compare FRAMES, written by `obygaze predict --frames`, with the segments of MANIFEST.
 
     Only clips with frames inside and outside of segments count. Average precision ranks the frames of each
@@ -305,9 +298,8 @@ def localise(
         }
         for name, result in results.items()
     }
-    show(document, lambda: _localisation_table(results), as_json=as_json)
-    for name, result in results.items():
-        click.echo(f"{name}: {result.n_left_out} clips without a boundary left out", err=True)
+    left = [f"{name}: {each.n_left_out} clips without a boundary left out" for name, each in results.items()]
+    return Answer(document, _localisation_table(results), left)
 
 
 def _localisation_table(results: "dict[str, Localisation]") -> str:

@@ -10,7 +10,7 @@ import click
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
-from obygaze_features.options import Output, declared, output
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import progress_bar
 from obygaze_models.commands.inputs import complete_model, complete_task, finish, write_page
 
@@ -43,12 +43,6 @@ IN_TIME = "pcbm_time"
     test={"shell_complete": complete_task},
     models={"shell_complete": complete_model},
     save={"shell_complete": complete_model},
-)
-@output(
-    "Folder to keep the run in.  [default: nothing is kept]",
-    force="Replace an existing run.",
-    html=True,
-    json="Print the record and the metrics as one JSON document.",
 )
 def evaluate(
     manifest: Path,
@@ -149,7 +143,7 @@ def evaluate(
         run = _with_refits(run, data, asked, refits, task=train, test=tested, **chosen)
     report = om.run_report(run)
     # Before anything is written: a full disk takes no result away.
-    click.echo(to_json(run) if output.as_json else plain(short_report(run)), nl=False)
+    click.echo(to_json(run) if output.json else plain(short_report(run)), nl=False)
     write_page(report, output.html, force=output.force)
     kept: dict[str, Path] = {}
     alike = [*_same_pictures(source, data)]
@@ -274,8 +268,7 @@ def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpe
 
 
 @declared(__package__, "compare")
-@output("Folder to write the tables into.", html=True, json="Print the comparison as one JSON document.")
-def compare(run_a: Path, run_b: Path, model: str | None, against: str | None, output: Output) -> None:
+def compare(run_a: Path, run_b: Path, model: str | None, against: str | None, output: Output) -> Answer:
     """Compare a model of RUN_A with one of RUN_B, paired by movie.
 
     Both must have been tested on the same clips and labels; the training data may differ, and so
@@ -290,4 +283,6 @@ def compare(run_a: Path, run_b: Path, model: str | None, against: str | None, ou
           --out hard-against-easy --html hard-against-easy.html
     """
     a = om.side(om.read_run(run_a), model)
-    finish(om.comparison_report(om.compare(a, om.side(om.read_run(run_b), against or a.model))), output)
+    return finish(
+        om.comparison_report(om.compare(a, om.side(om.read_run(run_b), against or a.model))), output
+    )

@@ -12,7 +12,7 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
-from obygaze_features.options import Output, completed
+from obygaze_features.options import Answer, Output, completed
 from obygaze_features.schema import Name, fits
 from obygaze_models.models.names import model_names
 
@@ -40,12 +40,12 @@ complete_task = completed(_tasks)
 
 def finish(
     report: "Report", output: Output, files: "Mapping[str, Callable[[Path], object]] | None" = None
-) -> None:
-    """Write a report into a new folder and as a page, if asked for, print it, and say where it is.
+) -> Answer:
+    """Write a report into a new folder and as a page, if asked for; answer it, and where it is.
 
     `files` are what writes further ones, by name.
     """
-    from obygaze_models.report import new_folder, plain, to_json
+    from obygaze_models.report import document, new_folder, plain
 
     if output.out is not None:
         with new_folder(output.out, force=output.force) as folder:
@@ -53,9 +53,8 @@ def finish(
             for name, write in (files or {}).items():
                 write(folder / name)
     write_page(report, output.html, force=output.force)
-    click.echo(to_json(report) if output.as_json else plain(report), nl=False)
-    if output.out is not None:
-        click.echo(f"kept in {output.out}", err=True)
+    text = plain(report).removesuffix("\n")
+    return Answer(document(report), text, [f"kept in {output.out}"] * bool(output.out))
 
 
 def write_page(

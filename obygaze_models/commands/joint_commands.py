@@ -8,7 +8,7 @@ import click
 
 import obygaze_models as om
 from obygaze_features.manifest import counted
-from obygaze_features.options import LOCAL, Output, declared, output
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.templates import sentences
 from obygaze_models.commands.inputs import read_modalities, under_policy
 from obygaze_models.errors import ModelError
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 @declared(__package__, "model sums")
-@output("File of sums to write.", required=True, kind=LOCAL, json=True)
 def sums(
     manifest: Path,
     store: Path,
@@ -29,7 +28,7 @@ def sums(
     licence: str,
     policy: str,
     output: Output,
-) -> None:
+) -> Answer:
     """Sum up the films of a lab, for a joint model with labs that have others; no feature leaves the lab.
 
     The file has of each film the number of its clips and the means and products of features, labels and
@@ -73,7 +72,7 @@ def sums(
         least=least,
         **document,
     )
-    output.show(document, lambda: "\n".join(text))
+    return Answer(document, "\n".join(text))
 
 
 def _cut(data: "Dataset", made: "Sums") -> str:
@@ -95,7 +94,6 @@ def _cut(data: "Dataset", made: "Sums") -> str:
 
 
 @declared(__package__, "model join")
-@output("Model file to write.", required=True, kind=LOCAL, json=True)
 def join(
     files: tuple[Path, ...],
     concept: str,
@@ -103,7 +101,7 @@ def join(
     penalty: float | None,
     inverse: float,
     output: Output,
-) -> None:
+) -> Answer:
     """Make one model of the sums of several labs: the one that all their clips together would give.
 
     Of sums of squares that is ridge regression of the labels, or with --concept a ridge CAV. Of sums at a
@@ -157,4 +155,4 @@ def join(
         "labs": labs,
     }
     text = sentences(__package__, "join.txt.jinja", {}, what=what, step=step, **document)
-    output.show(document, lambda: "\n".join(text))
+    return Answer(document, "\n".join(text))

@@ -4,14 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.door import read_text
 from obygaze_features.io import write_whole
-from obygaze_features.options import Output, Result, declared, output, prints_result
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
 from obygaze_features.screen import progress_bar, table
 
 if TYPE_CHECKING:
@@ -20,9 +18,6 @@ if TYPE_CHECKING:
 
 
 @declared(__package__, "predict")
-@output(
-    "Write a CSV file instead of printing a table.", force="Replace an earlier --out or --frames.", json=True
-)
 def predict(
     model: str,
     stores: tuple[str, ...],
@@ -30,7 +25,7 @@ def predict(
     frames: Path | None,
     zoo: str | None,
     output: Output,
-) -> None:
+) -> Answer:
     """Score the clips of stores with MODEL, saved by `obygaze evaluate --save`: a file, its URL, or a NAME.
 
     A NAME or NAME@VERSION is looked up in a list of models (`obygaze model ls`).
@@ -65,14 +60,12 @@ def predict(
         scored.write(output.out)
     if frames is not None and of_frames is not None:
         write_whole(frames, str(of_frames.to_csv(index=False, lineterminator="\n")))
-    if output.as_json or output.out is None:
-        output.show(document(scored, loaded, opened), lambda: _predictions_table(scored))
-    for notice in _notices(scored, loaded):
-        click.echo(notice, err=True)
-    if output.out is not None:
-        click.echo(f"{len(scored.table)} predictions in {output.out}", err=True)
-    if of_frames is not None:
-        click.echo(f"{len(of_frames)} frames in {frames}", err=True)
+    told = [*_notices(scored, loaded)]
+    told += [] if output.out is None else [f"{len(scored.table)} predictions in {output.out}"]
+    told += [] if of_frames is None else [f"{len(of_frames)} frames in {frames}"]
+    if output.out is not None and not output.json:
+        return Answer(None, remarks=told)
+    return Answer(document(scored, loaded, opened), lambda: _predictions_table(scored), told)
 
 
 def _predictions_table(scored: "Predicted") -> str:
@@ -121,8 +114,7 @@ def _notices(scored: "Predicted", model: "Model") -> tuple[str, ...]:
 
 
 @declared(__package__, "explain")
-@prints_result
-def explain(model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...]) -> Result:
+def explain(model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[str, ...]) -> Answer:
     """Explain the decision of MODEL, which has concepts, attention or several modalities, on one clip.
 
     Prints the decision, each concept's contribution to the logit, and the probability if only that concept
@@ -146,14 +138,13 @@ def explain(model: str, stores: tuple[str, ...], clip_id: str, settings: tuple[s
     loaded = om.load_model(model)
     explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, set_to)
     document = {"model": summary(loaded.card), **asdict(explained)}
-    return document, describe(explained, loaded)
+    return Answer(document, describe(explained, loaded))
 
 
 # --- lists of models
 # ---------------------------------------------------------------------------
 @declared(__package__, "model ls")
-@prints_result
-def ls(zoo: str | None) -> Result:
+def ls(zoo: str | None) -> Answer:
     """List the models of a list, with how well each did on films left out.
 
     \b
@@ -180,12 +171,11 @@ def ls(zoo: str | None) -> Result:
         rows.append((entry.name, entry.version, entry.task, reads, score, entry.licence))
     text = table(rows, ("model", "version", "task", "reads", "films left out, 95 % retrained", "licence"))
     document: dict[str, Any] = {"zoo": place, "models": msgspec.to_builtins(entries)}
-    return document, text if rows else f"{place}: no model yet"
+    return Answer(document, text if rows else f"{place}: no model yet")
 
 
 @declared(__package__, "model card")
-@prints_result
-def card(model: str, zoo: str | None) -> Result:
+def card(model: str, zoo: str | None) -> Answer:
     """Print the page of MODEL: a NAME or NAME@VERSION of a list, a file, or a URL of one.
 
     It says what the model answers, how well and on whom it fails, what it must not be used for, what it was
@@ -208,12 +198,11 @@ def card(model: str, zoo: str | None) -> Result:
         name: {"dtype": str(array.dtype), "shape": list(array.shape)}
         for name, array in {**file.arrays, **file.about}.items()
     }
-    return {**structs.asdict(file.card), "arrays": arrays}, page.rstrip("\n")
+    return Answer({**structs.asdict(file.card), "arrays": arrays}, page.rstrip("\n"))
 
 
 @declared(__package__, "model verify")
-@prints_result
-def verify(zoo: str | None) -> Result:
+def verify(zoo: str | None) -> Answer:
     """Read every model of a list: its digest, its file, and whether the list says what its card says.
 
     Exits with 3 if a model is not what is listed.
@@ -228,12 +217,15 @@ def verify(zoo: str | None) -> Result:
     found = verify_models(zoo)
     document = [{"model": entry.label, "problem": problem} for entry, problem in found]
     lines = [f"{entry.label}: {problem or 'as listed'}" for entry, problem in found]
-    return {"models": document}, "\n".join(lines) or "no model yet", any(problem for _, problem in found)
+    return Answer(
+        {"models": document},
+        "\n".join(lines) or "no model yet",
+        code=PROBLEMS_FOUND * any(problem for _, problem in found),
+    )
 
 
 @declared(__package__, "model push")
-@prints_result
-def push(model: str, destination: str, name: str, version: str, notes: Path | None) -> Result:
+def push(model: str, destination: str, name: str, version: str, notes: Path | None) -> Answer:
     """Put the file MODEL into the list ZOO: a folder, s3://BUCKET/FOLDER or hf://datasets/OWNER/NAME.
 
     The model's page is written beside it. A model without a licence is refused, and a version that is there
@@ -252,12 +244,13 @@ def push(model: str, destination: str, name: str, version: str, notes: Path | No
     said = "" if notes is None else read_text(notes)
     entry = push_model(model, destination, name, version, notes=said)
     document = {"model": entry.label, "file": entry.file, "sha256": entry.sha256, "zoo": destination}
-    return document, f"{entry.label} in {destination}: {entry.file}, {entry.octets} bytes, {entry.sha256}"
+    return Answer(
+        document, f"{entry.label} in {destination}: {entry.file}, {entry.octets} bytes, {entry.sha256}"
+    )
 
 
 @declared(__package__, "model pull")
-@prints_result
-def pull(name: str, folder: Path, zoo: str | None) -> Result:
+def pull(name: str, folder: Path, zoo: str | None) -> Answer:
     """Copy the model NAME or NAME@VERSION of a list into FOLDER (default: models).
 
     The file is checked against its digest; a stopped copy resumes.
@@ -272,4 +265,4 @@ def pull(name: str, folder: Path, zoo: str | None) -> Result:
 
     with progress_bar("pull", "B", scaled=True) as progress:
         path = pull_model(name, folder, zoo=zoo, progress=progress)
-    return {"file": str(path)}, str(path)
+    return Answer({"file": str(path)}, str(path))

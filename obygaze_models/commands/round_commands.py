@@ -12,7 +12,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.names import refuse_twins
-from obygaze_features.options import FILE, Output, declared, json_option, output, show
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
@@ -24,8 +24,7 @@ COLUMNS = ("worker", "left", "right", "chosen")
 
 
 @declared(__package__, "manifest progress")
-@json_option
-def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> None:
+def progress(round_: Path, annotated: Path, task: str | None) -> Answer:
     """Show how far a round of annotation is, and whether annotators drift.
 
     ROUND is what 'manifest assign' wrote; ANNOTATED is a manifest of what was annotated so far, of its clips
@@ -67,7 +66,7 @@ def progress(round_: Path, annotated: Path, task: str | None, as_json: bool) -> 
         left = [f"{name}: to do {', '.join(each.to_do)}" for name, each in found.items() if each.to_do]
         return "\n".join([table(rows, heads), "", *left]).rstrip()
 
-    show(document, shown, as_json=as_json)
+    return Answer(document, shown)
 
 
 def _interval(each: "Drift") -> str:
@@ -76,7 +75,6 @@ def _interval(each: "Drift") -> str:
 
 
 @declared(__package__, "manifest rank")
-@output("Manifest to write: its clips with their place on the scale.", kind=FILE, required=True, json=True)
 def rank(
     manifest: Path,
     comparisons: tuple[Path, ...],
@@ -84,7 +82,7 @@ def rank(
     masters: tuple[str, ...],
     ask: bool,
     output: Output,
-) -> None:
+) -> Answer:
     """Rank clips by COMPARISONS of two, which workers chose between (Bradley-Terry).
 
     COMPARISONS are tables with the columns worker, left, right (clips), and chosen: the one of these two with
@@ -129,8 +127,7 @@ def rank(
         rows = [COLUMNS, *(("", *pair, "") for pair in pairs)]
         write_whole(output.path, "".join(map(csv_line, rows)))
         document = {"pairs": str(output.path), "asked": len(pairs)}
-        output.show(document, lambda: f"{output.path}: {len(pairs):,} pairs to judge")
-        return
+        return Answer(document, f"{output.path}: {len(pairs):,} pairs to judge")
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
     found = rank_items(judged, masters=[composed(name.strip()) for name in masters])
@@ -164,7 +161,7 @@ def rank(
         ranked = f"{len(found.items):,} of {len(known):,} clips ranked"
         return f"{shown}\n\n{output.path}: {ranked}; of {sure:,} the whole interval is in one level"
 
-    output.show(document, shown)
+    return Answer(document, shown)
 
 
 def _comparisons(path: Path, known: dict[str, str]) -> list[tuple[int, tuple[str, str, str]]]:

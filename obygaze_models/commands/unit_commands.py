@@ -14,7 +14,7 @@ import obygaze_models as om
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import sha256_of, whole_file
-from obygaze_features.options import Output, declared, output
+from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import progress_bar
 from obygaze_models.commands.inputs import finish, parted
 
@@ -44,7 +44,6 @@ FOUND = 0.05
 
 
 @declared(__package__, "model units")
-@output("Folder to write.", required=True, html=True, json=True)
 def units(
     store: Path,
     features: str,
@@ -53,7 +52,7 @@ def units(
     texts: Path | None,
     output: Output,
     **sizes: int,
-) -> None:
+) -> Answer:
     """Learn units of the frames or tokens of STORE without labels, by a top-k sparse autoencoder.
 
     The folder gets units.npz (directions), units.csv (each unit's strongest frames; with --labels its
@@ -111,8 +110,9 @@ def units(
         association = associate(values[own], present, data.movies, seed=seed)
     described = _unit_table(made, _frames(group, features, values, places), concepts, association, names)
     kept = {name: each for name, each in made.to_arrays().items() if name not in {"moments", "decays"}}
-    finish(_report(made, described, asked), output, {"units.npz": bound(_write, arrays=kept)})
+    answer = finish(_report(made, described, asked), output, {"units.npz": bound(_write, arrays=kept)})
     partial.unlink(missing_ok=True)
+    return answer
 
 
 def _write(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:

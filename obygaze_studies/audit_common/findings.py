@@ -62,26 +62,6 @@ class Finding:
     draw: Callable[[Path], None] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What a task did or found, if that is no report.
-
-    Attributes
-    ----------
-    document, text
-        For programs, and for people; None if nothing is to be said.
-    remarks
-        What is printed beside and not kept.
-    code
-        Exit code of the command: 3 if something is wrong.
-    """
-
-    document: Mapping[str, object] | None
-    text: str = ""
-    remarks: Sequence[str] = ()
-    code: int = 0
-
-
 def report(audit: Audit, found: Finding | Report) -> Report:
     """Make the report of an audit: what is shown and said of a finding as declared."""
     if isinstance(found, Report):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
 from inspect import signature
@@ -9,22 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
-from obygaze_features.commands import folder_for, manifest_output, write_imported
+from obygaze_features.commands import folder_for, write_imported
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import (
-    EXISTING,
-    PATH,
-    Number,
-    Output,
-    json_option,
-    parameter,
-    show,
-)
+from obygaze_features.options import EXISTING, PATH, Answer, Number, Output, answers, joined, parameter
+from obygaze_features.templates import packaged
 from obygaze_models.commands import complete_task
 from obygaze_studies.audits import Audit, Option, audits, resolve, tasks
-from obygaze_studies.commands.output import PICTURE, ReportOutput, report_output
+from obygaze_studies.commands.output import CSV, PICTURE, ReportOutput
 
+REPORTS = ("beside", "folder", "kept")
+"""Kinds of output of which the entry says what `--out` is."""
 FINDINGS = "obygaze_studies.audit_common.findings"
 """Is loaded by a command's work alone: pandas is slow."""
 
@@ -96,18 +93,10 @@ def task_mediaeval15() -> None:
 
 def made(words: str, entry: Audit) -> click.Command:
     """Make the command of an entry from its declaration."""
-    starts = bool(entry.lists or entry.commands)  # these need less than the audit
     command: Callable[..., Any] = partial(_import if entry.output == "manifest" else _run, entry)
     command.__name__, command.__doc__ = words, None
-    beside = entry.output == "beside"
-    figure = bool(beside and entry.figure)
-    output = report_output(
-        entry.out, required=entry.required or (beside and not starts), beside=beside, figure=figure
-    )
-    if entry.output == "manifest":
-        output = manifest_output
-    run = json_option(command) if entry.output == "printed" else output(command)
-    for option in reversed(entry.options):
+    run = answers(command)
+    for option in reversed([*entry.options, *_outputs(entry)]):
         run = declare(option, needed=option.needed and not (option.after or entry.commands))(run)
     help_text = f"{entry.summary}\n\n{entry.help}\n\b\nExamples:\n{_examples(words, entry)}"
     name = words.rsplit(maxsplit=1)[-1]
@@ -121,6 +110,17 @@ def made(words: str, entry: Audit) -> click.Command:
 
 # --- options
 # ---------------------------------------------------------------------------
+def _outputs(entry: Audit) -> list[Option]:
+    """Return the options of a command's output: of its kind, with what the entry says of `--out`."""
+    starts = bool(entry.lists or entry.commands)  # these need less than the audit
+    needed = entry.required or (entry.output == "beside" and not starts)
+    lists = packaged("obygaze_studies", "commands.toml")
+    rows = msgspec.convert(joined(lists, [f"output {entry.output}"]), list[Option])
+    own = {"out": {"help": entry.out, "required": needed}} if entry.output in REPORTS else {}
+    kept = (row for row in rows if row.name != "figure" or entry.figure)
+    return [msgspec.structs.replace(row, **own.get(row.name, {})) for row in kept]
+
+
 def share(text: str) -> float:
     """Parse a factor, as a number or a fraction such as 1/4."""
     try:
@@ -147,6 +147,7 @@ def declare(option: Option, *, needed: bool) -> Callable[[Callable[..., Any]], C
         "numbers": {"type": numbers},
         "task": {"shell_complete": complete_task},
         "picture": {"type": PICTURE},
+        "csv": {"type": CSV},
     }
     if option.argument:
         return parameter(option, option.key)
@@ -161,57 +162,53 @@ def _examples(words: str, entry: Audit) -> str:
     return "\n".join(f"  {line}" for text in lines for line in text.replace("\n", "\n  ").split("\n"))
 
 
-def _run(entry: Audit, *, output: ReportOutput | None = None, as_json: bool = False, **given: Any) -> None:
-    context = click.get_current_context()
-    if context.invoked_subcommand is not None:
-        return
-    if (listed := given.pop("list_texts", None)) and output:
-        _list_texts(entry, given, listed, force=output.force)
-        return
-    _check(entry, given | ({"out": output.out, "html": output.html} if output else {}))
-    if output and entry.output == "kept":
+def _run(entry: Audit, *, output: Output, figure: Path | None = None, **given: Any) -> Answer | None:
+    if click.get_current_context().invoked_subcommand is not None:
+        return None
+    given |= {"out": output.out, "html": output.html, "force": output.force}
+    written = ReportOutput(**asdict(output), figure=figure, beside=entry.output == "beside")
+    if listed := given.pop("list_texts", None):
+        return _list_texts(entry, given, listed, force=output.force)
+    _check(entry, given)
+    if entry.output == "kept":
         read = {option.to or option.key: given[option.key] for option in entry.options}
-        output.keep(partial(resolve(entry.function), entry.name.split()[-1], **read))
-        return
-    if output:
+        return written.keep(partial(resolve(entry.function), entry.name.split()[-1], **read))
+    if entry.output != "printed":
         asked = [given[name] for name in entry.draws if given[name]]
-        output.check(*asked, *([output.path] if output.beside else []))
+        written.check(*asked, *([output.path] if written.beside else []))
     drawn = {"list_texts", "pictures", *entry.draws}
     read = _read([option for option in entry.options if option.key not in drawn], given)
     found = entry.find(**read)
-    if not hasattr(found, "document"):
-        report = resolve(f"{FINDINGS}:report")(entry, found)
-        for name, draw in entry.draws.items():
-            if given[name]:
-                resolve(draw)(report, read, given["pictures"], given[name])
-                click.echo(f"pictures kept in {given[name]}", err=True)
-        output.finish(report)  # type: ignore[union-attr]  # an `Answer` alone has none
-    elif found.document is not None:
-        show(found.document, lambda: found.text, as_json=output.as_json if output else as_json)
-    for remark in getattr(found, "remarks", ()):
-        click.echo(remark, err=True)
-    context.exit(getattr(found, "code", 0))
+    if isinstance(found, Answer):
+        return found
+    report = resolve(f"{FINDINGS}:report")(entry, found)
+    for name, draw in entry.draws.items():
+        if given[name]:
+            resolve(draw)(report, read, given["pictures"], given[name])
+            click.echo(f"pictures kept in {given[name]}", err=True)
+    answer = written.finish(report)
+    return replace(answer, remarks=[*answer.remarks, *getattr(found, "remarks", ())])
 
 
-def _list_texts(entry: Audit, given: dict[str, Any], path: Path, *, force: bool) -> None:
+def _list_texts(entry: Audit, given: dict[str, Any], path: Path, *, force: bool) -> Answer:
     wanted = signature(resolve(entry.lists)).parameters
     texts = resolve(entry.lists)(**_read([o for o in entry.options if (o.to or o.key) in wanted], given))
     rows = [("text_id", "text"), *((f"t{number:06}", text) for number, text in enumerate(texts))]
-    click.echo(resolve(f"{FINDINGS}:write_rows")(rows, path, "texts", force=force), err=True)
+    return Answer(None, remarks=[resolve(f"{FINDINGS}:write_rows")(rows, path, "texts", force=force)])
 
 
 def _import(
     entry: Audit, *, source: Path, output: Output, videos: Path | None, texts: Path | None = None, **how: Any
-) -> None:
+) -> Answer:
     refuse_existing(texts, force=output.force)
     imported = entry.find(source=source, root=folder_for(output), videos=videos, **how)
-    write_imported(imported, output)
-    if texts:
-        rows = [("text_id", "text"), *imported.texts]
-        said = resolve(f"{FINDINGS}:write_rows")(rows, texts, "subtitles", force=output.force)
-        click.echo(said, err=output.as_json)
-    elif imported.texts:
-        click.echo(f"left out {len(imported.texts):,} subtitles: --texts keeps them", err=True)
+    answer, left = write_imported(imported, output), len(imported.texts)
+    if texts is None:
+        said = f"left out {left:,} subtitles: --texts keeps them"
+        return replace(answer, remarks=[said] * bool(left))
+    rows = [("text_id", "text"), *imported.texts]
+    said = resolve(f"{FINDINGS}:write_rows")(rows, texts, "subtitles", force=output.force)
+    return replace(answer, text=f"{answer.text}\n{said}", remarks=[said] * output.json)
 
 
 def _check(entry: Audit, given: dict[str, Any]) -> None:

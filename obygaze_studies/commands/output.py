@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
-from functools import wraps
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import PATH, Output, output, show
+from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_models.commands import finish, write_page
 
@@ -50,6 +49,7 @@ class EndingPath(click.Path):
 
 
 PICTURE = EndingPath(".pdf", ".png", ".svg")
+CSV = EndingPath(SUFFIXES[0], words=f"; {' and '.join(SUFFIXES[1:])} files go beside it")
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class ReportOutput(Output):
         if self.figure:
             import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
 
-    def keep(self, prepare: Callable[[], "Work"]) -> None:
-        """Make tables that take long, printed and kept as they are made; then write the page and the JSON."""
-        from obygaze_models.report import document, plain, to_json, write_report
+    def keep(self, prepare: Callable[[], "Work"]) -> Answer:
+        """Make tables that take long, printed and kept as they are made; then write the page, and answer."""
+        from obygaze_models.report import document, plain, write_report
         from obygaze_studies.unfinished import TRAINED, unfinished_folder
 
         self.check()
@@ -85,7 +85,7 @@ class ReportOutput(Output):
         def made(report: "Report", whole: "Report | None" = None) -> None:
             if folder is not None:
                 write_report(whole or report, folder)
-            if not self.as_json:
+            if not self.json:
                 click.echo(plain(report), nl=False)
 
         unfinished = unfinished_folder(self.out, work.inputs, force=self.force) if self.out else nullcontext()
@@ -94,49 +94,20 @@ class ReportOutput(Output):
         reports = getattr(found, "reports", found)
         several = reports is not found and len(reports) > 1
         write_page(reports, self.html, TITLE if several else "", force=self.force)
-        if self.as_json and reports is found:
-            click.echo(to_json(found), nl=False)
-        elif self.as_json:
-            show([{"name": report.name, **document(report)} for report in reports], str, as_json=True)
         notes = [*getattr(found, "notes", ()), *([f"kept in {self.out}"] if self.out else [])]
-        for note in notes:
-            click.echo(note, err=True)
-        if several and not self.as_json:
-            click.echo(self.path / "index.md")
+        index = str(self.path / "index.md") if several else ""
+        if not self.json:
+            return Answer(None, index, notes)
+        of_each = [{"name": report.name, **document(report)} for report in reports]
+        return Answer(document(found) if reports is found else of_each, "", notes)
 
-    def finish(self, report: "Report") -> None:
-        """Write a report where it is asked for, print it, and say where it is."""
-        from obygaze_models.report import plain, to_json, write_beside
+    def finish(self, report: "Report") -> Answer:
+        """Write a report where it is asked for; answer it, and where it is."""
+        from obygaze_models.report import write_beside
 
         if not self.beside:
-            finish(report, self)
-            return
+            return finish(report, self)
         write_beside(report, self.path.with_suffix(""), SUFFIXES)
         if self.figure:
             report.pictures[0].draw(self.figure)
-        write_page(report, self.html, force=self.force)
-        click.echo(to_json(report) if self.as_json else plain(report), nl=False)
-        click.echo(f"kept in {self.out}", err=True)
-
-
-def report_output(
-    out_help: str, *, required: bool = False, beside: bool = False, figure: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare the options of a command's output, and hand it over as its argument `output`."""
-    csv = EndingPath(SUFFIXES[0], words=f"; {' and '.join(SUFFIXES[1:])} files go beside it")
-    force = "Replace existing files."
-    declared = output(
-        out_help, kind=csv if beside else PATH, required=required, force=force, html=True, json=True
-    )
-
-    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def run(*, output: Output, figure: Path | None = None, **given: Any) -> Any:
-            return command(output=ReportOutput(**asdict(output), figure=figure, beside=beside), **given)
-
-        if figure:
-            shown = "Figure of the results to draw (.pdf, .png or .svg)."
-            run = click.option("--figure", type=PICTURE, help=shown)(run)
-        return declared(run)
-
-    return declare
+        return replace(finish(report, replace(self, out=None)), remarks=[f"kept in {self.out}"])

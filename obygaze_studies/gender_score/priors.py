@@ -12,8 +12,8 @@ from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.io import file_sha256, refuse_existing, sha256_of, write_whole
 from obygaze_features.lines import LineJournal, csv_line, json_bytes, read_lines
 from obygaze_features.manifest import read_texts
+from obygaze_features.options import Answer
 from obygaze_features.screen import progress_bar
-from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.cooc import GENDERS, filled, has_mask
 
@@ -62,7 +62,7 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     no_begin = loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None
     remarks = [f"{model} has no begin token: its end token stands before every text"] * no_begin
     text = f"{len(priors):,} texts of {read['rows']:,} rows kept in {out}"
-    return Answer(document=record, text=text, remarks=remarks)
+    return Answer(record, text=text, remarks=remarks)
 
 
 def texts_to_score(path: Path) -> tuple[dict[str, str], dict[str, Any]]:

@@ -17,8 +17,8 @@ from obygaze_features.cores import usable_cores
 from obygaze_features.extraction import stop_on_signals
 from obygaze_features.io import file_sha256, sha256_of
 from obygaze_features.lines import csv_line, json_bytes
+from obygaze_features.options import Answer
 from obygaze_features.screen import ShowProgress, progress_bar
-from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import samples, step
 from obygaze_studies.lsmdc.execution import Processes, choose_device, convert, joined, repeatable
@@ -95,13 +95,13 @@ def xclip_lsmdc(**options: Any) -> Answer:
         outcome = train(settings, watch=TrainingCallbacks(bars), stopped=stop)
     code = stop.exit_code if stop() and not outcome.complete else 0
     if os.environ.get("RANK", "0") != "0":
-        return Answer(document=None, code=code)
+        return Answer(None, code=code)
     where = f"after step {outcome.steps} of {outcome.total}" if outcome.total else "while decoding"
     text = f"stopped {where}; go on with --resume"
     if outcome.test is not None:
         text = f"{settings.out}: epoch {outcome.best_epoch} chosen; test: {in_words(outcome.test)}"
     document = {"run": str(settings.out), "complete": outcome.complete, **asdict(outcome)}
-    return Answer(document=document, text=text, code=code)
+    return Answer(document, text=text, code=code)
 
 
 def train(

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from obygaze_features.manifest import Manifest
-from obygaze_studies.audit_common.findings import Answer, write_rows
+from obygaze_features.options import Answer
+from obygaze_studies.audit_common.findings import write_rows
 from obygaze_studies.audit_common.inputs import Row, read_items, read_rows
 from obygaze_studies.errors import TaskError, regarding
 
@@ -266,7 +267,7 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
     unlabelled = {axis: sum(not row[axis] for row in rows) for axis in AXES}
     unknown = ", ".join(f"{number} without {axis}" for axis, number in unlabelled.items())
     return Answer(
-        document={"file": str(out), "clips": len(rows), "unlabelled": unlabelled, "left_out": [*rejected]},
+        {"file": str(out), "clips": len(rows), "unlabelled": unlabelled, "left_out": [*rejected]},
         text=f"{kept} ({unknown}), {len(rejected)} left out",
         remarks=[
             f"left out {clip_id}: its judgements on {axis} contradict each other"

@@ -10,10 +10,11 @@ import pandas as pd
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import file_sha256
+from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
 from obygaze_models.evaluation import NAN, expected_average_precision
 from obygaze_models.report import NOTHING, Column, Picture, Report, block, number
-from obygaze_studies.audit_common.findings import Answer, bar_chart, share
+from obygaze_studies.audit_common.findings import bar_chart, share
 from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError, TaskError
 from obygaze_studies.mediaeval15 import annotations, run_files
@@ -245,10 +246,10 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     ]
     fine = [] if problems else ["no problem found: the folder keeps the rules of the task"]
     return Answer(
-        document={"runs": runs, "findings": findings},
+        {"runs": runs, "findings": findings},
         text=table(rows, ("subtask", "run", "external data", "coverage", "ties")),
         remarks=[*map("{severity}: {about}: {what}".format_map, findings), *fine],
-        code=3 if problems else 0,
+        code=PROBLEMS_FOUND * bool(problems),
     )
 
 

@@ -13,11 +13,11 @@ from scipy.special import expit
 import obygaze_models.models as zoo
 from obygaze_features.io import refuse_existing
 from obygaze_features.manifest import Manifest
+from obygaze_features.options import Answer
 from obygaze_features.store import Group, Store
 from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import NOT_ASKED, Target, find_target
-from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15.annotations import AXES, of_manifest, refuse_leak
 from obygaze_studies.mediaeval15.run_files import Calls, RunFile, Subtask, affect_lines, trec_lines, write_run
@@ -202,7 +202,7 @@ def train(
     missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
     lines.append(f"{file.path}: {len(sides.test)} test clips{missing}")
     remarks = [f"excluded {each['clip_id']}: {each['reason']}" for side in excluded.values() for each in side]
-    return Answer(document=record, text="\n".join(lines), remarks=remarks)
+    return Answer(record, text="\n".join(lines), remarks=remarks)
 
 
 def _predicted(

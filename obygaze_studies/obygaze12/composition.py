@@ -21,9 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import hypergeom
 
 import obygaze_features.manifest as manifests
+from obygaze_features.options import Answer
 from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
-from obygaze_studies.audit_common.findings import Answer, share
+from obygaze_studies.audit_common.findings import share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
 from obygaze_studies.obygaze12.statistics import (
     as_text,
@@ -430,4 +431,4 @@ def stats(
         "policies": {name: counts.record(printed) for name, counts in counted.items()},
     }
     shown = [f"label policy {', '.join(names)}: {text}" for text, names in named.items()]
-    return Answer(document=document, text="\n".join(shown))
+    return Answer(document, text="\n".join(shown))

@@ -20,6 +20,7 @@ from click import UsageError
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, Task, apply_policy
+from obygaze_features.options import Answer
 from obygaze_features.screen import table
 from obygaze_models.commands import read_inputs
 from obygaze_models.dataset import Dataset
@@ -27,7 +28,6 @@ from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import COLUMNS, Predictions
 from obygaze_models.models import ABOVE_ZERO
 from obygaze_models.protocol import Fold, Target, choose_targets, concept_target, labels_of, strict_folds
-from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import TASKS, refuse_other_codebook
 
@@ -422,7 +422,7 @@ def folds(
         "labels": {name: label for name, label in known.items() if name in used},
     }
     text = "\n".join([table(rows, headers, right=range(1, 6)), "", about, *notes])
-    return Answer(document=document, text=text)
+    return Answer(document, text)
 
 
 def _record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:

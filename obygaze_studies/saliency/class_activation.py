@@ -19,9 +19,9 @@ import obygaze_features.backbones as networks
 from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.extraction import of_stills
 from obygaze_features.manifest import Manifest, read_texts
+from obygaze_features.options import Answer
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.video import read_frames, uniform
-from obygaze_studies.audit_common.findings import Answer
 from obygaze_studies.audit_common.inputs import read_rows, refuse_twins
 from obygaze_studies.errors import AuditError, regarding
 from obygaze_studies.saliency.maps_file import SIDE, Maps, check_maps_free, write_maps
@@ -300,7 +300,7 @@ def gradcam(
         (group, len(own), (own["peak"] == 0).sum(), f"{own['score'].mean():.4g}") for group, own in pairs_of
     ]
     return Answer(
-        document={"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]},
+        {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]},
         text=table(rows, ("group", "n_maps", "n_empty", "mean_score"), right=(1, 2, 3)),
         remarks=[f"{len(maps.pairs)} maps kept in {out}"],
     )
