@@ -15,6 +15,7 @@ from obygaze_features.store.provenance import differences, validate_licence
 from obygaze_features.store.records import ClipFeatures, ClipResult, StoredClip, one_line
 from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.store import Place, Store, files_of, open_files
+from obygaze_features.store.store_files import damaged
 
 _MISSING = STATUSES[0]
 
@@ -188,10 +189,8 @@ def _results(store: Store, position: int, owners: Mapping[str, int]) -> Iterator
             values = {array: next(stream) for array, stream in of_group.items()}
             for array, row_values in values.items():
                 if sha256_of(row_view(row_values)) != clip.digests.get(f"{name}/{array}"):
-                    raise StoreError(
-                        f"{store.where}: clip {clip.clip_id}, array {name}/{array}: "
-                        f"not what {TABLE} has a digest of; run: obygaze store verify --full {store.where}"
-                    )
+                    where = f"{store.where}: clip {clip.clip_id}, array {name}/{array}"
+                    raise damaged(f"{where}: not what {TABLE} has a digest of", store.where)
             features[name] = ClipFeatures(values.pop("time_s"), values.pop("frame_index"), values)
         # Missing clips are not copied.
         status = cast("Status", clip.status)

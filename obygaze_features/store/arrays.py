@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.schema import Count, fits
 from obygaze_features.store.format import ARRAYS, TABLE, block_rows, chunk_file
-from obygaze_features.store.store_files import READ_AT_ONCE, FolderFiles, StoreFiles, gone, guarded
+from obygaze_features.store.store_files import READ_AT_ONCE, FolderFiles, StoreFiles, damaged, gone, guarded
 from obygaze_features.templates import packaged_text
 
 CRC_BYTES: Final = 4
@@ -205,10 +205,7 @@ class SealedArray:
         except FileNotFoundError:
             raise gone(self._files, name) from None
         if not good:
-            raise StoreError(
-                f"{self._files.where}/{name}: this chunk is damaged; "
-                f"run: obygaze store verify --full {self._files.where}"
-            )
+            raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
 
     def _fill_of_chunk(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
         """Read rows of a chunk, which is its rows and a checksum; return whether it is that."""
@@ -312,10 +309,8 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
 
     def refuse_more(size: int) -> None:
         if size > FEW and size > (most := files.size(TABLE) + 4 * (count + 1)):
-            raise StoreError(
-                f"{files.where}/{name}: this chunk claims more than {most} bytes of strings, which {TABLE} "
-                f"does not have; run: obygaze store verify {files.where}"
-            )
+            claim = f"this chunk claims more than {most} bytes of strings, which {TABLE} does not have"
+            raise damaged(f"{files.where}/{name}: {claim}", files.where)
 
     stored = bytearray()
     for block in files.stream(name):
@@ -330,10 +325,7 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
             return _split_strings(bytes(Zstd().decode(data)), count)
         except (ValueError, RuntimeError) as error:
             wrong = error
-    raise StoreError(
-        f"{files.where}/{name}: this chunk is damaged ({wrong}); "
-        f"run: obygaze store verify --full {files.where}"
-    )
+    raise damaged(f"{files.where}/{name}: this chunk is damaged ({wrong})", files.where)
 
 
 def _zstd_size(data: bytes) -> int | None:

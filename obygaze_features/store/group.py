@@ -24,7 +24,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset_of, frame_of, html_table
 from obygaze_features.store.provenance import FILLED_IN
 from obygaze_features.store.records import ArraySpec, GroupSpec, StoredClip
-from obygaze_features.store.store_files import StoreFiles, needed
+from obygaze_features.store.store_files import StoreFiles, damaged, needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -298,10 +298,9 @@ class Group:
         holes = (first != first) & self.usable[start : start + len(values)]  # noqa: PLR0124 - NaN is not itself
         if name in FEATURE_ARRAYS and holes.any():
             clip = self.clip_ids[start + int(np.flatnonzero(holes)[0])]
-            raise StoreError(
-                f"{self._where}, array {self.name}/{name}: "
-                f"nothing is stored for {int(holes.sum())} clips that should have features, "
-                f"the first is {clip}; run: obygaze store verify --full {self._where}"
+            lost = f"nothing is stored for {int(holes.sum())} clips that should have features"
+            raise damaged(
+                f"{self._where}, array {self.name}/{name}: {lost}, the first is {clip}", self._where
             )
         return values
 

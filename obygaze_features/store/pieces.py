@@ -17,7 +17,7 @@ from obygaze_features.store.arrays import CRC_BYTES, with_checksum
 from obygaze_features.store.format import ARRAYS, PIECE_ROWS, PIECES, block_rows, chunk_file
 from obygaze_features.store.journal import NO_ROW, Attempt, JournalEntry
 from obygaze_features.store.records import GroupSpec, StoredClip
-from obygaze_features.store.store_files import FolderFiles, listed
+from obygaze_features.store.store_files import FolderFiles, damaged, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +183,8 @@ class Rows:
 
     def damaged_parent(self, clip_id: str, array: StoredArray) -> StoreError:
         """Return the error for a parent store whose bytes are not those of its digests."""
-        return StoreError(
-            f"clip {clip_id}, array {array.name}: not what the store that this stage grows has a digest of; "
-            f"run: obygaze store verify --full {self._parent}"
-        )
+        what = f"clip {clip_id}, array {array.name}: not what the store that this stage grows has a digest of"
+        return damaged(what, str(self._parent))
 
     def _of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
         theirs, slot = replace(array, n_clips=len(self._clips)), self._slots[entry.clip_id]

@@ -212,9 +212,12 @@ def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T
     except StoreError:
         raise
     except UNREADABLE as error:
-        raise StoreError(
-            f"{where}: damaged ({first_line(error, 200)}); run: obygaze store verify {store or where}"
-        ) from error
+        raise damaged(f"{where}: damaged ({first_line(error, 200)})", store or where) from error
+
+
+def damaged(what: str, store: str) -> StoreError:
+    """Return the error for a store that is not what it was, which says how to look at all of it."""
+    return StoreError(f"{what}; run: obygaze store verify --full {store}")
 
 
 _URL_SIGNS = "!#$&'()*+,/:;=?@[]~"
@@ -261,7 +264,7 @@ def gone(files: StoreFiles, name: str) -> StoreError:
             f"{files.where}/{name}: not in this partial copy ({FETCH} lists it); "
             "pull into it again, asking for more"
         )
-    return StoreError(f"{files.where}/{name}: this chunk is missing; run: obygaze store verify {files.where}")
+    return damaged(f"{files.where}/{name}: this chunk is missing", files.where)
 
 
 LONGEST_FILE = 150
