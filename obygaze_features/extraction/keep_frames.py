@@ -90,27 +90,26 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
             yield from decode(tasks)
             return
         video = _Video(tasks[0].path, tasks[0].keep)
-        left, damaged = [], set()
+        left: dict[int, list[str]] = {}
         for number, task in enumerate(tasks):
             try:
                 clip = video.clip(task, video.read(task))
             except FileNotFoundError:
-                left.append(number)
+                left[number] = []
             except Exception:  # noqa: BLE001 - damage takes many forms, and the video is there
-                left.append(number)
-                damaged.add(number)
+                left[number] = [DAMAGED]
             else:
                 yield number, clip
         if not left and not always:
             return
-        for place, clip in decode([as_jpegs(tasks[number]) for number in left]):
-            number, task = left[place], tasks[left[place]]
+        numbers = list(left)
+        for place, clip in decode([as_jpegs(tasks[number]) for number in numbers]):
+            number, task = numbers[place], tasks[numbers[place]]
             if clip.status == "failed":
                 yield number, clip
                 continue
             kept = _kept(task, clip)
-            said = [DAMAGED] if number in damaged else []
-            remarks = (*clip.remarks, *said, *(video.keep_frames(task, kept) if writes else ()))
+            remarks = (*clip.remarks, *left[number], *(video.keep_frames(task, kept) if writes else ()))
             whole = video.clip(task, kept)
             yield number, replace(whole, n_decoded=clip.n_decoded, remarks=remarks, source=clip.source)
 
