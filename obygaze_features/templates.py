@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any
 
+from obygaze_features.screen import table
+
 
 def packaged_text(package: str, *names: str) -> str:
     """Read a text in the folder of a package.
@@ -31,7 +33,10 @@ def filled(
     written: Callable[[Any], object] = lambda value: value,
     filters: Mapping[str, Callable[..., object]] | None = None,
 ) -> str:
-    """Fill in a template of a package; each value is put in as `written` writes it."""
+    """Fill in a template of a package; each value is put in as `written` writes it.
+
+    Its filter `table` lays out rows as `screen.table` does.
+    """
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - what reads files needs no templates
 
     texts = Environment(  # noqa: S701 - no HTML: what else a format escapes is escaped by `written`
@@ -40,8 +45,9 @@ def filled(
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=StrictUndefined,
+        extensions=["jinja2.ext.do"],
     )
-    texts.filters.update(filters or {})
+    texts.filters |= {"table": table, **(filters or {})}
     return texts.from_string(packaged_text(package, name)).render(values)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from obygaze_features import manifest as manifests
 from obygaze_features.options import Answer, Output, declared
-from obygaze_features.screen import table
+from obygaze_features.templates import filled
 from obygaze_features.text import composed
 
 
@@ -31,6 +31,5 @@ def assign(
     names = map(composed, annotators)
     films = {name: list(dict.fromkeys(c.movie for c in written if c.annotator == name)) for name in names}
     clips = Counter(clip.annotator for clip in written)
-    rows = [[name, str(len(own)), f"{clips[name]:,}", ", ".join(own)] for name, own in films.items()]
-    shown = table(rows, ["annotator", "films", "clips", "in this order"], right=range(1, 3))
-    return Answer({"manifest": str(output.path), "films": films}, f"{shown}\n\n{output.path}: the round")
+    document = {"manifest": str(output.path), "films": films}
+    return Answer(document, filled(__package__, "assign.txt.jinja", {**document, "clips": clips}).rstrip())

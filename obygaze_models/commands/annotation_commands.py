@@ -1,6 +1,5 @@
 """`obygaze manifest agreement`, `disagreements`, `alttest`, `obygaze localise`: compare people and models."""
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,6 @@ import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.manifest.spans.names import refuse_twins
 from obygaze_features.options import Answer, Output, declared
-from obygaze_features.screen import table
 from obygaze_features.templates import filled
 from obygaze_models.errors import ProtocolError
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from obygaze_features.manifest import Gamma, PairAgreement
     from obygaze_models.evaluation.alttest import Alternative
-    from obygaze_models.evaluation.localise import Localisation
     from obygaze_models.evaluation.unitising import UnitGamma
 
 
@@ -68,36 +65,27 @@ def agreement(manifest: Path, alpha: float, output: Output) -> Answer:
         pairs = manifests.agreement(labels)
     codebook = labels.codebook
     aside = [level for level in codebook.level_names if level not in codebook.labels]
-    parts = ["all_levels", *(["labels_only"] if aside else [])]
-    means = {part: mean_defined(getattr(pair, part).value for pair in pairs) for part in parts}
+    parts = ["all_levels", "labels_only"][: 1 + bool(aside)]
+    records: list[dict[str, Any]] = [
+        {"movie": pair.movie, "annotators": pair.annotators}
+        | {part: _gamma_record(getattr(pair, part)) for part in parts}
+        for pair in pairs
+    ]
     document = {
         "manifest": str(manifest),
         "codebook": codebook.name,
         **how,
-        "pairs": [
-            {"movie": pair.movie, "annotators": pair.annotators}
-            | {part: _gamma_record(getattr(pair, part)) for part in parts}
-            for pair in pairs
-        ],
-        "mean_gamma": means,
+        "pairs": records,
+        "mean_gamma": {part: mean_defined(row[part]["gamma"] for row in records) for part in parts},
     }
-    columns = ["segments", "aligned", "gamma"] if alpha > 0 else ["clips", "gamma"]
-    without = [f"{name}\nwithout\n{', '.join(aside)}" for name in columns if aside]
-    rows = [
-        [pair.movie, " / ".join(pair.annotators)]
-        + [cell for part in parts for cell in _gamma_cells(getattr(pair, part))]
-        for pair in pairs
-    ]
-    in_mean = ((_number(means[part]) if name == "gamma" else "") for part in parts for name in columns)
-    rows.append(["mean", "", *in_mean])
-    headers = ["movie", "annotators", *columns, *without]
     told: list[str] = []
-    undefined = sum(any(getattr(pair, part).value is None for part in parts) for pair in pairs)
+    undefined = sum(any(row[part]["gamma"] is None for part in parts) for row in records)
     if undefined and not output.json:
         same = "both annotators used one and the same level throughout, or share no clip, so that chance has "
         why = "they marked nothing" if alpha > 0 else f"{same}no disorder"
         told = [f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: {why}"]
-    return Answer(document, table(rows, headers), told)
+    text = filled(__package__, "agreement.txt.jinja", {**document, "aside": aside}).rstrip()
+    return Answer(document, text, told)
 
 
 def read_annotated(path: Path) -> "manifests.Manifest":
@@ -144,14 +132,13 @@ def disagreements(manifest: Path, output: Output) -> Answer:
         paths = manifests.write_documents(documents, output.out, force=output.force)
         click.echo(f"{len(paths)} documents for ELAN in {output.out}", err=True)
     labels, how = projected(given)
-    pairs, names = manifests.level_pairs(labels), labels.codebook.level_names
-    counts = [(sum(pair.counts.values()), *pair.parted(names[0])) for pair in pairs]
+    names = labels.codebook.level_names
     document = {"manifest": str(manifest), "codebook": labels.codebook.name, **how, "levels": names}
     document["pairs"] = [
         {"movie": pair.movie, "annotators": pair.annotators}
-        | dict(zip(PARTS, own, strict=True))
+        | dict(zip(PARTS, (sum(pair.counts.values()), *pair.parted(names[0])), strict=True))
         | {"levels": [[pair.counts.get((one, other), 0) for other in names] for one in names]}
-        for pair, own in zip(pairs, counts, strict=True)
+        for pair in manifests.level_pairs(labels)
     ]
     try:
         found = compare_machines(given, labels)
@@ -160,26 +147,8 @@ def disagreements(manifest: Path, output: Output) -> Answer:
         click.echo(str(error), err=True)
     if machines := {name: record(each) for name, each in found.items()}:
         document["machines"] = machines
-
-    def shown() -> str:
-        total = [sum(column) for column in zip(*counts, strict=True)]
-        rows = [
-            [pair.movie, " / ".join(pair.annotators), *own] for pair, own in zip(pairs, counts, strict=True)
-        ]
-        levels = [
-            [one, *(sum(pair.counts.get((one, other), 0) for pair in pairs) for other in names)]
-            for one in names
-        ]
-        values: dict[str, Any] = {
-            "pairs": table([*rows, ["all", "", *total]], ["movie", "annotators", *PARTS], right=range(2, 6)),
-            "levels": table(levels, ["first / second", *names], right=range(1, 1 + len(names))),
-            "machines": text(machines),
-            "total": total,
-            "names": names,
-        }
-        return filled(__package__, "disagreements.txt.jinja", values).rstrip()
-
-    return Answer(document, shown)
+    values = {**document, "machines": text(machines)}
+    return Answer(document, filled(__package__, "disagreements.txt.jinja", values).rstrip())
 
 
 @declared(__package__, "manifest alttest")
@@ -233,35 +202,11 @@ def record(found: "Alternative") -> dict[str, Any]:
 
 def text(found: "dict[str, dict[str, Any]]") -> str:
     """Lay out the documents of machines."""
-    return filled(__package__, "alttest.txt.jinja", {"found": found}, filters={"laid_out": _forms}).rstrip()
-
-
-def _forms(rows: "list[dict[str, Any]]") -> str:
-    """Lay out the forms of the test of one machine, and of those that know nothing."""
-    from obygaze_models.evaluation.alttest import FORMS, MARGINS
-
-    heads = ["", "by", "advantage\nprobability", "below\nannotators", *(f"win\n{e:g}" for e in MARGINS)]
-    cells = []
-    for row in rows:
-        advantage = f"{row['advantage_probability']:.2f}" if row["by"] == "clips" else ""
-        rates = (f"{rate:.2f}" for rate in row["winning_rate"].values())
-        cells.append([row["name"], FORMS[row["by"]], advantage, f"{row['below']:+.3f}", *rates])
-    return table(cells, heads, right=range(2, 4 + len(MARGINS)))
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.3f}"
+    return filled(__package__, "alttest.txt.jinja", {"found": found}).rstrip()
 
 
 def _gamma_record(gamma: "Gamma | UnitGamma") -> dict[str, Any]:
-    return {("gamma" if name == "value" else name): value for name, value in asdict(gamma).items()}
-
-
-def _gamma_cells(gamma: "Gamma | UnitGamma") -> tuple[str, ...]:
-    if isinstance(gamma, manifests.Gamma):
-        return str(gamma.n_clips), _number(gamma.value)
-    error = "" if gamma.standard_error is None else f" ± {gamma.standard_error:.3f}"
-    return " / ".join(map(str, gamma.n_units)), str(gamma.n_aligned), f"{_number(gamma.value)}{error}"
+    return {name.replace("value", "gamma"): value for name, value in asdict(gamma).items()}
 
 
 @declared(__package__, "localise")
@@ -299,21 +244,4 @@ def localise(
         for name, result in results.items()
     }
     left = [f"{name}: {each.n_left_out} clips without a boundary left out" for name, each in results.items()]
-    return Answer(document, _localisation_table(results), left)
-
-
-def _localisation_table(results: "dict[str, Localisation]") -> str:
-    from obygaze_models.evaluation.localise import SEED
-
-    rows = []
-    for name, result in results.items():
-        counts = str(len(result.by_movie)), str(int(result.by_movie["n_clips"].sum()))
-        for measure, value, low, high, chance, p in result.pooled.itertuples(index=False):
-            ends = "" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
-            of_chance = "" if math.isnan(chance) else f"{chance:.3f}"
-            named = [name, measure.replace("_", " ")]
-            rows.append([*named, f"{value:.3f}", ends, of_chance, f"{p:.3f}", *counts])
-    headers = ["annotator", "measure", "mean", "95 %", "chance", "p", "movies", "clips"]
-    first = next(iter(results.values()))
-    values = {"table": table(rows, headers, right=range(2, 8)), "n_shifts": first.n_shifts, "seed": SEED}
-    return filled(__package__, "localise.txt.jinja", values).rstrip()
+    return Answer(document, filled(__package__, "localise.txt.jinja", {"found": document}).rstrip(), left)

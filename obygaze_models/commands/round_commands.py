@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,12 +12,9 @@ from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.names import refuse_twins
 from obygaze_features.options import Answer, Output, declared
-from obygaze_features.screen import table
+from obygaze_features.templates import filled
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
-
-if TYPE_CHECKING:
-    from obygaze_models.evaluation.rounds import Drift
 
 COLUMNS = ("worker", "left", "right", "chosen")
 
@@ -55,23 +51,7 @@ def progress(round_: Path, annotated: Path, task: str | None) -> Answer:
     document = {name: asdict(each) for name, each in found.items()}
     for drifts in (each[what] for each in document.values() for what in ("alone", "against")):
         drifts.update({key: None for key, value in drifts.items() if math.isnan(value)})
-
-    def shown() -> str:
-        rows = []
-        for name, each in found.items():
-            done = f"{len(each.done)} of {len(each.films)}", f"{each.clips_done:,} of {each.clips:,}"
-            changes = _interval(each.alone), _interval(each.against)
-            rows.append([name, *done, *changes, "drifts" * each.against.is_found])
-        heads = ["annotator", "films", "clips", "change over films", "against the others", ""]
-        left = [f"{name}: to do {', '.join(each.to_do)}" for name, each in found.items() if each.to_do]
-        return "\n".join([table(rows, heads), "", *left]).rstrip()
-
-    return Answer(document, shown)
-
-
-def _interval(each: "Drift") -> str:
-    text = f"{each.value:+.2f} [{each.low:+.2f}, {each.high:+.2f}], {each.films} films"
-    return f"{each.films} films: too few" if math.isnan(each.value) else text
+    return Answer(document, filled(__package__, "progress.txt.jinja", {"found": found}).rstrip())
 
 
 @declared(__package__, "manifest rank")
@@ -143,25 +123,15 @@ def rank(
     nowhere = dict.fromkeys(columns, "")
     clips = (replace(clip, extras={**clip.extras, **places.get(clip.clip_id, nowhere)}) for clip in read)
     manifests.write_manifest(read.with_clips(clips), output.path)
-    workers: list[dict[Any, Any]] = found.workers.to_dict("records")
     document = {
         "manifest": str(output.path),
         "clips": len(found.items),
         "in_one_level": sure,
         "logits_at_1": float(unit),
-        "workers": workers,
+        "workers": found.workers.to_dict("records"),
     }
 
-    def shown() -> str:
-        rows = []
-        for each in sorted(workers, key=lambda each: each["reliability"]):
-            worth = "{reliability:.2f} [{low:.2f}, {high:.2f}]".format(**each)
-            rows.append([each["worker"], f"{each['comparisons']:,}", worth, "at random" * each["random"]])
-        shown = table(rows, ["worker", "comparisons", "reliability", ""], right=[1])
-        ranked = f"{len(found.items):,} of {len(known):,} clips ranked"
-        return f"{shown}\n\n{output.path}: {ranked}; of {sure:,} the whole interval is in one level"
-
-    return Answer(document, shown)
+    return Answer(document, filled(__package__, "rank.txt.jinja", {**document, "known": len(known)}).rstrip())
 
 
 def _comparisons(path: Path, known: dict[str, str]) -> list[tuple[int, tuple[str, str, str]]]:
