@@ -182,7 +182,8 @@ def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, together, t
     assert number < 10
     close(step.planes.weights[0], expected.coef_[0])
     assert step.planes.penalties == [2.0]
-    assert om.load_model(tmp_path / f"round-{number + 1}.model").card.threshold == 0.0
+    card = om.load_model(tmp_path / f"round-{number + 1}.model").card
+    assert (card.threshold, card.n_positives) == (0.0, 0)
     close(step.planes.decision_function(X)[:, 0], expected.decision_function(Z))
 
 
@@ -200,8 +201,8 @@ def test_sums_in_files_give_the_same_bytes_in_any_order(labs, joint, tmp_path):
 
 def test_a_kept_joint_model_scores_clips_as_it_is(joint, labs, together, tmp_path):
     X, y, present, _ = together
-    for concept in ("", "Gun"):
-        planes = joint.cav(concept) if concept else joint.linear()
+    for concept, penalty in (("", None), ("Gun", None), ("", 0.1)):
+        planes = joint.cav(concept) if concept else joint.linear(penalty=penalty)
         save_joint(joint, planes, tmp_path / "joint.model", concept=concept)
         model = om.load_model(tmp_path / "joint.model")
         scores = planes.distances(X) if concept else planes.decision_function(X)
@@ -211,9 +212,16 @@ def test_a_kept_joint_model_scores_clips_as_it_is(joint, labs, together, tmp_pat
         assert (model.calibration, model.out_of_distribution) == (None, None)
         assert model.card.n_positives == (present[:, 0] if concept else y).sum()
         assert set(model.card.movies) == set(sum(LABS.values(), ()))
+        assert [measured["task"] for measured in model.card.metrics] == [concept or TASK] * (not penalty)
     predicted = om.predict(model, open_store(labs["a"].group._files.path))
     assert predicted.table["p"].isna().all()
     assert predicted.has("trained_on").all()
+
+
+def test_a_joint_model_of_a_concept_that_was_asked_for_says_so(labs, tmp_path):
+    alone = join([gram(labs["a"], "concept:Gun", least=10)])
+    save_joint(alone, alone.linear(penalty=1.0), tmp_path / "gun.model")
+    assert om.load_model(tmp_path / "gun.model").card.target["concept"] == "Gun"
 
 
 # --- what is refused

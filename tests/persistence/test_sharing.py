@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import obygaze_models as om
-from obygaze_features.io import sha256_of
+from obygaze_features.io import PARTIAL_SUFFIX, sha256_of
 from obygaze_features.store import objects
 from obygaze_features.store.files_obstore import ObstoreFiles
 from obygaze_models.errors import ModelError
@@ -154,13 +154,19 @@ def test_a_version_is_never_replaced_and_pushing_it_again_changes_nothing(kept, 
     before = {path.name: path.read_bytes() for path in zoo.iterdir()}
     with pytest.raises(ModelError):
         push_model(paths["mlp"], zoo, "lab-linear", "1.0.0")
-    push_model(paths["linear"], zoo, "lab-linear", "1.0.0", notes="**Length alone does as well.**")
+    again = push_model(paths["linear"], zoo, "lab-linear", "1.0.0", notes="**Length alone does as well.**")
+    assert again.label == "lab-linear@1.0.0"
+    for name, version in (("Lab Linear", "1.0.0"), ("lab-linear", "one")):
+        with pytest.raises(ModelError):
+            push_model(paths["linear"], zoo, name, version)
     assert {path.name: path.read_bytes() for path in zoo.iterdir()} == before
 
 
 def test_pulling_again_keeps_the_file_and_another_of_its_name_is_refused(zoo, tmp_path):
     path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
+    (left := path.with_name(f"{path.name}{PARTIAL_SUFFIX}")).mkdir()  # as by a pull that was killed
     assert pull_model("lab-linear", tmp_path / "copies", zoo=zoo) == path
+    assert not left.exists()
     path.write_bytes(b"mine")
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
