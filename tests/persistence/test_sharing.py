@@ -62,7 +62,11 @@ def test_a_model_that_is_pushed_is_listed_pulled_and_applied_as_it_was(
     with serving(zoo) as site:
         entries = read_zoo(site.url)
         assert [entry.label for entry in entries] == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
-        pulled = pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        shown = []
+        pulled = pull_model(
+            "lab-linear", tmp_path / "theirs", zoo=site.url, progress=lambda *of: shown.append(of)
+        )
+        assert shown[-1] == (entries[0].octets, entries[0].octets)
         assert pulled.read_bytes() == paths["linear"].read_bytes()
         assert pull_model("lab-mlp", tmp_path / "theirs", zoo=site.url).name == "lab-mlp-0.10.0.model"
         assert [problem for _, problem in verify_models(site.url)] == [""] * 3
@@ -95,11 +99,14 @@ def test_a_page_says_how_well_on_whom_it_fails_and_what_it_is_not_for(kept, zoo)
     places = [
         page.index(words)
         for words in (
-            "license: cc-by-4.0", "**Length alone does as well.**", "How well", "AUC within a film", "fails",
+            "license: cc-by-4.0", "(violent against calm)", "**Length alone does as well.**", "How well",
+            "AUC within a film", "fails",
             "must not be used", "Trained on", read_zoo(zoo)[0].sha256, "CC-BY-4.0. us",
         )
     ]  # fmt: skip
     assert places == sorted(places)
+    score = next(each for each in read_zoo(zoo)[0].scores if each.metric == "within_movie_auc")
+    assert f"| {score.value:.3f} | {score.low:.3f} to {score.high:.3f} |" in page
     assert "must not be used" in describe_model(str(kept[0]["mlp"]))[1]
 
 
@@ -171,6 +178,15 @@ def test_pulling_again_keeps_the_file_and_another_of_its_name_is_refused(zoo, tm
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
     assert path.read_bytes() == b"mine"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_models_file_may_be_a_link_in_its_list(zoo, tmp_path):
+    (path := zoo / "lab-linear-1.0.0.model").rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")  # as git-annex and caches of the Hub do
+    pulled = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
+    assert not pulled.is_symlink()
+    assert pulled.read_bytes() == path.read_bytes()
 
 
 def test_a_listed_model_that_cannot_be_made_is_found(zoo):
