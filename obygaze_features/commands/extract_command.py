@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
@@ -11,10 +12,10 @@ from click.core import ParameterSource
 
 import obygaze_features as of
 from obygaze_features import backbones, extraction
-from obygaze_features.commands.extract_output import logs_as_notes, note, show_estimate, show_outcome
+from obygaze_features.commands.extract_output import NOTE, estimated, logs_as_notes, note, outcome
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import Output, completed, declared
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, completed, declared
 
 PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
     "fp32": "float32",
@@ -69,7 +70,7 @@ def extract(
     append: Path | None,
     output: Output,
     **settings: Any,
-) -> None:
+) -> Answer:
     """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
 
     Finished clips are saved in STORE.staging at once. When every clip is done or failed with a reason,
@@ -137,22 +138,22 @@ def extract(
         **settings,
     )
     if dry_run:
-        show_estimate(work.estimate(), as_json=output.json, unit=work.unit)
-        return
+        return estimated(work.estimate(), work.unit)
     with extraction.stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)
     sealed = None if stop() else work.seal(stage)
-    show_outcome(stage, report, sealed, stop, as_json=output.json, unit=work.unit)
-    if (shard[1] > 1 or of_array) and not (stop() or stage.missing(shard)):
+    answer = outcome(stage, report, sealed, stop, work.unit)
+    told = [] if output.json else [*answer.remarks]
+    if stop():
+        left = len(stage.missing())
+        told += [f"obygaze: stopped; {left} {work.unit}s are left. Run the same command again to go on."]
+    elif (shard[1] > 1 or of_array) and not stage.missing(shard):
         stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
-        note(
-            f"shard {shard[0]}/{shard[1]} is done. "
-            f"Once all are: obygaze store seal {quote(str(store))} --licence {stated}"
-        )
-    failed = any(
-        entry.status == "failed" and entry.row % shard[1] == shard[0] for entry in stage.status().values()
-    )
-    ctx.exit(stop.exit_code or (3 if failed else 0))
+        then = f"obygaze store seal {quote(str(store))} --licence {stated}"
+        told += [f"{NOTE}shard {shard[0]}/{shard[1]} is done. Once all are: {then}"]
+    mine = [entry for entry in stage.status().values() if stage.piece(entry.clip_id) % shard[1] == shard[0]]
+    failed = any(entry.status == "failed" for entry in mine)
+    return replace(answer, remarks=told, code=stop.exit_code or (PROBLEMS_FOUND if failed else 0))
 
 
 def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:

@@ -1,8 +1,7 @@
-"""Print the progress, estimate and outcome of `obygaze extract`."""
+"""Tell the estimate, the outcome and the notes of `obygaze extract`."""
 
-import json
 import logging
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.options import Answer
 from obygaze_features.screen import table
 from obygaze_features.store.format import TABLE
 
@@ -18,87 +18,67 @@ if TYPE_CHECKING:
     from obygaze_features.extraction import Estimate, RunReport, Stop
     from obygaze_features.extraction.texts import TextEstimate
     from obygaze_features.store import Stage
+    from obygaze_features.store.journal import JournalEntry
 
 SHOWN_REASONS = 10
 SHOWN_REMARKS = 5
+NOTE = "obygaze: note: "
 
 
-def show_estimate(what: "Estimate | TextEstimate", *, as_json: bool, unit: str) -> None:
-    """Print the estimate of a dry run; `unit` is the word for a row: clip or text."""
-    if as_json:
-        click.echo(json.dumps(asdict(what)))
-        return
+def estimated(what: "Estimate | TextEstimate", unit: str) -> Answer:
+    """Answer with the estimate of a dry run; `unit` is the word for a row: clip or text."""
     if not what.feature_bytes:
-        click.echo(f"nothing to do: every {unit} is done")
-        return
+        return Answer(asdict(what), f"nothing to do: every {unit} is done")
     time = "unknown: no video could be tried"
     if what.seconds is not None:
         time = f"about {_duration(what.seconds)}, from {what.tried} {unit}s tried now"
-    click.echo(table([*what.facts(), ("feature bytes", f"{what.feature_bytes:,}"), ("time", time)]))
+    facts = [*what.facts(), ("feature bytes", f"{what.feature_bytes:,}"), ("time", time)]
+    return Answer(asdict(what), table(facts))
 
 
-def show_outcome(
-    stage: "Stage",
-    report: "RunReport",
-    sealed: Path | None,
-    stop: "Stop",
-    *,
-    as_json: bool,
-    unit: str = "clip",
-) -> None:
-    """Print the outcome of the clips in this and earlier runs; `unit` is the word for a row."""
+def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Stop", unit: str) -> Answer:
+    """Answer with the outcome of the clips in this and earlier runs; `unit` is the word for a row."""
     entries = stage.status()
     counts = dict.fromkeys(("ok", "partial", "failed"), 0)
     counts |= Counter(entry.status for entry in entries.values())
     left = len(stage.clips) - len(entries)
-    at_fault = [(e.clip_id, e.status, e.reason) for e in entries.values() if e.status != "ok"]
-    if as_json:
-        document = {
-            "store": None if sealed is None else str(sealed),
-            "staging": str(stage.path),
-            "clips": {**counts, "left": left},
-            "not_ok": [
-                {"clip_id": clip, "status": status, "reason": reason} for clip, status, reason in at_fault
-            ],
-            "run": report.record(),
-            "stopped_by": None if stop.signal is None else stop.signal.name,
-        }
-        click.echo(json.dumps(document))
-    else:
-        if at_fault:
-            _show_reasons(at_fault, unit)
-        click.echo(
-            f"{counts['ok']} ok, {counts['partial']} partial, {counts['failed']} failed, {left} left to do"
-        )
-        for remark, clips in report.remarks.most_common(SHOWN_REMARKS):
-            note(f"{clips:,} {unit}{'' if clips == 1 else 's'}: {remark}")
-        if len(report.remarks) > SHOWN_REMARKS:
-            note(f"{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all")
-        if report.clips:
-            click.echo(report.sentence(unit), err=True)
-        if sealed is not None:
-            click.echo(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
-            if at_fault:
-                click.echo(f"list of all {unit}s with their reasons: {sealed / TABLE}")
-        elif at_fault:
-            click.echo("list of them: the same command with --json")
-    if stop():
-        click.echo(
-            f"obygaze: stopped; {left} {unit}s are left. Run the same command again to go on.", err=True
-        )
+    at_fault = [entry for entry in entries.values() if entry.status != "ok"]
+    document = {
+        "store": None if sealed is None else str(sealed),
+        "staging": str(stage.path),
+        "clips": {**counts, "left": left},
+        "not_ok": [
+            {"clip_id": entry.clip_id, "status": entry.status, "reason": entry.reason} for entry in at_fault
+        ],
+        "run": report.record(),
+        "stopped_by": None if stop.signal is None else stop.signal.name,
+    }
+    lines = _reasons(at_fault, unit) if at_fault else []
+    lines += [f"{', '.join(f'{number} {status}' for status, number in counts.items())}, {left} left to do"]
+    if sealed is not None:
+        lines += [f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}"]
+    if at_fault:
+        place = f"list of all {unit}s with their reasons: {sealed / TABLE}" if sealed else ""
+        lines += [place or "list of them: the same command with --json"]
+    told = [
+        f"{NOTE}{clips:,} {unit}{'' if clips == 1 else 's'}: {remark}"
+        for remark, clips in report.remarks.most_common(SHOWN_REMARKS)
+    ]
+    if len(report.remarks) > SHOWN_REMARKS:
+        told += [f"{NOTE}{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all"]
+    told += [report.sentence(unit)] if report.clips else []
+    return Answer(document, "\n".join(lines), told)
 
 
-def _show_reasons(at_fault: Sequence[tuple[str, str, str]], unit: str) -> None:
-    """Print how many clips have which reason; the rarest reasons of many are summed up."""
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for clip, status, reason in at_fault:
-        groups[status, reason].append(clip)
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    rows = [(len(clips), *why, clips[0]) for why, clips in ordered]
-    click.echo(table(rows[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"]))
-    if rest := rows[SHOWN_REASONS:]:
-        others = sum(clips for clips, *_ in rest)
-        click.echo(f"and {others:,} {unit}s with {len(rest):,} other reasons")
+def _reasons(at_fault: "Sequence[JournalEntry]", unit: str) -> list[str]:
+    """Tell how many clips have which reason; the rarest reasons of many are summed up."""
+    first = {(entry.status, entry.reason): entry.clip_id for entry in reversed(at_fault)}
+    counts = Counter((entry.status, entry.reason) for entry in at_fault).most_common()
+    rows = [(clips, *why, first[why]) for why, clips in counts]
+    shown = table(rows[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"])
+    rest = rows[SHOWN_REASONS:]
+    others = sum(clips for clips, *_ in rest)
+    return [shown, *([f"and {others:,} {unit}s with {len(rest):,} other reasons"] if rest else [])]
 
 
 def _duration(seconds: float) -> str:
@@ -125,4 +105,4 @@ class _Notes(logging.Handler):
 
 def note(text: str) -> None:
     """Print a note on stderr."""
-    click.echo(f"obygaze: note: {text}", err=True)
+    click.echo(f"{NOTE}{text}", err=True)
