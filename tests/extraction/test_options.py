@@ -103,6 +103,13 @@ def here(tmp_path):
     return tmp_path
 
 
+def test_a_share_exits_with_3_for_failed_clips_of_its_own_pieces(here, obygaze):
+    lines = [f"c{row:02},m,{'absent' if row == 18 else 0}.png,,,,,\n" for row in range(20)]
+    (here / "many.csv").write_text(HEADER + "".join(lines), encoding="utf-8")
+    for share, code in (("1/2", 3), ("0/2", 0)):
+        assert obygaze(here, "extract", "many.csv", "s", "--workers", 1, "--shard", share).returncode == code
+
+
 def test_only_the_new_clips_are_extracted_and_licence_and_corpus_are_kept(here, obygaze):
     old = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
     assert obygaze(here, *old).returncode == 0
