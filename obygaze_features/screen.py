@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import compress, zip_longest
 from typing import Final, Protocol
 
 from obygaze_features.text import unescaped, visible
@@ -35,12 +35,17 @@ def table(
     width: int | None = None,
     *,
     right: Collection[int] = (),
+    full: bool = False,
 ) -> str:
     """Lay out a table within a width, by default the terminal's; long cells wrap.
 
-    The first column, which names the row, is wrapped last. Columns `right` are aligned at their right ends.
+    The first column, which names the row, is wrapped last. Columns `right` are aligned at their right ends;
+    of a table that is to be `full`, empty columns are left out.
     """
     cells = [[str(cell) for cell in row] for row in rows]
+    if full:
+        kept = [any(column) for column in zip(*cells, strict=True)]
+        headers, *cells = (list(compress(row, kept)) for row in (headers, *cells))
     columns = list(zip(*([list(headers), *cells] if headers else cells), strict=True))
     widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
     room = (width or terminal_width()) - len(GAP) * (len(widths) - 1)

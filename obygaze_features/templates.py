@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -35,9 +36,9 @@ def filled(
 ) -> str:
     """Fill in a template of a package; each value is put in as `written` writes it.
 
-    Its filter `table` lays out rows as `screen.table` does.
+    Its filter `table` lays out rows as `screen.table` does; it may include others of the package.
     """
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - what reads files needs no templates
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - what reads files needs no templates
 
     texts = Environment(  # noqa: S701 - no HTML: what else a format escapes is escaped by `written`
         finalize=written,
@@ -46,9 +47,10 @@ def filled(
         keep_trailing_newline=True,
         undefined=StrictUndefined,
         extensions=["jinja2.ext.do"],
+        loader=FunctionLoader(partial(packaged_text, package)),
     )
     texts.filters |= {"table": table, **(filters or {})}
-    return texts.from_string(packaged_text(package, name)).render(values)
+    return texts.get_template(name).render(values)
 
 
 def sentences(

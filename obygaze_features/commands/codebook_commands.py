@@ -1,8 +1,6 @@
 """`obygaze codebook show | check | init | texts | questions | template`."""
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -10,7 +8,7 @@ import click
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import write_whole
+from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import csv_line, json_bytes
 from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
@@ -33,10 +31,12 @@ def show(what: str | None) -> Answer:
     """
     if what is not None:
         codebook = _codebook_of(what)
-        return Answer(_record(codebook), _text(codebook))
+        values = {"book": codebook, "policies": manifests.policies_of(codebook)}
+        return Answer(_record(codebook), filled(__package__, "codebook.txt.jinja", values).removesuffix("\n"))
     books = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
     rows = [[book.name, book.version, _counts(book), book.source] for book in books]
-    return Answer([*map(_record, books)], _table(rows, ["name", "version", "holds", "source"]))
+    shown = table(rows, ["name", "version", "holds", "source"], full=True)
+    return Answer([*map(_record, books)], f"{shown}\n")
 
 
 @declared(__package__, "codebook check")
@@ -91,11 +91,9 @@ def texts(what: str, output: Output) -> Answer:
     if not texts:
         raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
     write_whole(output.path, "".join(map(csv_line, (texts[0]._fields, *texts))))
-    document = {"file": str(output.path), "texts": len(texts), "concepts": len(codebook.visual_concepts)}
-    return Answer(
-        document,
-        f"{output.path}: {len(texts)} texts of {manifests.counted(len(codebook.visual_concepts), 'concept')}",
-    )
+    n = len(codebook.visual_concepts)
+    document = {"file": str(output.path), "texts": len(texts), "concepts": n}
+    return Answer(document, f"{output.path}: {len(texts)} texts of {manifests.counted(n, 'concept')}")
 
 
 @declared(__package__, "codebook questions")
@@ -117,7 +115,7 @@ def questions(manifest: Path, output: Output) -> Answer:
     if not read.clips:
         raise ManifestError(f"{manifest}: there is no clip to ask about")
     asked = manifests.codebook_questions(read.codebook)
-    prompt = hashlib.sha256(json_bytes(asked)).hexdigest()
+    prompt = sha256_of(json_bytes(asked))
     names = ("clip_id", "movie", "video", "start_s", "end_s")
     clips = {clip.clip_id: {name: getattr(clip, name) for name in names} for clip in read}
     lines = [{**clip, "prompt": prompt, "questions": asked} for clip in clips.values()]
@@ -172,29 +170,5 @@ def _counts(codebook: "manifests.Codebook") -> str:
     return ", ".join(f"{manifests.counted(len(things), name)}{more}" for name, things, more in parts)
 
 
-def _cell(thing: object, name: str) -> str:
-    value = getattr(thing, name)
-    if isinstance(value, tuple):
-        named = (getattr(item, "name", item) for item in value)
-        return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in named)
-    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
-
-
 def _record(codebook: "manifests.Codebook") -> dict[str, object]:
     return {**codebook.record(), "digest": codebook.digest()}
-
-
-def _text(codebook: "manifests.Codebook") -> str:
-    def columns(things: Sequence[object], named: Mapping[str, str]) -> str:
-        return _table([[_cell(thing, name) for name in named.values()] for thing in things], [*named])
-
-    values = {"book": codebook, "policies": manifests.policies_of(codebook)}
-    filters = {"table": columns}
-    return filled(__package__, "codebook.txt.jinja", values, filters=filters).removesuffix("\n")
-
-
-def _table(rows: Sequence[list[str]], headers: list[str]) -> str:
-    """Lay out a table without its empty columns."""
-    kept = [column for column in range(len(headers)) if any(row[column] for row in rows)]
-    cells = [[row[column] for column in kept] for row in rows]
-    return table(cells, [headers[column] for column in kept]) + "\n"

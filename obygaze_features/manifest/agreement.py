@@ -77,11 +77,13 @@ class PairLevels:
     annotators: tuple[str, str]
     counts: Mapping[tuple[str, str], int]
 
-    def parted(self, lowest: str) -> tuple[int, int, int]:
-        """Count spans of one level, those that one annotator left at the lowest, and other readings."""
+    def parted(self, lowest: str) -> dict[str, int]:
+        """Count spans, those of one level, those that one annotator left at the lowest, other readings."""
+        n = sum(self.counts.values())
         alike = sum(n for levels, n in self.counts.items() if len(set(levels)) == 1)
         overlooked = sum(n for levels, n in self.counts.items() if len(set(levels)) == 2 and lowest in levels)
-        return alike, overlooked, sum(self.counts.values()) - alike - overlooked
+        rest = n - alike - overlooked
+        return {"spans": n, "alike": alike, "overlooked": overlooked, "other readings": rest}
 
 
 def distances(codebook: Codebook) -> NDArray[np.float64]:

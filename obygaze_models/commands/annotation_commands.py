@@ -1,8 +1,9 @@
 """`obygaze manifest agreement`, `disagreements`, `alttest`, `obygaze localise`: compare people and models."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,17 +13,6 @@ from obygaze_features.manifest.spans.names import refuse_twins
 from obygaze_features.options import Answer, Output, declared
 from obygaze_features.templates import filled
 from obygaze_models.errors import ProtocolError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from obygaze_features.manifest import Gamma, PairAgreement
-    from obygaze_models.evaluation.alttest import Alternative
-    from obygaze_models.evaluation.unitising import UnitGamma
-
-
-PARTS = ("spans", "alike", "overlooked", "other readings")
-"""Columns of counts of spans that two annotators labelled."""
 
 SAMPLES = 62
 """Chance annotations of free segments, as many as the paper takes."""
@@ -56,7 +46,7 @@ def agreement(manifest: Path, alpha: float, output: Output) -> Answer:
     from obygaze_models.evaluation.unitising import unitised_agreement
 
     labels = read_annotated(manifest)
-    pairs: Sequence[PairAgreement[Gamma | UnitGamma]]
+    pairs: Sequence[manifests.PairAgreement[Any]]
     if alpha > 0:
         pairs = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
         how: dict[str, Any] = {"alpha": alpha, "beta": 1.0, "samples": SAMPLES, "seed": 0}
@@ -66,11 +56,11 @@ def agreement(manifest: Path, alpha: float, output: Output) -> Answer:
     codebook = labels.codebook
     aside = [level for level in codebook.level_names if level not in codebook.labels]
     parts = ["all_levels", "labels_only"][: 1 + bool(aside)]
-    records: list[dict[str, Any]] = [
-        {"movie": pair.movie, "annotators": pair.annotators}
-        | {part: _gamma_record(getattr(pair, part)) for part in parts}
-        for pair in pairs
-    ]
+    records: list[dict[str, Any]] = []
+    for pair in pairs:
+        own = {part: asdict(getattr(pair, part)).items() for part in parts}
+        gammas = {part: {k.replace("value", "gamma"): v for k, v in each} for part, each in own.items()}
+        records.append({"movie": pair.movie, "annotators": pair.annotators, **gammas})
     document = {
         "manifest": str(manifest),
         "codebook": codebook.name,
@@ -100,10 +90,9 @@ def projected(labels: "manifests.Manifest") -> "tuple[manifests.Manifest, dict[s
     from obygaze_features.manifest.agreement import on_common_clips
 
     made, window_s = on_common_clips(labels)
-    if window_s is None:
-        return made, {"window_s": None, "threshold": None}
-    threshold = manifests.DEFAULT_THRESHOLD
-    click.echo(f"projected onto windows of {window_s:g} s, threshold {threshold:g}", err=True)
+    threshold = None if window_s is None else manifests.DEFAULT_THRESHOLD
+    if window_s is not None:
+        click.echo(f"projected onto windows of {window_s:g} s, threshold {threshold:g}", err=True)
     return made, {"window_s": window_s, "threshold": threshold}
 
 
@@ -136,7 +125,7 @@ def disagreements(manifest: Path, output: Output) -> Answer:
     document = {"manifest": str(manifest), "codebook": labels.codebook.name, **how, "levels": names}
     document["pairs"] = [
         {"movie": pair.movie, "annotators": pair.annotators}
-        | dict(zip(PARTS, (sum(pair.counts.values()), *pair.parted(names[0])), strict=True))
+        | pair.parted(names[0])
         | {"levels": [[pair.counts.get((one, other), 0) for other in names] for one in names]}
         for pair in manifests.level_pairs(labels)
     ]
@@ -145,9 +134,9 @@ def disagreements(manifest: Path, output: Output) -> Answer:
     except ProtocolError as error:  # too few clips in common to tell
         found = {}
         click.echo(str(error), err=True)
-    if machines := {name: record(each) for name, each in found.items()}:
+    if machines := {name: each.record() for name, each in found.items()}:
         document["machines"] = machines
-    values = {**document, "machines": text(machines)}
+    values = {**document, "found": machines}
     return Answer(document, filled(__package__, "disagreements.txt.jinja", values).rstrip())
 
 
@@ -173,40 +162,13 @@ def alttest(manifest: Path, machines: tuple[str, ...], task: str | None) -> Answ
 
     labels = read_annotated(manifest)
     found = compare_machines(labels, projected(labels)[0], machines, task)
-    document = {name: record(each) for name, each in found.items()}
+    document = {name: each.record() for name, each in found.items()}
     if not found:
         raise ProtocolError(
             f"{manifest}: no annotator is known as a machine: name one with --machine, or import answers "
             "with 'obygaze manifest import spans FILE --as answers'"
         )
-    return Answer(document, text(document))
-
-
-def record(found: "Alternative") -> dict[str, Any]:
-    """Make the document of one machine: a row for each form of the test, also of those that know nothing."""
-    from obygaze_models.evaluation.alttest import FORMS, MARGINS
-
-    rows = [
-        {
-            "name": each.name,
-            "by": form,
-            "advantage_probability": each.advantage,
-            "below": each.below(form),
-            "winning_rate": {f"{e:g}": each.winning_rate(form, e) for e in MARGINS},
-        }
-        for each in found.standings
-        for form in FORMS
-    ]
-    return {"answer": found.answer, "annotators": found.annotators, "films": found.films, "rows": rows}
-
-
-def text(found: "dict[str, dict[str, Any]]") -> str:
-    """Lay out the documents of machines."""
-    return filled(__package__, "alttest.txt.jinja", {"found": found}).rstrip()
-
-
-def _gamma_record(gamma: "Gamma | UnitGamma") -> dict[str, Any]:
-    return {name.replace("value", "gamma"): value for name, value in asdict(gamma).items()}
+    return Answer(document, filled(__package__, "alttest.txt.jinja", {"found": document}).rstrip())
 
 
 @declared(__package__, "localise")

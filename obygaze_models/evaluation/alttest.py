@@ -6,9 +6,10 @@ stands beside. On two unequal classes plain agreement is lax: whoever always say
 balanced agreement each class of another annotator's calls weighs the same.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from itertools import chain
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +20,14 @@ from obygaze_features.manifest import Manifest
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import find_target
-from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
+from obygaze_models.protocol.targets import NOT_ASKED, all_levels, labels_of
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Form = Literal["clips", "films", "balanced"]
 
-FORMS: Final[dict[Form, str]] = {
-    "clips": "agreement, clips as units (published)",
-    "films": "agreement, films as units",
-    "balanced": "balanced agreement, films as units",
-}
+FORMS: Final[tuple[Form, ...]] = ("clips", "films", "balanced")
+"""Of agreement, by clips as published or by films; and of balanced agreement, by films."""
 MARGINS: Final = (0.0, 0.05, 0.1, 0.15, 0.2)
 """Epsilon: by how much a machine may be below an annotator; published for experts .2, for crowds .1."""
 DECIDES: Final[tuple[Form, float]] = ("balanced", 0.1)
@@ -101,24 +99,29 @@ class Alternative:
     annotators : dict of str to int
         Who was left out in turn -> clips compared.
     films : int
-    shuffle_passes : bool
-        Whether one of the `SHUFFLES` does.
+    answer : str
+        Whether the machine may stand in.
     """
 
     standings: tuple[Standing, ...]
     annotators: dict[str, int]
     films: int
-    shuffle_passes: bool
+    answer: str
 
-    @property
-    def answer(self) -> str:
-        """Say whether the machine may stand in."""
-        machine, *others = self.standings
-        if not machine.passes:
-            return "not shown that it may stand in"
-        if self.shuffle_passes or any(other.passes for other in others):
-            return "these annotators agree too little to tell"
-        return "may stand in"
+    def record(self) -> dict[str, Any]:
+        """Return JSON values: a row for each form of the test, also of those that know nothing."""
+        rows = [
+            {
+                "name": each.name,
+                "by": form,
+                "advantage_probability": each.advantage,
+                "below": each.below(form),
+                "winning_rate": {f"{e:g}": each.winning_rate(form, e) for e in MARGINS},
+            }
+            for each in self.standings
+            for form in FORMS
+        ]
+        return {"answer": self.answer, "annotators": self.annotators, "films": self.films, "rows": rows}
 
 
 def alt_test(
@@ -158,13 +161,17 @@ def alt_test(
     if np.ptp(known) == 0:
         raise ProtocolError(f"{name or 'a machine'}: annotators call all clips alike, which tells nothing")
     constant = np.full_like(machine, np.bincount(known).argmax())
-    first, *more = _shuffles(machine, film, np.random.default_rng(0))
+    rng, back = np.random.default_rng(0), np.argsort(np.argsort(film, kind="stable"))
+    first, *more = (machine[np.lexsort((rng.random(len(film)), film))][back] for _ in range(SHUFFLES))
     rows = zip((name, *KNOW_NOTHING), (machine, constant, first), strict=True)
     standings = tuple(_standing(who, codes, humans, film, compared) for who, codes in rows)
-    tried = more if standings[0].passes else ()
-    passing = [standings[2].passes, *(_standing("", row, humans, film, compared).passes for row in tried)]
+    answer = "not shown that it may stand in"
+    if standings[0].passes:
+        others = chain(standings[1:], (_standing("", row, humans, film, compared) for row in more))
+        is_lax = any(each.passes for each in others)
+        answer = "these annotators agree too little to tell" if is_lax else "may stand in"
     people = {who: n[who] for who in np.array([*n])[compared].tolist()}
-    return Alternative(standings, people, int(film.max()) + 1, any(passing))
+    return Alternative(standings, people, int(film.max()) + 1, answer)
 
 
 def compare_machines(
@@ -194,37 +201,24 @@ def compare_machines(
     if not (chosen := machines or known):
         return {}
     clips = labels_of(common)
-    levels = tuple((name,) for name in labels.codebook.level_names)
-    every = Target("levels", "all levels", "ordinal", levels)
-    target = every if task is None else find_target(task, labels.codebook)
+    target = all_levels(labels.codebook) if task is None else find_target(task, labels.codebook)
     codes = {name: target.of(own) for name, own in clips.experts.items()}
     people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
     none = np.full(len(clips.movies), UNKNOWN)  # of one who has no clip in common with others
     return {name: alt_test(codes.get(name, none), people, clips.movies, name) for name in chosen}
 
 
-def _shuffles(machine: Codes, film: Codes, rng: np.random.Generator) -> Iterator[Codes]:
-    """Yield a machine's answers in other orders within films."""
-    places = np.argsort(film, kind="stable")
-    for _ in range(SHUFFLES):
-        row = np.empty_like(machine)
-        row[places] = machine[np.lexsort((rng.random(len(film)), film))]
-        yield row
-
-
 def _standing(name: str, machine: Codes, humans: Codes, film: Codes, compared: Sequence[int]) -> Standing:
     """Leave annotators out in turn: how far is the machine below them in each clip, by each form's units."""
-    found: dict[Form, list[tuple[float, float, int]]] = {form: [] for form in FORMS}
-    advantages = []
+    found, advantages = [], []
     for place in compared:
         rows = humans[place] != UNKNOWN
         others = np.delete(humans, place, axis=0)[:, rows]
         plain, balanced = _below(humans[place, rows], machine[rows], others)
         advantages.append((plain <= 0).mean())
-        found["clips"].append(_mean_and_error(plain, np.arange(len(plain))))
-        found["films"].append(_mean_and_error(plain, film[rows]))
-        found["balanced"].append(_mean_and_error(balanced, film[rows]))
-    by_form = {form: np.array(each).T for form, each in found.items()}
+        forms = (plain, np.arange(len(plain))), (plain, film[rows]), (balanced, film[rows])
+        found.append([_mean_and_error(below, units) for below, units in forms])
+    by_form = dict(zip(FORMS, np.array(found).transpose(1, 2, 0), strict=True))
     return Standing(name, float(np.mean(advantages)), by_form)
 
 

@@ -20,7 +20,7 @@ from scipy.special import chdtrc, ndtri, stdtrit
 from obygaze_features.manifest import ORDER, Manifest, merge_annotators, project
 from obygaze_features.manifest.agreement import distances
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol.targets import NOT_ASKED, Labels, Target, experts_of, find_target
+from obygaze_models.protocol.targets import all_levels, experts_of, find_target
 
 Floats = NDArray[np.float64]
 
@@ -164,16 +164,20 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
         (who, name), n = Counter((each[0], each[part]) for each in numbers).most_common(1)[0]
         if n > 1:
             raise ProtocolError(f"{ORDER}: {name!r} of {who!r} {what}: they are of two rounds, or edited")
-    bare = planned.with_clips(replace(clip, extras={}) for clip in planned)
-    clips = merge_annotators(bare)
+    clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
     labelled = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
     done = {(clip.annotator, clip.movie) for clip in labelled}
     if not {clip.clip_id for clip in labelled} <= {clip.clip_id for clip in clips}:
         labelled = project(labelled, clips, per_annotator=True).manifest
     by_expert = experts_of(labelled, clips) if done else {}
-    target = None if task is None else find_target(task, annotated.codebook)
-    calls = {name: _calls(labels, target, annotated) for name, labels in by_expert.items()}
-    movies, by_clip = (np.array([getattr(clip, what) for clip in clips]) for what in ("movie", "clip_id"))
+    judged = {(clip.annotator, clip.clip_id) for clip in labelled if clip.level is not None}
+    target, places = all_levels(annotated.codebook), distances(annotated.codebook)[0]
+    if task is not None:
+        target = find_target(task, annotated.codebook)
+        places = np.arange(target.n_classes, dtype=np.float64)
+    places = np.append(places, np.nan)  # of what is not asked
+    calls = {name: places[target.of(labels)] for name, labels in by_expert.items()}
+    movies = np.array([clip.movie for clip in clips])
     orders: dict[str, dict[str, int]] = {clip.annotator: {} for clip in planned}
     for clip in sorted(planned, key=lambda clip: int(clip.extras[ORDER])):
         orders[clip.annotator][clip.movie] = int(clip.extras[ORDER])
@@ -191,19 +195,8 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     found = {}
     for name, values, change in zip(orders, own, of_others, strict=False):
         begun = [film for film in orders[name] if (name, film) in done]
-        assigned = np.isin(by_clip, [clip.clip_id for clip in planned if clip.annotator == name])
-        judged = by_expert[name].levels != "" if name in by_expert else np.zeros(len(clips), bool)
-        clips_of = int(assigned.sum()), int((assigned & judged).sum())
+        assigned = [clip.clip_id for clip in planned if clip.annotator == name]
+        clips_of = len(assigned), sum((name, clip_id) in judged for clip_id in assigned)
         alone = drifts([films(name, values)])[0]
         found[name] = Progress([*orders[name]], begun, *clips_of, alone, change)
     return found
-
-
-def _calls(labels: Labels, target: Target | None, manifest: Manifest) -> Floats:
-    """Read an annotator's calls [N]; NaN where there is none."""
-    if target is not None:
-        codes = target.of(labels).astype(np.float64)
-        return np.where(codes == NOT_ASKED, np.nan, codes)
-    names = manifest.codebook.level_names
-    place = dict(zip(names, distances(manifest.codebook)[0].tolist(), strict=True))
-    return np.array([place.get(level, np.nan) for level in labels.levels.tolist()])

@@ -286,6 +286,11 @@ def find_target(name: str, codebook: Codebook) -> Target:
     return task_target(codebook.task(name))
 
 
+def all_levels(codebook: Codebook) -> Target:
+    """Target the codebook's levels in their order, those in no task too."""
+    return replace(_ordered("levels", codebook.level_names), title="all levels")
+
+
 def _ordered(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
     """Target ordered levels; two of them are two classes."""
     classes = tuple((level,) for level in levels)

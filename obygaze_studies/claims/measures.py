@@ -254,12 +254,12 @@ def overlooked(segments: manifests.Manifest) -> Measured:
     lowest = segments.codebook.level_names[0]
     onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     pairs = manifests.level_pairs(manifests.project(segments, onto, per_annotator=True).manifest)
-    parted = {pair.movie: pair.parted(lowest) for pair in pairs}
-    one_easy = np.concatenate([np.repeat([True, False], parts[1:]) for parts in parted.values()])
-    movies = np.repeat(list(parted), [sum(parts[1:]) for parts in parted.values()])
+    parted = {pair.movie: [*pair.parted(lowest).values()] for pair in pairs}
+    one_easy = np.concatenate([np.repeat([True, False], parts[2:]) for parts in parted.values()])
+    movies = np.repeat(list(parted), [sum(parts[2:]) for parts in parted.values()])
     share = stats.jackknife_interval(lambda kept: float(one_easy[kept].mean()), movies, bounds=(0, 1))
     by_movie = [float(one_easy[movies == movie].mean()) for movie in np.unique(movies)]
-    n = sum(map(sum, parted.values()))
+    n = sum(parts[0] for parts in parted.values())
     note = f"{int(one_easy.sum()):,} of {len(movies):,} windows that differ, of {n:,}"
     return found(share, "films", note, p=stats.sign_flip(np.array(by_movie) - 0.5).p)
 
