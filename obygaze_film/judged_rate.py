@@ -1,5 +1,6 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -174,12 +175,9 @@ def judged_cells(
     own = kept(judgements, lambda clip: clip.movie == timeline.movie, said("why_film"))
     own = kept(own, lambda clip: clip.level is not None, said("why_level"))
     own = kept(own, lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
-    own = kept(
-        own,
-        # int takes 4,300 digits and raises at more.
-        lambda clip: (place := clip.extras.get(PLACE, "")).isdecimal() and len(place) < 10,
-        said("why_place", column=PLACE),
-    )
+    # int takes 4,300 digits and raises at more.
+    is_place = re.compile(r"\d{1,9}").fullmatch
+    own = kept(own, lambda clip: bool(is_place(clip.extras.get(PLACE, ""))), said("why_place", column=PLACE))
     placed: dict[int, tuple[float | None, float | None]] = {}
     for clip in own:
         place, span = int(clip.extras[PLACE]), (clip.start_s, clip.end_s)
@@ -308,12 +306,8 @@ def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimat
         y, cells.p[judged], is_open[judged], chances[judged],
         film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)),
     )  # fmt: skip
-
-    value, low, high, alone_low, alone_high = (
-        (1 - share) * known + share * rate
-        for rate in (of_open.value, of_open.low, of_open.high, of_open.alone_low, of_open.alone_high)
-    )
-    return Estimates(value, low, high, of_open.gain, alone_low, alone_high)
+    names = ("value", "low", "high", "alone_low", "alone_high")
+    return replace(of_open, **{name: (1 - share) * known + share * getattr(of_open, name) for name in names})
 
 
 def difference_estimate(

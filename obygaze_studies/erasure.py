@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from obygaze_models.evaluation import METRICS
 from obygaze_models.models import RidgeLogistic
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
 from obygaze_studies.audit_common.findings import Finding, audited, write_rows
@@ -119,12 +119,12 @@ def audit_erase(
     rows: list[dict[str, Any]] = []
     for column, values in coded.items():
         about = {"of": "attribute" if column == attribute else "task"}
-        probes = partial(_probe, values, inside), partial(_by_others, values, film, ~inside)
-        for name, call in zip(
-            (f"probe of {column}", f"probe of {column} by other films"), probes, strict=True
-        ):
+        probes = {"": partial(_probe, values, inside)}
+        probes[" by other films"] = partial(_by_others, values, film, ~inside)
+        for name, call in probes.items():
             called = {when: call(own) for when, own in spaces.items()}
-            rows.append({"measure": name, **about, **_measured(called, sides, partial(_balanced, values))})
+            found = _measured(called, sides, partial(_balanced, values))
+            rows.append({"measure": f"probe of {column}{name}", **about, **found})
     if texts is not None:
         check_same_space(images, texts)
         told = texts.text_ids()
@@ -186,11 +186,9 @@ def _by_others(y: Codes, film: NDArray[np.str_], others: Mask, X: Floats) -> Cod
 
 
 def _balanced(y: Codes, called: Codes, rows: Mask) -> float:
-    """Balanced accuracy of calls of some items."""
-    called = called[rows]
-    if len(np.unique(y[rows])) < 2 or (called < 0).any():
-        return np.nan
-    return float(balanced_accuracy_score(y[rows], called))
+    """Balanced accuracy of calls of some items; NaN where one is not called."""
+    calls = called[rows]
+    return np.nan if (calls < 0).any() else METRICS["balanced_accuracy"].point(y[rows], calls)
 
 
 def _effect(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:

@@ -5,7 +5,6 @@ answer is the probability of yes among the two. Frames are put on black squares,
 own processor; the prompt is its chat template's, if it has one.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from obygaze_features.backbones.weights import (
 )
 from obygaze_features.door import read_text
 from obygaze_features.errors import BackboneError
+from obygaze_features.io import sha256_of
 from obygaze_features.lines import json_bytes
 
 SIDE = 448
@@ -151,7 +151,7 @@ def vlm(
             **source.record(),
             "architecture": {"features": list(asked), **plain_config(config)},
             "questions": dict(asked),
-            "prompt": hashlib.sha256(json_bytes(asked)).hexdigest(),
+            "prompt": sha256_of(json_bytes(asked)),
             "preset": {
                 "resize": f"longest edge to {SIDE}, pillow-bicubic, on a black square",
                 "crop": None,

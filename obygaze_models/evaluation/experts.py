@@ -8,7 +8,7 @@ that it was not fitted on, on a scale that is fitted with the rest: one with man
 repeat what annotators said. Without features this is Dawid and Skene's method.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
@@ -25,7 +25,7 @@ from obygaze_models.models.linear import PENALTIES, linear_probe, variables_prob
 from obygaze_models.models.names import ANSWERS, LENGTH, STAGING
 from obygaze_models.models.ridge_logistic import soft_logits
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.protocol.targets import NOT_ASKED, Target
+from obygaze_models.protocol.targets import NOT_ASKED, Labels, Target
 
 Experts = Literal["merged", "each", "soft", "noisy"]
 
@@ -85,9 +85,8 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
     ProtocolError
         `experts` is given and the labels are of one annotator; or the target is of ordered levels.
     """
-    by_expert = data.labels.experts
+    by_expert, learnt = data.labels.experts, {"": [train.of(data.labels)]}
     if not by_expert and experts is None:
-        learnt = {"": [train.of(data.labels)]}
         return Asked(learnt, [Tested(test, test.of(data.labels)) for test in tests])
     if train.kind == "ordinal":
         raise ProtocolError(f"annotators are compared on two classes, and {train.title} has more")
@@ -98,16 +97,11 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
             "are read with the annotator's name (column 'annotator')"
         )
     own = {name: train.of(labels) for name, labels in by_expert.items()}
-    learnt = {"": [train.of(data.labels)]}
     if experts == "each":
         learnt = {f"@{name}": [codes] for name, codes in own.items()}
     elif experts in {"soft", "noisy"}:
         learnt = {"": list(own.values())}
-    made = [
-        each
-        for test in tests
-        for each in _by_annotator(test, {name: test.of(labels) for name, labels in by_expert.items()})
-    ]
+    made = [each for test in tests for each in _by_annotator(test, by_expert)]
     return Asked(learnt, made, by_annotator=True, noisy=own if experts == "noisy" else {})
 
 
@@ -135,8 +129,9 @@ def without_noise(asked: Asked, data: Dataset, rows: NDArray[np.intp]) -> tuple[
     return labels, np.column_stack([right, plain])
 
 
-def _by_annotator(test: Target, codes: dict[str, Codes]) -> Iterator[Tested]:
+def _by_annotator(test: Target, by_expert: Mapping[str, Labels]) -> Iterator[Tested]:
     """Make a test by each annotator, and on the clips on which all that judged them agree."""
+    codes = {name: test.of(labels) for name, labels in by_expert.items()}
     rows = np.stack(list(codes.values())).astype(np.float64)
     rows[rows == NOT_ASKED] = np.nan
     judged = np.isfinite(rows)

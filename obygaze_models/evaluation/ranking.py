@@ -214,10 +214,8 @@ def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:
 
 def _refuse_parts(items: NDArray[np.str_], pairs: Ints) -> None:
     """Refuse items in parts that no comparison connects."""
-    n_parts, part = connected_components(
-        coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(items), len(items))),
-        directed=False,
-    )
+    compared = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(items), len(items)))
+    n_parts, part = connected_components(compared, directed=False)
     if n_parts > 1:
         first, second = items[part == 0][0], items[part == 1][0]
         raise ProtocolError(

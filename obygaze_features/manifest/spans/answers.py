@@ -20,6 +20,7 @@ from obygaze_features.text import composed
 
 YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 NONE = "no JSON object with answers"
+CELLS = {name: name for name in ("clip_id", "movie", "model", "prompt")} | {"date": "answered_on"}
 CALLED = 0.5
 """Probability from which on a concept is there."""
 
@@ -122,9 +123,8 @@ def _line(where: str, said: Any) -> Answered:
     """Read one line."""
     if not isinstance(said, dict) or not isinstance(said.get("answers"), dict) or not said["answers"]:
         return Answered(where, why=NONE)
-    names = dict.fromkeys(("clip_id", "movie", "model", "prompt"), "") | {"date": "answered_on"}
-    told = {name: text for name, text in said.items() if name in names and type(text) in {str, int}}
-    cells = {names[name] or name: composed(one_line(str(text))) for name, text in told.items()}
+    told = {CELLS[name]: text for name, text in said.items() if name in CELLS and type(text) in {str, int}}
+    cells = {name: composed(one_line(str(text))) for name, text in told.items()}
     answers: dict[str, float] = {}
     why = "" if cells.get("clip_id") and cells.get("movie") else "no clip_id or no movie"
     for question, answer in said["answers"].items():
