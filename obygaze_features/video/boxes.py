@@ -185,5 +185,5 @@ def _inside(data: mmap, outer: Iterable[tuple[int, int]], *kinds: bytes) -> Iter
 def _is_odd(edits: bytes) -> bool:
     size = 8 if edits[:1] == b"\x01" else 4
     kind = np.dtype([("length", f">i{size}"), ("media", f">i{size}"), ("rate", ">i4")])
-    rows = np.frombuffer(edits, kind, max(len(edits) - 8, 0) // kind.itemsize, 8)
+    rows = np.frombuffer(edits[8:], kind, len(edits[8:]) // kind.itemsize)
     return bool((rows["rate"] != 1 << 16).any() or (rows["media"][1:] == -1).any())

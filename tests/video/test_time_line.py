@@ -261,8 +261,8 @@ def test_too_many_parts_are_refused_in_time():
         time_line(ticks, step=1, longest=np.full(len(ticks), 90_000), key=every, shown=every)
 
 
-@pytest.mark.parametrize("odd", ["dwell", "rate", "hole"])
-def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, odd):
+@pytest.mark.parametrize(("odd", "noted"), [("dwell", True), ("rate", True), ("hole", True), ("torn", False)])
+def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, odd, noted):
     data = bytearray(cut_film.read_bytes())
     place = data.index(b"elst") + 4
     assert int.from_bytes(data[place + 4 : place + 8], "big") == 1
@@ -275,11 +275,14 @@ def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, od
         for box in (b"elst", b"edts", b"trak", b"moov"):
             start = data.index(box) - 4
             data[start : start + 4] = (int.from_bytes(data[start : start + 4], "big") + 24).to_bytes(4, "big")
+    elif odd == "torn":  # it ends before its entries, and the rest of its bytes are free
+        data[place - 8 : place - 4] = (12).to_bytes(4, "big")
+        data[place + 4 : place + 12] = (16).to_bytes(4, "big") + b"free"
     else:
         data[place + 16 : place + 20] = bytes(4) if odd == "dwell" else b"\x00\x02\x00\x00"
     path = tmp_path / "odd.mp4"
     path.write_bytes(data)
-    assert any("edit list" in note for note in read_frames(path, uniform(2)).notes)
+    assert any("edit list" in note for note in read_frames(path, uniform(2)).notes) == noted
 
 
 @pytest.mark.parametrize("ordered", [False, True])
