@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from obygaze_features.extraction import Estimate, RunReport, Stop
     from obygaze_features.extraction.texts import TextEstimate
     from obygaze_features.store import Stage
-    from obygaze_features.store.journal import JournalEntry
 
 SHOWN_REASONS = 10
 SHOWN_REMARKS = 5
@@ -38,18 +37,19 @@ def estimated(what: "Estimate | TextEstimate", unit: str) -> Answer:
 
 def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Stop", unit: str) -> Answer:
     """Answer with the outcome of the clips in this and earlier runs; `unit` is the word for a row."""
-    entries = stage.status()
+    clips = stage.status().values()
     counts = dict.fromkeys(("ok", "partial", "failed"), 0)
-    counts |= Counter(entry.status for entry in entries.values())
-    left = len(stage.clips) - len(entries)
-    at_fault = [entry for entry in entries.values() if entry.status != "ok"]
+    counts |= Counter(clip.status for clip in clips)
+    left = len(stage.clips) - len(clips)
+    at_fault = [(clip.clip_id, (str(clip.status), clip.reason)) for clip in clips if clip.status != "ok"]
+    at_fault += [
+        (clip.clip_id, (f"absent in {name}", clip.absent[name])) for clip in clips for name in clip.absent
+    ]
     document = {
         "store": None if sealed is None else str(sealed),
         "staging": str(stage.path),
         "clips": {**counts, "left": left},
-        "not_ok": [
-            {"clip_id": entry.clip_id, "status": entry.status, "reason": entry.reason} for entry in at_fault
-        ],
+        "not_ok": [{"clip_id": clip, "status": why[0], "reason": why[1]} for clip, why in at_fault],
         "run": report.record(),
         "stopped_by": None if stop.signal is None else stop.signal.name,
     }
@@ -61,8 +61,8 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
         place = f"list of all {unit}s with their reasons: {sealed / TABLE}" if sealed else ""
         lines += [place or "list of them: the same command with --json"]
     told = [
-        f"{NOTE}{clips:,} {unit}{'' if clips == 1 else 's'}: {remark}"
-        for remark, clips in report.remarks.most_common(SHOWN_REMARKS)
+        f"{NOTE}{n:,} {unit}{'' if n == 1 else 's'}: {remark}"
+        for remark, n in report.remarks.most_common(SHOWN_REMARKS)
     ]
     if len(report.remarks) > SHOWN_REMARKS:
         told += [f"{NOTE}{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all"]
@@ -70,10 +70,10 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     return Answer(document, "\n".join(lines), told)
 
 
-def _reasons(at_fault: "Sequence[JournalEntry]", unit: str) -> list[str]:
+def _reasons(at_fault: Sequence[tuple[str, tuple[str, str]]], unit: str) -> list[str]:
     """Tell how many clips have which reason; the rarest reasons of many are summed up."""
-    first = {(entry.status, entry.reason): entry.clip_id for entry in reversed(at_fault)}
-    counts = Counter((entry.status, entry.reason) for entry in at_fault).most_common()
+    first = {why: clip for clip, why in reversed(at_fault)}
+    counts = Counter(why for _, why in at_fault).most_common()
     rows = [(clips, *why, first[why]) for why, clips in counts]
     shown = table(rows[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"])
     rest = rows[SHOWN_REASONS:]

@@ -229,7 +229,16 @@ class Extraction:
         """Seal the stage if every row is done and this extraction seals; return the store's folder."""
         if not self.seals or stage.missing():
             return None
+        major_minor, _, patch = self.version.rpartition(".")
+        anew = f"{quote(str(self.out))} --licence SPDX --store-version {major_minor}.{int(patch) + 1}"
         if self.sealed_path.exists():
+            held = open_store(self.sealed_path).attributes
+            for name, given in (("licence", self.licence), ("citation", self.citation)):
+                if given not in {NO_LICENCE, "", held[name]}:
+                    self.note(
+                        f"{self.sealed_path} is sealed: its {name} stays {held[name] or 'empty'}. "
+                        f"For {given}: obygaze store seal {anew} --citation TEXT"
+                    )
             return self.sealed_path
         licence, citation = self.licence, self.citation
         if self.append is not None:  # fields not given are taken from the parent store
@@ -239,7 +248,7 @@ class Extraction:
         if licence == NO_LICENCE:
             self.note(
                 f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
-                f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version 1.0.1"
+                f"obygaze store seal {anew}"
             )
         for group in self.job.groups():
             of_weights = str(group.provenance.get("licence", NO_LICENCE))

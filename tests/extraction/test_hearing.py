@@ -1,6 +1,7 @@
 """What hears: absent where there is no sound, partial where some is missing, and always the same bytes."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -9,8 +10,10 @@ import pytest
 import obygaze_features as of
 import obygaze_models as om
 from obygaze.cli import main
+from obygaze_features.commands.extract_output import outcome
 from obygaze_features.errors import ExtractError, StoreError
-from obygaze_features.extraction import prepare
+from obygaze_features.extraction import RunReport, Stop, prepare
+from obygaze_features.store.stage import read_stage
 from tests.tiny_checkpoints import tiny_sound_checkpoint
 from tests.video.sounding import tone, write_film
 
@@ -64,6 +67,8 @@ def test_a_clip_without_sound_is_absent_where_others_have_it(both):
         both["sound"].read("silent-1", "frames")
     assert both.attributes["spec_version"] == "1.2"
     assert of.verify(both, "full").ok
+    said = outcome(read_stage(both.path.with_name("both.staging")), RunReport(), None, Stop(), "clip")
+    assert re.search(r"3 +absent in sound +no sound track +silent-0", str(said.text))
 
 
 @pytest.mark.long

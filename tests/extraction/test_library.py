@@ -28,9 +28,13 @@ def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
     store = of.extract(films / "films.csv", films / "mine", progress=lambda *at: told.append(at), **how)
     assert told[-1] == (3, 3)
     assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
-    said = obygaze(films, "extract", "films.csv", "theirs", "--n", 2, "--workers", 1, "--licence", "CC0-1.0")
+    command = ("extract", "films.csv", "theirs", "--n", 2, "--workers", 1, "--licence")
+    said = obygaze(films, *command, "CC0-1.0")
     assert said.returncode == 3, said.stderr
     assert tree(films / "mine-1.0.0") == tree(films / "theirs-1.0.0")
+    said = obygaze(films, *command, "MIT")
+    assert "its licence stays CC0-1.0" in said.stderr
+    assert "--store-version 1.0.1" in said.stderr
 
 
 def test_a_store_lists_what_its_files_state_of_their_pictures_with_the_number_of_clips(films):
