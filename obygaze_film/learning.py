@@ -42,6 +42,9 @@ from obygaze_models.report import Column, Report, block, interval, new_folder, n
 Floats = NDArray[np.float64]
 
 RULES = "judgements made in sight of the score are trained on, never tested; a film tested is left out whole"
+ALONE = (
+    "nothing was learnt of the only judged film where it is left out: it has no AUC until another is judged"
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -381,7 +384,7 @@ def learning_report(learnt: Learnt) -> Report:
     return Report(
         name="learn",
         title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",
-        notes=(RULES, *learnt.notes),
+        notes=(RULES, *[ALONE] * (sum(learnt.films["judged"] > 0) == 1), *learnt.notes),
         blocks=(block("Films", columns, learnt.films.to_dict("records")),),
         data=learnt.films,
         record={"model": learnt.model, "manifest_sha256": learnt.manifest.digest()},

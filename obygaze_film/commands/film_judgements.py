@@ -36,6 +36,7 @@ def next_(
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
     from obygaze_features.manifest import Manifest, counted, read_manifest, write_manifest
+    from obygaze_film.judged_rate import LEAST
     from obygaze_film.windows_to_judge import choose_next
     from obygaze_film.workspace.decisions import codebook_of
 
@@ -49,8 +50,8 @@ def next_(
     n_films = len({clip.movie for clip in clips})
     random = sum(clip.extras["draw"] == "random" for clip in clips)
     if draw["blind"]:
-        then = "Judge them in this order, without looking at the film's page, then: obygaze film rate"
-        click.echo(then, err=True)
+        then = f"obygaze film rate, which needs {LEAST} of a film"
+        click.echo(f"Judge them in this order, without looking at the film's page, then: {then}", err=True)
     return Answer(
         None, f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {random} drawn at random"
     )

@@ -125,7 +125,7 @@ def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
     lines = [timeline.heading, *([f"  {said}"] if (said := timeline.sentence()) else [])]
     windows, rows_text = record.windows, f"{record.rows.n} rows ({record.rows.kind})"
     if record.rows.kind == "shots" and record.shots is not None:
-        rows_text = f"{record.shots.n} shots in {record.rows.n} rows"
+        rows_text = f"{counted(record.shots.n, 'shot')} in {counted(record.rows.n, 'row')}"
     missing = f" ({windows.n_missing} without features)" if windows.n_missing else ""
     lines.append(f"  {windows.n} windows of {windows.window_s:g} s{missing}, {rows_text}")
     for model in record.models:

@@ -172,7 +172,10 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
     names = [entry.label for entry in (own or entries)]
     near = get_close_matches(name, {entry.name for entry in entries}, 1)
     asked = f"did you mean {near[0]}?" if near and not own else f"it has {', '.join(names) or 'none'}"
-    raise ModelError(f"{place}: no model {wanted} in its list; {asked}")
+    if Path(f"{wanted}.model").is_file():
+        asked = f"did you mean the file {wanted}.model?"
+    beside = "" if Path(wanted).exists() else f", nor is there a file {wanted}"
+    raise ModelError(f"{place}: no model {wanted} in its list{beside}; {asked}")
 
 
 def is_name(text: str) -> bool:

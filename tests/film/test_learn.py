@@ -15,7 +15,7 @@ from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film import Timeline, learn_from_judgements, read_films, score_film
 from obygaze_film.errors import FilmError
-from obygaze_film.learning import beside_former, change_of, stores_near
+from obygaze_film.learning import ALONE, beside_former, change_of, learning_report, stores_near
 from obygaze_film.page.phrases import Words
 from obygaze_film.page.view import FilmView
 from obygaze_film.workspace.decisions import Decisions
@@ -166,6 +166,7 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
     assert "3 judgements left out" in learnt.notes[0]
     # Of the only judged film nothing can be told: nothing else was learnt where it is left out.
     assert learnt.films.set_index("movie").loc["tt0000001", ["before", "after"]].isna().all()
+    assert ALONE in learning_report(learnt).notes
 
 
 def test_concepts_that_nobody_was_asked_for_are_not_absent(trained, tmp_path):
