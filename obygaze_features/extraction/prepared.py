@@ -233,12 +233,11 @@ class Extraction:
         anew = f"{quote(str(self.out))} --licence SPDX --store-version {major_minor}.{int(patch) + 1}"
         if self.sealed_path.exists():
             held = open_store(self.sealed_path).attributes
-            for name, given in (("licence", self.licence), ("citation", self.citation)):
-                if given not in {NO_LICENCE, "", held[name]}:
-                    self.note(
-                        f"{self.sealed_path} is sealed: its {name} stays {held[name] or 'empty'}. "
-                        f"For {given}: obygaze store seal {anew} --citation TEXT"
-                    )
+            if {self.licence, self.citation} - {NO_LICENCE, "", held["licence"], held["citation"]}:
+                self.note(
+                    f"{self.sealed_path} is sealed and keeps its licence ({held['licence']}) and citation; "
+                    f"with others: obygaze store seal {anew} --citation TEXT"
+                )
             return self.sealed_path
         licence, citation = self.licence, self.citation
         if self.append is not None:  # fields not given are taken from the parent store

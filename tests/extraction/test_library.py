@@ -33,7 +33,7 @@ def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
     assert said.returncode == 3, said.stderr
     assert tree(films / "mine-1.0.0") == tree(films / "theirs-1.0.0")
     said = obygaze(films, *command, "MIT")
-    assert "its licence stays CC0-1.0" in said.stderr
+    assert "keeps its licence (CC0-1.0)" in said.stderr
     assert "--store-version 1.0.1" in said.stderr
 
 
