@@ -17,8 +17,11 @@ VIDEO_SUFFIXES: frozenset[str] = frozenset({
     ".3gp", ".avi", ".flv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg",
     ".mts", ".ogv", ".ts", ".vob", ".webm", ".wmv",
 })  # fmt: skip
-FILM_SUFFIXES = VIDEO_SUFFIXES | {".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg"}
-"""Of files by which a film is named: tools that annotate sound name its sound."""
+FILM_SUFFIXES = VIDEO_SUFFIXES | {
+    ".aac", ".aif", ".aiff", ".asf", ".divx", ".dv", ".eaf", ".flac", ".m1v", ".m2v", ".m4a", ".mp3", ".mpe",
+    ".mxf", ".oga", ".ogg", ".opus", ".qt", ".rm", ".rmvb", ".wav", ".wma",
+}  # fmt: skip
+"""Of files by which a film is named: tools that annotate sound name its sound, ELAN its document."""
 
 
 class FileKind(NamedTuple):

@@ -21,6 +21,7 @@ from obygaze_features.manifest import (
     read_subtitles,
     read_table,
 )
+from obygaze_features.manifest.spans.names import film_by_file
 from obygaze_features.store import Store
 from obygaze_features.text import file_name
 from obygaze_film.errors import FilmError
@@ -335,9 +336,11 @@ def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> 
         As `read_parts`; or there is one film and a table is of others.
     """
     only = movies if len(movies) == 1 else None
-    shots = {movie: _shot_table(movie, parts, path.name) for movie, parts in read_parts(path, only).items()}
+    parts_of = {find_film(name, movies) or name: parts for name, parts in read_parts(path, only).items()}
+    shots = {movie: _shot_table(movie, parts, path.name) for movie, parts in parts_of.items()}
     if flags is not None:
-        for movie, parts in read_parts(flags, only, flagged=True).items():
+        for name, parts in read_parts(flags, only, flagged=True).items():
+            movie = find_film(name, movies) or name
             if movie not in shots:
                 raise FilmError(f"{flags}: movie {movie!r} has no shots in {path}")
             shots[movie] = _flagged(shots[movie], _shot_table(movie, parts, flags.name))
@@ -380,7 +383,7 @@ def film_of(path: Path, movies: Sequence[str], n_files: int) -> str:
     if len(movies) == n_files == 1:
         return movies[0]
     names = {file_name(movie): movie for movie in movies}
-    ways = (find_film(name, movies) for name in (path.stem, path.name.partition(".")[0]))
+    ways = (find_film(name, movies) for name in (path.stem, film_by_file(path)))
     movie = names.get(file_name(path.stem)) or next(filter(None, ways), None)
     if movie is None:
         raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")

@@ -242,9 +242,18 @@ def test_scenes_become_clips(wrestling, tmp_path):
         ("start_s,end_s,flags\n0,2,loud\n", "column flags: 'loud': expected black, credits, bars"),
         ("start_s\n0\n", "end_s"),
         ("movie,start_s,end_s\nother,0,2\n", "no row of movie 'a'"),
+        ("movie,start_s,end_s\na,0,2\nb,0,2\n,2,3\n", "line 4, column movie"),
+        ("movie,start_s,end_s\na,0,2\nb,0,2\nA,2,3\n", "are one name"),
     ],
 )
 def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, message):
     with pytest.raises(ManifestError) as caught:
-        read_parts(written(tmp_path / "parts.csv", text), ["a"])
+        read_parts(written(tmp_path / "parts.csv", text), None if "b" in text else ["a"])
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("other", ["TT0000042 ", "42", "films/tt0000042.mkv"])
+def test_parts_of_a_film_are_read_however_its_name_is_spelled(tmp_path, other):
+    path = written(tmp_path / "parts.csv", f"movie,start_s,end_s\ntt0000042,0,2\n{other},2,3\n")
+    (parts,) = read_parts(path, ["tt0000042"]).values()
+    assert [part.end_s for part in parts] == [2.0, 3.0]

@@ -10,7 +10,7 @@ from obygaze_features.file_kinds import VIDEO_SUFFIXES
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import stored_path
 from obygaze_features.manifest.importers.folder import list_files
-from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain
+from obygaze_features.manifest.spans.names import bare_name, find_film, is_foreign, path_of, plain
 from obygaze_features.manifest.spans.tables import media_name
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed, first_few, unsuitable
@@ -95,5 +95,5 @@ class FilmFiles:
         def bare(name: str) -> str:
             return re.sub(r"[\W_]", "", plain(name))
 
-        near = next((file for file in self.files if bare(file.stem) == bare(path_of(place).stem)), None)
+        near = next((file for file in self.files if bare(file.stem) == bare(bare_name(place))), None)
         return f" (did you mean '{near}'?)" if near else ""

@@ -15,6 +15,7 @@ from obygaze_features.lines import csv_line
 from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.spans.names import find_film, refuse_twins
 from obygaze_features.manifest.text_tables import Problems, Row, counted, placed, read_table
 from obygaze_features.text import composed
 
@@ -279,7 +280,8 @@ def read_parts(
         flags, of `SHOT_FLAGS` with ";" between them, and detector, which may be absent. Other columns are
         passed over. Cells may be separated by semicolons, then with decimal commas.
     movies
-        The films that need parts; those of others are left out. By default the films of the table.
+        The films that need parts, however the table spells them; those of others are left out. By default
+        the films of the table.
     flagged
         The column flags must be there.
 
@@ -300,12 +302,20 @@ def read_parts(
         needed = (*needed, "flags")
     table = read_table(path, needed=needed)
     problems = Problems(path)
+    named = [composed(row.cells.get("movie", "").strip()) for row in table.rows]
     if movies is None:
-        movies = list(dict.fromkeys(row.cells["movie"] for row in table.rows))
+        lines = (f"line {row.line}" for row in table.rows)
+        refuse_twins("movie", {name: (path, line) for name, line in zip(named, lines, strict=True)})
+        movies = [*filter(None, dict.fromkeys(named))]
+    with placed(path):
+        film_of = {name: find_film(name, movies) if name else only for name in dict.fromkeys(named)}
     parts_of: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed(problems):
         part = _film_part(row, problems)
-        parts = parts_of.get(row.cells.get("movie") or only or "")
+        name = composed(row.cells.get("movie", "").strip())
+        if not (name or only):
+            problems.add(row.line, "is empty: which film is it of?", "movie")
+        parts = parts_of.get(film_of[name] or "")
         if part is None or parts is None:
             continue
         if parts and part.start_s < parts[-1].end_s - SLACK_S:

@@ -1,6 +1,5 @@
 """Tell what a span says: a level, a concept or a text, of which film, and whose; read tables of our own."""
 
-import re
 from collections.abc import Mapping, Sequence, Set
 
 from obygaze_features.file_kinds import FILM_SUFFIXES
@@ -10,7 +9,7 @@ from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.eaf import MODEL, key_among
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
-from obygaze_features.manifest.spans.names import is_foreign, nearest, path_of, plain
+from obygaze_features.manifest.spans.names import film_by_file, imdb_id, is_foreign, nearest, path_of, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
 from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
 from obygaze_features.text import composed, first_few
@@ -26,12 +25,6 @@ OF_A_FILM = (*SUBTITLES, "textgrid", "elan-text")
 
 NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
 """What programs write where a cell has no value, and a film or person may be called."""
-_ID = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
-_LANGUAGE = re.compile(
-    r"(?:\.(?:(?:en|fr|de|es|pt|nl|sv|fi|pl|cs|ru|uk|tr|ar|fa|hi|zh|ja|ko|eng|fre|fra|ger|deu|spa|ita)"
-    r"(?:[-_][A-Za-z]{2,4})?|forced|sdh|cc))+$"
-)
-"""How names of files of subtitles end; `.ii`, `.vi` and `.no` belong to titles."""
 
 
 class Marked:
@@ -59,10 +52,9 @@ def is_place(movie: str) -> bool:
 
 def film_by_name(given: Given) -> str:
     """Name the film by the file, without its suffix and language; what is taken away is noted."""
-    by_id = _ID.match(given.path.name)
-    name = by_id[0] if by_id else _LANGUAGE.sub("", given.path.stem)
-    if given.account.kind not in OF_A_FILM or (not by_id and name != given.path.stem):
-        without = f", without {given.path.stem[len(name) :]!r}" * (name != given.path.stem)
+    name = film_by_file(given.path)
+    without = f", without {given.path.stem[len(name) :]!r}" * (name != given.path.stem)
+    if given.account.kind not in OF_A_FILM or (without and imdb_id(name) != name):
         given.account.note(f"film {name!r} by the file's name{without}")
     return name
 

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from urllib.parse import parse_qsl, unquote
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import FILM_SUFFIXES
 from obygaze_features.text import composed, first_few
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
@@ -17,7 +18,13 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^?#]*")
+_ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
+_LANGUAGE = re.compile(
+    r"(?:\.(?:(?:en|fr|de|es|pt|nl|sv|fi|pl|cs|ru|uk|tr|ar|fa|hi|zh|ja|ko|eng|fre|fra|ger|deu|spa|ita)"
+    r"(?:[-_][A-Za-z]{2,4})?|forced|sdh|cc))+$"
+)
+"""How names of files of subtitles end; `.ii`, `.vi` and `.no` belong to titles."""
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^?#]*")
 
 
 def plain(text: str) -> str:
@@ -74,6 +81,30 @@ def path_of(place: str) -> PurePosixPath:
     return path / named[0] if named and not path.suffix else path
 
 
+def bare_name(place: str) -> str:
+    """Name a file without a film's suffix: what else follows a dot belongs to the name.
+
+    Examples
+    --------
+    >>> bare_name("films/Psycho.1998.mkv"), bare_name("Psycho.1998"), bare_name("Rocky.II")
+    ('Psycho.1998', 'Psycho.1998', 'Rocky.II')
+    """
+    path = path_of(place)
+    return path.stem if path.suffix.lower() in FILM_SUFFIXES else path.name
+
+
+def film_by_file(path: PurePath) -> str:
+    """Name the film of a file that is of one film, by its id or without suffix and language.
+
+    Examples
+    --------
+    >>> film_by_file(PurePath("tt0054215.x.srt")), film_by_file(PurePath("Psycho.1960.pt-BR.srt"))
+    ('tt0054215', 'Psycho.1960')
+    """
+    by_id = _ID_OF_FILE.match(path.name)
+    return by_id[0] if by_id else _LANGUAGE.sub("", path.stem)
+
+
 def imdb_id(text: str) -> str:
     """Write an IMDb id in full, of one without `tt` or zeros, or of its page; "" if it can be none.
 
@@ -104,7 +135,7 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
         Several films are named so.
     """
     known = tuple(movies)
-    forms = {plain(text), plain(path_of(text).name), plain(path_of(text).stem)}
+    forms = {plain(text), plain(path_of(text).name), plain(bare_name(text))}
     written = imdb_id(text)
     numbered = [movie for movie in known if written and imdb_id(movie) == written]
     titled = [movie for movie in known if titles and plain(titles.get(movie, "")) == plain(text)]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants, western
-from obygaze_features.manifest.spans.names import path_of
+from obygaze_features.manifest.spans.names import bare_name
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.text_tables import Row, Table, placed, table_of
 from obygaze_features.workbook import Records
@@ -94,5 +94,4 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
 
 def media_name(place: str) -> str:
     """Name the film of a media file: its file's name without suffix; BORIS writes its player before it."""
-    path = path_of(re.sub(r"^(?:player )?#\d+ *: *", "", place.strip(), flags=re.IGNORECASE))
-    return path.stem if re.fullmatch(r"\.\w{2,5}", path.suffix, re.ASCII) else path.name
+    return bare_name(re.sub(r"^(?:player )?#\d+ *: *", "", place.strip(), flags=re.IGNORECASE))

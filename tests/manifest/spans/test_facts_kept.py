@@ -288,6 +288,15 @@ def test_a_number_that_is_an_id_and_a_title_is_refused():
         find_film("1917", titles, titles)
 
 
+def test_what_follows_a_dot_belongs_to_a_films_name(read, tmp_path):
+    for name in ("Psycho", "Psycho.1998"):
+        (tmp_path / f"{name}.mkv").write_bytes(b"x")
+    rows = "".join(f"{movie},1,5\n" for movie in ("Psycho", "Psycho.1998", "Psycho.II"))
+    clips, said = read({"a.csv": f"movie,start_s,end_s\n{rows}"}, videos=tmp_path)
+    assert [clip.video for clip in clips] == ["Psycho.mkv", "Psycho.1998.mkv", ""]
+    assert "missing on disk: Psycho.II" in said
+
+
 def test_videos_of_one_name_are_refused_and_films_without_one_are_said(read, tmp_path):
     for place in ("x/a.mp4", "y/a.mkv"):
         (tmp_path / "films" / place).parent.mkdir(parents=True, exist_ok=True)

@@ -105,7 +105,8 @@ def test_a_tenth_minute_drops_nothing():
         ("tt0054215", "tt0054215"), ("54215", "tt0054215"), ("TT54215", "tt0054215"),
         ("https://www.imdb.com/title/tt0054215/", "tt0054215"), (r"C:\films\tt0054215.mkv", "tt0054215"),
         ("file:///films/film0.mp4", "film0"), (" FILM0 ", "film0"),
-        ("De\u0301ja\u0300 vu", "film0"), ("film1", None),
+        ("De\u0301ja\u0300 vu", "film0"), ("film1", None), ("film0.1998", None), ("film0.II", None),
+        ("file:/C:/films/film0.mp4", "film0"),
     ],
 )  # fmt: skip
 def test_a_film_is_found_by_id_path_or_a_title_of_its_own(text, movie):
