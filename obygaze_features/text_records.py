@@ -62,7 +62,7 @@ def split_records(
     is_header
         Whether cells are those of the header that is expected.
     """
-    line, delimiter = 1, ""
+    line, delimiter, text = 1, "", text.replace("\ufeff", "")  # byte order marks of parts that were joined
     if said := re.match(r'"?sep=(.)"?\r?\n', text, re.IGNORECASE):  # Excel's own first line
         delimiter, line, text = said[1], 2, text[said.end() :]
     delimiter = delimiter or _delimiter(text[:SAMPLE], is_header)

@@ -231,8 +231,10 @@ def table_of(
     own = FIELDS if set(TIMES) <= set(needed) else ()
     spelled = {plain(name): name for name in (*known, *own, *needed)}
     header = [spelled.get(plain(cell), cell) for cell in header]
-    while header and not header[-1] and not any(any(record[len(header) - 1 :]) for _, record in body):
-        header.pop()
+    empty = {
+        n for n, name in enumerate(header) if not (name or any(any(cells[n : n + 1]) for _, cells in body))
+    }
+    header = [name for n, name in enumerate(header) if n not in empty]
     if missing := [column for column in needed if column not in header]:
         what = f"{path}: line {first_line}: no column {', '.join(missing)}; found {', '.join(header)}"
         raise ManifestError("; ".join(filter(None, (what, advice))))
@@ -244,7 +246,8 @@ def table_of(
             raise ManifestError(f"{where} is there twice")
     problems = Problems(path)
     rows = []
-    for line, record in body:
+    for line, cells in body:
+        record = [cell for n, cell in enumerate(cells) if n not in empty] if empty else cells
         while len(record) > len(header) and not record[-1]:
             record.pop()
         if len(record) != len(header):

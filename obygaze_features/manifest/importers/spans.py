@@ -3,7 +3,7 @@
 import math
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -51,8 +51,8 @@ KEPT_OF_TOOLS = (
 """Extra columns of other tools' files; the last three say which machine answered what, and when."""
 
 ROLES = ("levels", "concepts")
-LATE_S = 3600.0
-"""Where a time code begins that does not begin at 0: at one hour, or at ten."""
+LATE_S, LONGEST_S = 3600.0, 86_400.0
+"""Where a time code begins that does not begin at 0, at one hour or at ten; what no film lasts."""
 
 
 def import_spans(
@@ -438,10 +438,16 @@ class _Made:
             if tabled and new and account.kind == "answers":
                 what = counted(len(new), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
-            account.note(self._late(own))
+            account.note(*self._late(own))
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         notices += of_one_id(clip.movie for clip in kept)
+        movies, places = {clip.movie for clip in kept}, {clip.video for clip in kept if clip.video}
+        if len(movies) == 1 < len(places) and (name := min(movies)) in self._places:
+            notices.append(
+                f"{name!r}, the folder of all {len(places)} videos, is taken as their movie: if they are "
+                "several films, add a column movie"
+            )
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
         judged = any(account.kind == "judgements" for account in self._accounts)
@@ -472,14 +478,17 @@ class _Made:
         length = self._length_of(self._root / clip.video) if self._length_of and clip.video else None
         return math.inf if length is None else length
 
-    def _late(self, clips: Sequence[Clip]) -> str:
-        """Say which films have no span in their first hour: their time code may begin there."""
+    def _late(self, clips: Sequence[Clip]) -> Iterator[str]:
+        """Say which films have no span in their first hour, or one behind a day: what their times may be."""
         films = grouped((clip for clip in clips if math.isinf(self._length(clip))), "movie").items()
         first = {movie: min(clip.start_s or 0.0 for clip in own) for movie, own in films}
-        late = [f"{movie}: {clock(start)}" for movie, start in first.items() if start >= LATE_S]
-        return f"no span in the first hour ({first_few(late, 3)}): does the time code begin at 0?" * bool(
-            late
-        )
+        last = {movie: max(clip.end_s or 0.0 for clip in own) for movie, own in films}
+        for what, doubt, times, limit in (
+            ("no span in the first hour", "does the time code begin at 0", first, LATE_S),
+            ("a film of more than a day", "are its times milliseconds or frames", last, LONGEST_S),
+        ):
+            if late := [f"{movie}: {clock(time)}" for movie, time in times.items() if time >= limit]:
+                yield f"{what} ({first_few(late, 3)}): {doubt}?"
 
     def _inside(self, clip: Clip, account: Account, where: str) -> Clip | None:
         """Cut a span at its film's end, where that is known; None, and said, if it begins behind it."""

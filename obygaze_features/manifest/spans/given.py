@@ -185,16 +185,16 @@ class Given:
 
     @cached_property
     def text(self) -> str:
-        """Its text; how it was decoded is noted where that is a guess."""
+        """Its text, without the marks that joined files have inside; a guess at its encoding is noted."""
         with placed(self.path):
             text, notice = decoded(self.content, self.encoding)
         self.account.note(notice)
-        return text
+        return text.replace("\ufeff", "")
 
     @property
     def lines(self) -> list[str]:
         """Its lines, which line feeds and carriage returns alone end: texts hold other signs that may."""
-        return re.split(r"\r\n|\r|\n", self.text.removeprefix("\ufeff"))
+        return re.split(r"\r\n|\r|\n", self.text)
 
     @cached_property
     def head(self) -> str:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from obygaze_features.errors import ManifestError
 from obygaze_features.text import number_of
 
+MOST_S = 1e9
 SHORTEST_S = 1 / 120
 """Length in seconds of the shortest frame that films have; nobody means a shorter span."""
 
@@ -25,7 +26,7 @@ _PLAIN = {
     for sign in ".,"
 }
 _GROUPED = {
-    sign: re.compile(rf"[+-]?\d{{1,3}}(?:[{other}]\d{{3}})+(?:[{sign}]\d*)?", re.ASCII)
+    sign: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?:[{sign}]\d*)?", re.ASCII)
     for sign, other in (".,", ",.")
 }
 _FINE = re.compile(r"0?[.,]\d{7,}")
@@ -50,7 +51,7 @@ def seconds(text: str) -> float | None:
     """Read a number of seconds; None if the cell is empty."""
     if not text:
         return None
-    if not math.isfinite(value := number_of(text)):
+    if not abs(value := number_of(text)) < MOST_S:
         raise ManifestError(f"{text!r} is not a finite number of seconds")
     return value
 
@@ -204,10 +205,16 @@ def instants(
     Raises
     ------
     ManifestError
-        Both signs are decimal in the column, a cell could be thousands as well, or all are shares of a day.
+        Both signs are decimal in the column, a cell could be thousands as well, all are shares of a day, or
+        some time codes drop labels and others do not.
     """
     texts = [_BLANKS.sub("", western(cell.strip())) for cell in cells]
     numbers = [text for text in texts if text and ":" not in text]
+    codes = {code[4]: code[0] for code in map(FRAME_CODE.fullmatch, texts) if code}
+    if len(codes) > 1 and rate in DROPPING:
+        raise ManifestError(
+            f"{codes[':']!r} counts every label and {codes[';']!r} drops some: one time line has one of both"
+        )
     sign = _decimal_sign(numbers, usual)
     thousands = "," if sign == "." else "."
     values: list[float | ManifestError | None] = []

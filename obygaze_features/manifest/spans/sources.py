@@ -97,13 +97,14 @@ def kind_of(given: Given) -> str:
         _what_instead(given)
         or f"of no kind that is known: expected one of {', '.join(SOURCES)}; a table of yours needs the "
         "columns start_s and end_s, and video or movie. Name the kind with --as to see what is missing"
+        + "".join(f"; {note}" for note in given.account.notes)
     )
 
 
 def _what_instead(given: Given) -> str:
     """Say what a file is that is near to a kind that is read, or no text; "" if that is not known."""
     near = (each["what"] for each in NOT_READ if re.search(each["holds"], given.head))
-    return no_text(given.content) or next(near, "")
+    return (no_text(given.content) if given.sheet is None else "") or next(near, "")
 
 
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:

@@ -37,11 +37,14 @@ _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]+)>")
 _ASS_TAG = re.compile(r"(?<!\\)\{[^{}]*\}")
 _DRAWING = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}.*?(?=\{[^{}]*\\p0[^{}]*\}|$)", re.DOTALL)
-_BESIDE = re.compile(r"(NOTE|STYLE|REGION)(\s|$)")
+_BESIDE = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _FRAMES = re.compile(r"\s*\{\d+\}\{\d+\}")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
 _ASS_COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
 """Where no line Format says which they are."""
+
+STEP_BACK_S = 60.0
+"""Further back than lines of one file lie that are not in order."""
 
 NO_MARKUP = str.maketrans("<>{}", "‹›()")
 """SubRip has no escapes, and players obey `<font>` and `{\\an8}`."""
@@ -57,7 +60,7 @@ class Subtitle(NamedTuple):
 
 def read_cues(given: Given) -> Iterator[RawSpan]:
     """Yield the cues of WebVTT, or without its first line the subtitles of SRT."""
-    is_vtt = given.text.lstrip("\ufeff").startswith("WEBVTT")
+    is_vtt = given.text.startswith("WEBVTT")
     lines = [line.replace("\0", "") for line in given.lines]
     if "\0" in given.text:
         given.account.note("characters NUL left out")
@@ -74,18 +77,23 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
         yield from _cut_at_numbers(lines, starts, bodies)
     clean = _vtt_text if is_vtt else _srt_text
     shown: list[tuple[str, str]] = []
+    back, last = list[int](), 0.0
     for at, body in zip(starts, bodies, strict=True):
         start, end, behind, why = _times(lines[at], given.rate)
         said = [line for line in (behind, *body) if line]
         text, who = one_line(clean("\n".join(said))), _VOICE.findall("\n".join(said))
+        back += [at] * (start < last - STEP_BACK_S)
+        last = last if math.isnan(start) else start
         if text:
             shown.append((clean(said[0]).strip(), clean(said[-1]).strip()))
         cells = {"subject": one_line("; ".join(dict.fromkeys(who)))}
         yield RawSpan(f"line {at + 1}", start, end, text, "", cells, why=why or "no text" * (not text))
-    first = [at for at in starts if at and lines[at - 1].strip() == "1"]
-    if len(first) > 1 and not is_vtt:
+    parts = [at for at, line in enumerate(lines) if line.startswith("WEBVTT")]
+    parts = parts if is_vtt else [at for at in starts if at and lines[at - 1].strip() == "1"]
+    if again := [*parts[1:], *back]:
         given.account.note(
-            f"line {first[1]}: numbers begin again: if parts of a film were joined, the later times are wrong"
+            f"line {min(again) + 1}: numbers, times or WEBVTT begin again: if parts of a film were joined, "
+            "the later times are wrong"
         )
     if gaps := [at + 1 for at, body in zip(starts, bodies, strict=True) if not all(map(str.strip, body))]:
         given.account.note(f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)")
@@ -111,8 +119,8 @@ def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tup
     bodies = []
     for at, end in zip(starts, [*starts[1:], len(lines)][: len(starts)], strict=True):
         body = list(lines[at + 1 : max(heads.get(end, end), at + 1)])
-        if is_vtt:  # an empty line ends a cue, one of blanks does not; SRT has both inside
-            body = body[: next((n for n, line in enumerate(body) if not line), len(body))]
+        if is_vtt:  # an empty line ends a cue, or a file that was joined; one of blanks does not
+            body = body[: next((n for n, line in enumerate(body) if line in {"", "WEBVTT"}), len(body))]
         said = [n for n, line in enumerate(body) if line.strip()]
         bodies.append(body[said[0] : said[-1] + 1] if said else [])
     return bodies, set(heads.values())

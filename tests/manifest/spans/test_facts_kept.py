@@ -288,6 +288,17 @@ def test_a_number_that_is_an_id_and_a_title_is_refused():
         find_film("1917", titles, titles)
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("video,start_s,end_s\nx/a.mp4,1,5\nx/b.mp4,1,5\n", "'x', the folder of all 2 videos"),
+        ("movie,start_s,end_s\na,0,5400000\n", "milliseconds"),
+    ],
+)
+def test_what_a_table_may_mean_otherwise_is_said(read, rows, said):
+    assert said in read({"a.csv": rows})[1]
+
+
 def test_what_follows_a_dot_belongs_to_a_films_name(read, tmp_path):
     for name in ("Psycho", "Psycho.1998"):
         (tmp_path / f"{name}.mkv").write_bytes(b"x")

@@ -80,6 +80,8 @@ READ = {
     "CVAT skeleton, whose points are outside": cvat([]).replace('"man">', '"S">' + "".join(f'<skeleton frame="{frame}"><points outside="{a}"/><points outside="{b}"/></skeleton>' for frame, a, b in ((25, 0, 0), (26, 1, 0), (125, 1, 1)))),
     "table in capitals": "Movie, START_S ,End_s,Level\na,1,5,S\n",
     "table with a line of blanks": "movie,start_s,end_s,level\n   \na,1,5,S\n",
+    "table that was joined": "movie,start_s,end_s,level\n\ufeffa,1,5,S\n",
+    "table with an empty column at the left": ",movie,start_s,end_s,level\n,a,1,5,S\n",
     "table with titles": '"My table"\n\nmovie,start_s,end_s,level\na,1,5,S\n',
     "video of a page": "video,start_s,end_s,level\nhttps://www.youtube.com/watch?v=a&t=1,1,5,S\n",
     "EAF": eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", aligned("x", "t1", "t2", "S"))),

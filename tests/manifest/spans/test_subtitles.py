@@ -203,7 +203,13 @@ def test_accents_are_kept_as_they_are_written(read):
 def test_joined_files_of_two_parts_and_japanese_in_escapes_are_said(read):
     part = srt((at(1), "\u65e5\u672c"), (at(3), "B"))
     _, account = read("a.srt", part * 2)
-    assert any("numbers begin again" in note for note in account.notes)
+    assert any("line 10: numbers" in note for note in account.notes)
+    _, account = read("a.srt", srt(("01:00:01,000 --> 01:00:02,000", "A"), (at(7), "B"), (at(1), "C")))
+    assert any("line 6: numbers" in note for note in account.notes)
+    joined = "WEBVTT\n\n00:01.000 --> 00:02.000\nA\nWEBVTT\nX-TIMESTAMP-MAP=LOCAL:0,MPEGTS:9\n\n00:01.000 --> 00:02.000\nB\n"
+    lines, account = read("a.vtt", joined)
+    assert [text for *_, text in lines] == ["A", "B"]
+    assert any("line 5: " in note for note in account.notes)
     lines, account = read("b.srt", part, "iso2022_jp")
     assert lines[0][2] == "\u65e5\u672c"
     assert any("iso2022_jp" in note for note in account.notes)

@@ -25,6 +25,7 @@ PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
         (["1\u202f234,5", "1 234"], "", [1234.5, 1234.0]),
         (["1.234", "5.678"], ".", [1.234, 5.678]),
         (["00:01:30,500", "00:01:30.5"], ".", [90.5, 90.5]),
+        (["0,500", "5,500"], ".", [0.5, 5.5]),
         (["7", "", "8"], "", [7.0, None, 8.0]),
         (["1e3", "5"], ".", [1000.0, 5.0]),
         (["90:00", "1:02:03.25"], ".", [5400.0, 3723.25]),
@@ -52,9 +53,29 @@ def test_what_fits_two_readings_and_shares_of_a_day_are_refused(cells, usual):
         instants(cells, usual)
 
 
+def test_labels_that_are_dropped_and_labels_that_are_not_make_no_time_line():
+    cells = ["00:00:01:00", "00:01:05;00"]
+    with pytest.raises(ManifestError, match=r"00:00:01:00.*00:01:05;00"):
+        instants(cells, ".", frame_rate("29.97"))
+    assert [type(value) for value in instants(cells, ".", frame_rate("25"))] == [float, ManifestError]
+
+
 @pytest.mark.parametrize(
     "cell",
-    ["90s", "1_0", "nan", "inf", "1:2:3:4:5", "PT1M", "12:61", "1,2,3", "0x10", "00:75:00", "0:0:1:12"],
+    [
+        "90s",
+        "1_0",
+        "nan",
+        "inf",
+        "1e300",
+        "1:2:3:4:5",
+        "PT1M",
+        "12:61",
+        "1,2,3",
+        "0x10",
+        "00:75:00",
+        "0:0:1:12",
+    ],
 )
 def test_what_is_no_time_is_an_error_of_its_cell(cell):
     first, second = instants([cell, "2.5"])

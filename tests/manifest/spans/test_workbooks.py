@@ -61,3 +61,17 @@ def test_a_sheet_whose_bytes_are_damaged_is_refused(read):
     damaged[begins : begins + 9] = b"\xff" * 9
     with pytest.raises(ManifestError, match=r"a\.xlsx.*damaged"):
         read({"a.xlsx": bytes(damaged)})
+
+
+def test_a_clock_beyond_a_day_and_columns_at_the_left_are_read(read):
+    dated = 'numFmtId="46"', 'numFmtId="21"'  # h:mm:ss, a date to a workbook
+    rows = [["", "movie", "start_s", "end_s"], ["", "a", ("time", 1.5), ("time", 2.25)]]
+    for first in ("", '<workbookPr date1904="1"/>'):
+        (clip,), said = read({"a.xlsx": patched(sheet(rows), dated, ("<sheets>", f"{first}<sheets>"))})
+        assert (clip.start_s, clip.end_s) == (129_600, 194_400)
+        assert "more than a day" in said
+
+
+def test_a_sheet_of_notes_is_told_what_a_table_needs(read):
+    with pytest.raises(ManifestError, match=r"a\.xlsx: .*columns start_s and end_s"):
+        read({"a.xlsx": sheet([["Notes of this study"], ["by AB"]])})
