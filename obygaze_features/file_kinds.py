@@ -11,17 +11,9 @@ from typing import NamedTuple
 from obygaze_features.templates import packaged
 
 HEAD_BYTES = 1 << 16
-PICTURE_SUFFIXES = frozenset({".avif", ".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
-"""Of names of still pictures that are read."""
-VIDEO_SUFFIXES: frozenset[str] = frozenset({
-    ".3gp", ".avi", ".flv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg",
-    ".mts", ".ogv", ".ts", ".vob", ".webm", ".wmv",
-})  # fmt: skip
-FILM_SUFFIXES = VIDEO_SUFFIXES | {
-    ".aac", ".aif", ".aiff", ".asf", ".divx", ".dv", ".eaf", ".flac", ".m1v", ".m2v", ".m4a", ".mp3", ".mpe",
-    ".mxf", ".oga", ".ogg", ".opus", ".qt", ".rm", ".rmvb", ".wav", ".wma",
-}  # fmt: skip
-"""Of files by which a film is named: tools that annotate sound name its sound, ELAN its document."""
+FACTS = packaged(__package__, "file_kinds.toml")
+PICTURE_SUFFIXES, VIDEO_SUFFIXES, SUBTITLE_SUFFIXES, _OTHERS = map(frozenset, FACTS["suffixes"].values())
+FILM_SUFFIXES = VIDEO_SUFFIXES | _OTHERS
 
 
 class FileKind(NamedTuple):
@@ -53,12 +45,11 @@ UNKNOWN = FileKind("a file of unknown content", AGAIN)
 @cache
 def _kinds(*, binary: bool) -> list[tuple[bytes, FileKind]]:
     """List what files begin with, and what they then are."""
-    facts = packaged(__package__, "file_kinds.toml")
     xml, zipped = rf"(?i)\s*{XML_PROLOGUE}", r"PK\x03\x04.{26}.{0,300}?"
     kinds = []
-    for pattern, name, remedy in facts["texts"] + facts["binaries"] * binary:
+    for pattern, name, remedy in FACTS["texts"] + FACTS["binaries"] * binary:
         whole = pattern.replace("{XML}", xml).replace("{ZIP}", zipped).encode()
-        kinds.append((whole, FileKind(name, facts["remedies"].get(remedy, remedy))))
+        kinds.append((whole, FileKind(name, FACTS["remedies"].get(remedy, remedy))))
     return kinds
 
 

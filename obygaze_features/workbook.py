@@ -32,7 +32,6 @@ ODD = {
 """Cells that people see otherwise than they are read."""
 FIRST_DAYS = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - cells have no time zone
 """Of the calendars of workbooks: a time beyond 24 hours is a date to them."""
-LONGEST = timedelta(days=10)
 _CLOCK = re.compile(r"\d\d+:\d\d:\d\d(?:\.\d+)?")
 _CELL = re.compile(rb'<(?:\w+:)?c [^>]*?r="([A-Z]{1,3})(\d{1,7})"')
 
@@ -125,9 +124,9 @@ def _text(cell: Any) -> str:
         return str(cell).upper()
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() and abs(cell) < 2**53 else repr(cell)
-    since = [cell - day for day in FIRST_DAYS if cell >= day] if isinstance(cell, datetime) else []
-    if since and min(since) < LONGEST:
-        cell = min(since)
+    if isinstance(cell, datetime):
+        times = (cell - day for day in FIRST_DAYS)
+        cell = next((time for time in times if 0 <= time.days < 10), cell)
     if isinstance(cell, timedelta):
         whole, rest = divmod(round(cell.total_seconds() * 1000), 1000)
         return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}.{rest:03d}"

@@ -1,5 +1,7 @@
 """Compare groups of scored films: match films with a table of facts, estimate means, differences, a trend."""
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -44,6 +46,12 @@ MOST: Final = 1e9
 
 FEW: Final = 3
 """Judged films with any positive judgement (or without one), of fewer than which a contrast says so."""
+
+KEYS: Final = ("movie", "title")
+"""Columns that say which film a row is of; the first that there is counts."""
+KNOWN: Final = ("title", "year", "sha256")
+
+_DATED: Final = re.compile(r"(.+?)(?:,? \((\d{4})\))", re.ASCII)
 
 NOTES: Final = (said("note_share"), said("note_worth"))
 
@@ -105,20 +113,24 @@ class FilmComparison:
 
 def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list[str]]:
     """Read a table of films (`match_rows`): cells by movie, and notes of rows and films without a match."""
-    rows, notes = match_rows(path, {film.movie: film.record.title for film in films})
+    titles = {film.movie: film.record.title for film in films}
+    rows, notes = match_rows(path, titles, {film.movie: film.record.year for film in films})
     return {movie: row.cells for movie, row in rows.items()}, notes
 
 
-def match_rows(path: Path | str, titles: Mapping[str, str]) -> tuple[dict[str, TableRow], list[str]]:
+def match_rows(
+    path: Path | str, titles: Mapping[str, str], years: Mapping[str, int | None] | None = None
+) -> tuple[dict[str, TableRow], list[str]]:
     """Read a table of films and match its rows by the column `movie`, or else by `title`.
 
-    Ids of IMDb count without `tt` and zeros too; a movie may be a path or URL of its file.
+    Ids of IMDb count without `tt` and zeros too; a movie may be a path or URL of its file. A title is that of
+    a film of the row's `year`, or of the one beside it: a remake is another film.
 
     Parameters
     ----------
     path : Path or str
-    titles : mapping of str to str
-        Of the films, by movie.
+    titles, years : mapping
+        Of the films, by movie, where they are known.
 
     Returns
     -------
@@ -130,15 +142,13 @@ def match_rows(path: Path | str, titles: Mapping[str, str]) -> tuple[dict[str, T
     Raises
     ------
     FilmError
-        It has neither column, two rows are of one film, or a title is that of two films.
+        Two rows are of one film, or a title is that of two films.
     ManifestError
-        It holds control characters.
+        It has neither column, or holds control characters.
     """
     path = local_path(path)
-    table = read_table(path, ())
-    key = next((name for name in ("movie", "title") if name in table.columns), None)
-    if key is None:
-        raise FilmError(f"{path}: no column movie or title: one of them says which film a row is of")
+    table = read_table(path, (), any_of=KEYS, known=KNOWN)
+    key = next(name for name in KEYS if name in table.columns)
     rows: dict[str, TableRow] = {}
     unmatched, problems = [], Problems(path)
     for row in table.rows:
@@ -146,16 +156,15 @@ def match_rows(path: Path | str, titles: Mapping[str, str]) -> tuple[dict[str, T
             if wrong := unsuitable(cell, lines=True) or unsuitable(column):
                 problems.add(row.line, f"{cell!r:.80} {wrong}", column)
     problems.refuse()
-    for row in table.rows:
+    for row in table.pointed([name for name in table.columns if name not in KEYS]).rows:
         if row.is_empty:
             continue
-        text = row.cells[key]
         try:
-            movie = find_film(text, titles, titles if key == "title" else None)
+            movie, told = _film_of(row, titles, years or {})
         except ManifestError as error:
             raise FilmError(f"{path}: line {row.line}, column {key}: {error}") from None
         if movie is None:
-            unmatched.append(f"{text}{name_hint(text, titles if key == 'movie' else titles.values())}")
+            unmatched.append(told)
         elif movie in rows:
             raise FilmError(f"{path}: line {row.line}, column {key}: film {movie} has a row already")
         else:
@@ -163,6 +172,26 @@ def match_rows(path: Path | str, titles: Mapping[str, str]) -> tuple[dict[str, T
     absent = [movie for movie in titles if movie not in rows]
     of, without = (said(key, path=path.name) for key in ("films_not_scored", "films_not_there"))
     return rows, _note(of, unmatched) + _note(without, absent)
+
+
+def _film_of(
+    row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]
+) -> tuple[str | None, str]:
+    """Find the film of a row, by a title that of its year or the one beside it; else what to say of it."""
+    if KEYS[0] in row.cells:
+        text = row.cells[KEYS[0]]
+        return (movie := find_film(text, titles)), "" if movie else f"{text}{name_hint(text, titles)}"
+    forms = [(row.cells["title"].strip(), number_of(row.cells.get("year", "")))]
+    forms += [(ends[1], float(ends[2])) for ends in [_DATED.fullmatch(forms[0][0])] if ends]
+    for title, year in forms:
+        near = {
+            name: known for name, known in titles.items() if not abs(year - (years.get(name) or math.nan)) > 1
+        }
+        if movie := find_film(title, near, near):
+            return movie, ""
+    told = title if math.isnan(year) else f"{title} ({year:g})"
+    dated = (f"{name} ({years[movie]})" if years.get(movie) else name for movie, name in titles.items())
+    return None, f"{told}{name_hint(told, dated)}"
 
 
 def compare_films(

@@ -21,7 +21,6 @@ from obygaze_features.manifest import (
     read_subtitles,
     read_table,
 )
-from obygaze_features.manifest.spans.names import film_by_file
 from obygaze_features.store import Store
 from obygaze_features.text import file_name
 from obygaze_film.errors import FilmError
@@ -383,7 +382,7 @@ def film_of(path: Path, movies: Sequence[str], n_files: int) -> str:
     if len(movies) == n_files == 1:
         return movies[0]
     names = {file_name(movie): movie for movie in movies}
-    ways = (find_film(name, movies) for name in (path.stem, film_by_file(path)))
+    ways = (find_film(name, movies) for name in (path.stem, path.name))
     movie = names.get(file_name(path.stem)) or next(filter(None, ways), None)
     if movie is None:
         raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
@@ -425,9 +424,10 @@ def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]
         It is no table of windows, or a cell is no number.
     """
     table, problems = read_table(path, needed=("movie", "start_s", "end_s")), Problems(path)
-    names = ["start_s", "end_s", *(name for name in table.columns if name not in FIELDS)]
+    rest = [name for name in table.columns if name not in FIELDS]
+    names = ["start_s", "end_s", *rest]
     found: dict[str, list[list[float]]] = {}
-    for row in table.timed(problems):
+    for row in table.pointed(rest).timed(problems):
         movie = find_film(row.cells["movie"], movies)
         if movie is not None:
             found.setdefault(movie, []).append([row.number(name, path) for name in names])

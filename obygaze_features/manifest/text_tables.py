@@ -2,21 +2,20 @@
 
 import hashlib
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
-from obygaze_features.manifest.spans.instant import instants
+from obygaze_features.manifest.spans.instant import instants, pointed
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.text import as_written, composed, number_of, unsuitable
+from obygaze_features.text import as_written, composed, first_few, number_of, unsuitable
 from obygaze_features.text_records import decoded_text, header_row, read_records
 from obygaze_features.workbook import Records
 
@@ -42,8 +41,6 @@ T = TypeVar("T")
 
 TIMES = ("start_s", "end_s")
 """Columns of times, in every table of ours."""
-
-_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -124,22 +121,26 @@ class Table:
             A clip has two rows, or a cell is no number.
         """
         found: dict[str, list[float]] = {}
-        for row in self.rows:
+        for row in self.pointed(names).rows:
             if not row.is_empty:
                 if (clip_id := composed(row.cells["clip_id"].strip())) in found:
                     raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
                 found[clip_id] = [row.number(name, self.path) for name in names]
         return found
 
+    def pointed(self, names: Sequence[str]) -> "Table":
+        """Write numbers of columns with points, where ; or tabs are between cells: all decide the sign."""
+        if self.delimiter not in {";", "\t"}:
+            return self
+        with placed(f"{self.path}: columns {first_few(names, SHOWN_PROBLEMS)}"):
+            cells = iter(pointed([row.cells[name] for row in self.rows for name in names]))
+        rows = (Row(row.line, {**row.cells, **dict(zip(names, cells, strict=False))}) for row in self.rows)
+        return replace(self, rows=tuple(rows))
+
     def as_csv(self, texts: Collection[str]) -> str:
         """Write it with commas between cells and points in numbers; the columns `texts` stay as they are."""
-
-        def cell(name: str, text: str) -> str:
-            is_number = self.delimiter in {";", "\t"} and name not in texts and _COMMA.fullmatch(text.strip())
-            return text.replace(",", ".") if is_number else text
-
-        rows = ([cell(name, text) for name, text in row.cells.items()] for row in self.rows)
-        return "".join(map(csv_line, (self.columns, *rows)))
+        rows = self.pointed([name for name in self.columns if name not in texts]).rows
+        return "".join(map(csv_line, (self.columns, *(tuple(row.cells.values()) for row in rows))))
 
 
 @contextmanager
@@ -184,7 +185,7 @@ class Problems:
             raise ManifestError(f"{self.path}: {'; '.join(self.messages[:SHOWN_PROBLEMS])}{more}")
 
 
-def read_table(path: Path, needed: Sequence[str], *, named: bool = True, advice: str = "") -> Table:
+def read_table(path: Path, needed: Sequence[str], *, any_of: Sequence[str] = (), **how: Any) -> Table:
     """Read a table with a header: a text file in UTF-8 or UTF-16, or a sheet of a workbook (.xlsx).
 
     Spreadsheets' own forms are read: a line `sep=;`, title rows above the header, empty columns and cells at
@@ -196,10 +197,10 @@ def read_table(path: Path, needed: Sequence[str], *, named: bool = True, advice:
         The file.
     needed
         Columns that must be there.
-    named
-        Whether every column must have a name (a pandas index has none).
-    advice
-        What to do where a column is missing, for the message.
+    any_of
+        One of these must be there too.
+    how
+        As of `table_of`.
 
     Raises
     ------
@@ -208,8 +209,8 @@ def read_table(path: Path, needed: Sequence[str], *, named: bool = True, advice:
         names one twice, or has a row of another length; with the line.
     """
     path = local_path(path)
-    records, delimiter, notes = read_records(path, content_of(path), ManifestError, naming(needed))
-    made = table_of(path, records, delimiter, needed, named=named, advice=advice)
+    records, delimiter, notes = read_records(path, content_of(path), ManifestError, naming(needed, any_of))
+    made = table_of(path, records, delimiter, needed, any_of=any_of, **how)
     return replace(made, notes=(*notes, *made.notes))
 
 
@@ -220,22 +221,35 @@ def table_of(
     needed: Sequence[str],
     *,
     known: Iterable[str] = (),
+    any_of: Sequence[str] = (),
     named: bool = True,
     advice: str = "",
 ) -> Table:
-    """Make a table of records; see `read_table`. Columns that are `known` get these spellings too."""
+    """Make a table of records; see `read_table`.
+
+    Parameters
+    ----------
+    known
+        Columns that get these spellings too.
+    named
+        Whether every column must have a name (a pandas index has none).
+    advice
+        What to do where a column is missing, for the message.
+    """
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
-    first = header_row(records, naming(needed))
+    first = header_row(records, naming(needed, any_of))
     (first_line, header), *body = records[first:]
     own = FIELDS if set(TIMES) <= set(needed) else ()
-    spelled = {plain(name): name for name in (*known, *own, *needed)}
+    spelled = {plain(name): name for name in (*known, *own, *needed, *any_of)}
     header = [spelled.get(plain(cell), cell) for cell in header]
     empty = {
         n for n, name in enumerate(header) if not (name or any(any(cells[n : n + 1]) for _, cells in body))
     }
     header = [name for n, name in enumerate(header) if n not in empty]
-    if missing := [column for column in needed if column not in header]:
+    missing = [column for column in needed if column not in header]
+    missing += [" or ".join(any_of)] * (bool(any_of) and {*any_of}.isdisjoint(header))
+    if missing:
         what = f"{path}: line {first_line}: no column {', '.join(missing)}; found {', '.join(header)}"
         raise ManifestError("; ".join(filter(None, (what, advice))))
     for number, column in enumerate(header, start=1):
@@ -259,10 +273,10 @@ def table_of(
     return Table(path, tuple(header), tuple(rows), delimiter, notes)
 
 
-def naming(needed: Iterable[str]) -> Callable[[Sequence[str]], bool]:
-    """Return what tells a header: whether cells have all these names."""
-    wanted = set(map(plain, needed))
-    return lambda cells: wanted <= set(map(plain, cells))
+def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
+    """Return what tells a header: whether cells have all these names, and any of the others, if any."""
+    wanted, others = set(map(plain, needed)), set(map(plain, any_of))
+    return lambda cells: wanted <= (have := set(map(plain, cells))) and bool(not others or others & have)
 
 
 def counted(number: int, singular: str, many: str = "") -> str:

@@ -198,21 +198,17 @@ def read_frames(path: Path) -> pd.DataFrame:
     Raises
     ------
     ManifestError
-        It is no table.
+        It is no such table.
     ProtocolError
-        It is no such table, or a column that is not a name holds no numbers.
+        A column that is not a name holds no numbers.
     """
     names = {"clip_id": str, "movie": str}
-    table = read_table(path, ())
+    advice = "give a table that 'obygaze predict --frames' wrote"
+    table = read_table(path, (*names, "time_s"), advice=advice)
     missing = {column: ["", "nan", "NaN"] for column in table.columns if column not in names}
     frames = pd.read_csv(  # a clip may be named NA
         StringIO(table.as_csv(names)), dtype=names, keep_default_na=False, na_values=missing
     )
-    for column in ("clip_id", "movie", "time_s"):
-        if column not in frames.columns:
-            raise ProtocolError(
-                f"{path}: no column {column}: give a table that 'obygaze predict --frames' wrote"
-            )
     for column in frames.columns.difference(list(names)):
         if not pd.api.types.is_numeric_dtype(frames[column]):
             raise ProtocolError(f"{path}: column {column} holds something else than numbers")

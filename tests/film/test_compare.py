@@ -309,7 +309,7 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
     assert "Elsewhere" in notes[0]
     assert "tt02" in notes[1]
     for text, error in (
-        ("name,genre\na,b\n", FilmError),
+        ("name,genre\na,b\n", ManifestError),
         ("movie,genre\ntt01,a\ntt01,b\n", FilmError),
         ("movie,genre\ntt01\n", ManifestError),
         ("movie,genre\ntt01,dra\x1bma\n", ManifestError),
@@ -319,6 +319,26 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(error):
             read_facts(path, films)
+
+
+@pytest.mark.parametrize(
+    ("rows", "matched", "note"),
+    [
+        ("title,year\nPsycho,1960\n", {}, "Psycho (1960) (did you mean 'Psycho (1998)'?)"),
+        ("title\n2\nD\u00e9j\u00e0 vu\nDe\u0301ja\u0300 vu\n", {}, "2, "),
+        ("title,year\nPsycho,1960\nPsycho,1997\n", {"tt02": "1997"}, "Psycho (1960)"),
+        ("title,note\nPsycho (1998),x\nPsycho (1960),y\n", {"tt02": ""}, "Psycho (1960)"),
+        ("My films,,\n\nTitle,Year,note\nPSYCHO,1998,x\n", {"tt02": "1998"}, ""),
+        ("title;year;votes\nPsycho;1998;1.234,5\n", {"tt02": "1998"}, ""),
+    ],
+)
+def test_a_title_is_that_of_a_film_of_its_year(films, tmp_path, rows, matched, note):
+    record = structs.replace(films[2].record, title="Psycho", year=1998)
+    (tmp_path / "films.csv").write_text(rows, encoding="utf-8")
+    facts, notes = read_facts(tmp_path / "films.csv", [replace(films[2], record=record)])
+    assert {movie: cells.get("year", "") for movie, cells in facts.items()} == matched
+    assert note in "".join(notes)
+    assert all(cells.get("votes", "1234.5") == "1234.5" for cells in facts.values())
 
 
 def test_cells_that_look_alike_are_one_group_and_those_that_differ_by_capitals_are_named(films, judged):

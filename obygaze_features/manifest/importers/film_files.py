@@ -10,8 +10,7 @@ from obygaze_features.file_kinds import VIDEO_SUFFIXES
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import stored_path
 from obygaze_features.manifest.importers.folder import list_files
-from obygaze_features.manifest.spans.names import bare_name, find_film, is_foreign, path_of, plain
-from obygaze_features.manifest.spans.tables import media_name
+from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain, stem_of
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed, first_few, unsuitable
 
@@ -42,7 +41,7 @@ class FilmFiles:
             if found:
                 break
         else:
-            stem = find_film(media_name(place), {file.stem for file in self.files})
+            stem = find_film(place, {file.stem for file in self.files})
             found = [file for file in self.files if file.stem == stem]
         if len(found) > 1:
             raise ManifestError(
@@ -95,5 +94,5 @@ class FilmFiles:
         def bare(name: str) -> str:
             return re.sub(r"[\W_]", "", plain(name))
 
-        near = next((file for file in self.files if bare(file.stem) == bare(bare_name(place))), None)
+        near = next((file for file in self.files if bare(file.stem) == bare(stem_of(place))), None)
         return f" (did you mean '{near}'?)" if near else ""

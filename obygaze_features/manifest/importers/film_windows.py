@@ -5,6 +5,7 @@ import math
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -297,25 +298,20 @@ def read_parts(
         film has no part.
     """
     only = movies[0] if movies is not None and len(movies) == 1 else None
-    needed = ("start_s", "end_s") if only is not None else ("movie", "start_s", "end_s")
-    if flagged:
-        needed = (*needed, "flags")
-    table = read_table(path, needed=needed)
+    needed = ("movie",) * (only is None) + ("start_s", "end_s") + ("flags",) * flagged
+    table = read_table(path, needed)
     problems = Problems(path)
-    named = [composed(row.cells.get("movie", "").strip()) for row in table.rows]
     if movies is None:
-        lines = (f"line {row.line}" for row in table.rows)
-        refuse_twins("movie", {name: (path, line) for name, line in zip(named, lines, strict=True)})
-        movies = [*filter(None, dict.fromkeys(named))]
-    with placed(path):
-        film_of = {name: find_film(name, movies) if name else only for name in dict.fromkeys(named)}
+        places = {_film_named(row): (path, f"line {row.line}") for row in reversed(table.rows)}
+        refuse_twins("movie", places)
+        movies = [*filter(None, reversed(places))]
+    find = cache(lambda name: find_film(name, movies) or "")
     parts_of: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed(problems):
-        part = _film_part(row, problems)
-        name = composed(row.cells.get("movie", "").strip())
+        part, name = _film_part(row, problems), _film_named(row)
         if not (name or only):
             problems.add(row.line, "is empty: which film is it of?", "movie")
-        parts = parts_of.get(film_of[name] or "")
+        parts = parts_of.get((problems.attempt(row.line, "movie", find, name) if name else only) or "")
         if part is None or parts is None:
             continue
         if parts and part.start_s < parts[-1].end_s - SLACK_S:
@@ -328,6 +324,10 @@ def read_parts(
         if not parts:
             raise ManifestError(f"{path}: no row of movie {movie!r}; one for each of its parts was expected")
     return parts_of
+
+
+def _film_named(row: Row) -> str:
+    return composed(row.cells.get("movie", "").strip())
 
 
 def _film_part(row: Row, problems: Problems) -> FilmPart | None:

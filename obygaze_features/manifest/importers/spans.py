@@ -3,7 +3,7 @@
 import math
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -23,9 +23,8 @@ from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
-from obygaze_features.manifest.spans.names import is_foreign, of_one_id, path_of, plain, refuse_twins
+from obygaze_features.manifest.spans.names import is_foreign, of_one_id, path_of, plain, refuse_twins, stem_of
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
-from obygaze_features.manifest.spans.tables import media_name
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
@@ -314,7 +313,7 @@ class _Made:
         ]
         account.notes += marks.doubtful_questions(given.questions, book)
         self._join(given, levels, named)
-        films = {media_name(place) for place in {raw.cells.get("media") for raw in raws} if place}
+        films = {stem_of(place) for place in {raw.cells.get("media") for raw in raws} if place}
         if given.movie and len(films) > 1:
             raise given.error(f"is of {len(films)} films: --movie names one")
         if account.kind not in marks.SAID and (rest := +unknown):
@@ -352,7 +351,7 @@ class _Made:
         said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
         if marks.is_place(said):
             said, media = "", said
-        name = said or given.movie or (media_name(media) if media else "")
+        name = said or given.movie or (stem_of(media) if media else "")
         if not name and given.account.kind == "eaf":
             raise given.error("does not say which film it is of: give --movie")
         twin = self._places.setdefault(f"{given.path}: {name}", media)
@@ -442,12 +441,10 @@ class _Made:
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         notices += of_one_id(clip.movie for clip in kept)
-        movies, places = {clip.movie for clip in kept}, {clip.video for clip in kept if clip.video}
-        if len(movies) == 1 < len(places) and (name := min(movies)) in self._places:
-            notices.append(
-                f"{name!r}, the folder of all {len(places)} videos, is taken as their movie: if they are "
-                "several films, add a column movie"
-            )
+        named, places = {clip.movie for clip in kept}, {clip.video for clip in kept if clip.video}
+        if len(named) == 1 < len(places) and named <= self._places.keys():
+            what = f"the folder of all {len(places)} videos is taken as their movie, {min(named)!r}"
+            notices.append(f"{what}: if they are several films, add a column movie")
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
         judged = any(account.kind == "judgements" for account in self._accounts)
@@ -478,17 +475,17 @@ class _Made:
         length = self._length_of(self._root / clip.video) if self._length_of and clip.video else None
         return math.inf if length is None else length
 
-    def _late(self, clips: Sequence[Clip]) -> Iterator[str]:
+    def _late(self, clips: Sequence[Clip]) -> list[str]:
         """Say which films have no span in their first hour, or one behind a day: what their times may be."""
         films = grouped((clip for clip in clips if math.isinf(self._length(clip))), "movie").items()
         first = {movie: min(clip.start_s or 0.0 for clip in own) for movie, own in films}
         last = {movie: max(clip.end_s or 0.0 for clip in own) for movie, own in films}
-        for what, doubt, times, limit in (
-            ("no span in the first hour", "does the time code begin at 0", first, LATE_S),
-            ("a film of more than a day", "are its times milliseconds or frames", last, LONGEST_S),
-        ):
-            if late := [f"{movie}: {clock(time)}" for movie, time in times.items() if time >= limit]:
-                yield f"{what} ({first_few(late, 3)}): {doubt}?"
+        late = first_few([f"{name}: {clock(time)}" for name, time in first.items() if time >= LATE_S], 3)
+        long = first_few([f"{name}: {clock(time)}" for name, time in last.items() if time >= LONGEST_S], 3)
+        return [
+            *[f"no span in the first hour ({late}): does the time code begin at 0?"] * bool(late),
+            *[f"a film of more than a day ({long}): are its times milliseconds or frames?"] * bool(long),
+        ]
 
     def _inside(self, clip: Clip, account: Account, where: str) -> Clip | None:
         """Cut a span at its film's end, where that is known; None, and said, if it begins behind it."""

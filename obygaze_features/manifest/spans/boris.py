@@ -86,7 +86,8 @@ def _media(row: Row) -> list[str]:
         ),
         "",
     )
-    first = re.split(r";\s*(?:player )?#\d+ *:", said, maxsplit=1, flags=re.IGNORECASE)[0]
+    players = re.split(r"(?:^|;)\s*(?:player )?#\d+ *:", said.strip(), flags=re.IGNORECASE)
+    first = next(filter(None, players), "")
     return [name for name in map(one_line, first.split("|")) if name]
 
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 from obygaze_features.errors import ManifestError
 from obygaze_features.text import number_of
 
-MOST_S = 1e9
 SHORTEST_S = 1 / 120
 """Length in seconds of the shortest frame that films have; nobody means a shorter span."""
 
@@ -51,7 +50,7 @@ def seconds(text: str) -> float | None:
     """Read a number of seconds; None if the cell is empty."""
     if not text:
         return None
-    if not abs(value := number_of(text)) < MOST_S:
+    if not abs(value := number_of(text)) < 1e9:
         raise ManifestError(f"{text!r} is not a finite number of seconds")
     return value
 
@@ -208,21 +207,15 @@ def instants(
         Both signs are decimal in the column, a cell could be thousands as well, all are shares of a day, or
         some time codes drop labels and others do not.
     """
-    texts = [_BLANKS.sub("", western(cell.strip())) for cell in cells]
+    texts = [text.strip() for text in pointed(cells, usual)]
     numbers = [text for text in texts if text and ":" not in text]
-    codes = {code[4]: code[0] for code in map(FRAME_CODE.fullmatch, texts) if code}
-    if len(codes) > 1 and rate in DROPPING:
-        raise ManifestError(
-            f"{codes[':']!r} counts every label and {codes[';']!r} drops some: one time line has one of both"
-        )
-    sign = _decimal_sign(numbers, usual)
-    thousands = "," if sign == "." else "."
+    codes = [code for code in map(FRAME_CODE.fullmatch, map(western, texts)) if code]
+    if rate in DROPPING and len({code[4] for code in codes}) > 1:
+        raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
     values: list[float | ManifestError | None] = []
     for text in texts:
-        is_number = bool(_PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text))
-        written = text.replace(thousands, "").replace(sign, ".") if is_number else text
         try:
-            values.append(time_code(written, rate))
+            values.append(time_code(text, rate))
         except ManifestError as error:
             values.append(error)
     fine = next(filter(_FINE.match, numbers), "")
@@ -232,6 +225,21 @@ def instants(
             "spreadsheets keep times; format the column as text or number of seconds (value * 86400)"
         )
     return values
+
+
+def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
+    """Write the numbers of columns with points, whose decimal sign all their cells decide; see `instants`.
+
+    Examples
+    --------
+    >>> pointed(["1.234", "0,5", "one"])
+    ['1234', '0.5', 'one']
+    """
+    texts = [_BLANKS.sub("", western(cell.strip())) for cell in cells]
+    sign = _decimal_sign([text for text in texts if text and ":" not in text], usual)
+    signs = str.maketrans({",": None} if sign == "." else {".": None, ",": "."})
+    numbers = (_PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text) for text in texts)
+    return [found[0].translate(signs) if found else cell for found, cell in zip(numbers, cells, strict=True)]
 
 
 def time_or_nan(text: str) -> float:
@@ -260,7 +268,7 @@ def _decimal_sign(numbers: Sequence[str], usual: str) -> str:
     if doubtful:
         digits = re.sub("[.,]", "", doubtful)
         raise ManifestError(
-            f"{doubtful!r} could be {doubtful.replace(',', '.')} s or {digits} s, and no other cell of the "
-            "column says which: write hh:mm:ss, or one decimal sign everywhere"
+            f"{doubtful!r} could be {doubtful.replace(',', '.')} or {digits}, and no other cell of the "
+            "column says which: write one decimal sign everywhere (times: hh:mm:ss)"
         )
     return usual or "."

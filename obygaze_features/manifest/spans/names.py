@@ -9,7 +9,7 @@ from pathlib import PurePath, PurePosixPath
 from urllib.parse import parse_qsl, unquote
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.file_kinds import FILM_SUFFIXES
+from obygaze_features.file_kinds import FILM_SUFFIXES, SUBTITLE_SUFFIXES
 from obygaze_features.text import composed, first_few
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
@@ -81,15 +81,17 @@ def path_of(place: str) -> PurePosixPath:
     return path / named[0] if named and not path.suffix else path
 
 
-def bare_name(place: str) -> str:
-    """Name a file without a film's suffix: what else follows a dot belongs to the name.
+def stem_of(place: str) -> str:
+    """Name a film's file without suffix, and subtitles without language: other dots belong to the name.
 
     Examples
     --------
-    >>> bare_name("films/Psycho.1998.mkv"), bare_name("Psycho.1998"), bare_name("Rocky.II")
+    >>> stem_of("films/Psycho.1998.mkv"), stem_of("Psycho.1998"), stem_of("Rocky.II")
     ('Psycho.1998', 'Psycho.1998', 'Rocky.II')
     """
     path = path_of(place)
+    if path.suffix.lower() in SUBTITLE_SUFFIXES:
+        return film_by_file(path)
     return path.stem if path.suffix.lower() in FILM_SUFFIXES else path.name
 
 
@@ -127,7 +129,7 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     movies
         Ids of the films.
     titles
-        Title of each film, where titles count.
+        Title of each film, where titles count; a bare number is one then, and no id.
 
     Raises
     ------
@@ -135,14 +137,14 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
         Several films are named so.
     """
     known = tuple(movies)
-    forms = {plain(text), plain(path_of(text).name), plain(bare_name(text))}
-    written = imdb_id(text)
+    forms = {plain(text), plain(path_of(text).name), plain(stem_of(text))}
+    written = "" if titles and text.strip().isdecimal() else imdb_id(text)
     numbered = [movie for movie in known if written and imdb_id(movie) == written]
     titled = [movie for movie in known if titles and plain(titles.get(movie, "")) == plain(text)]
     ways = (
         [movie for movie in known if composed(movie) == composed(text.strip())],
         [movie for movie in known if plain(movie) in forms],
-        [*dict.fromkeys(numbered + titled)],  # "1917" may be either
+        [*dict.fromkeys(numbered + titled)],
     )
     found = next(filter(None, ways), [])
     if len(found) > 1:

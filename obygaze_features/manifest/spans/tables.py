@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
 from obygaze_features.manifest.spans.instant import instants, western
-from obygaze_features.manifest.spans.names import bare_name
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.text_tables import Row, Table, placed, table_of
 from obygaze_features.workbook import Records
@@ -85,13 +84,6 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
         odd = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
         marked = (name.rpartition(":")[2] for name in keywords if row.cells[name].strip() in {"1", "1.0"})
         text = "; ".join(filter(None, [*(one_line(row.cells[name]) for name in bodies), *marked]))
-        cells, tier = (
-            {"movie": first_of(row.cells, *VIAN["film"])},
-            one_line(row.cells.get("segmentation_name", "")),
-        )
+        cells = {"movie": first_of(row.cells, *VIAN["film"])}
+        tier = one_line(row.cells.get("segmentation_name", ""))
         yield RawSpan(*at, text, tier, cells, why=no_time or odd)
-
-
-def media_name(place: str) -> str:
-    """Name the film of a media file: its file's name without suffix; BORIS writes its player before it."""
-    return bare_name(re.sub(r"^(?:player )?#\d+ *: *", "", place.strip(), flags=re.IGNORECASE))

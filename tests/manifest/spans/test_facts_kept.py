@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.names import find_film, plain
+from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.sources import SOURCES
 from tests.manifest.spans.files import aligned, eaf, referring, tabbed, tier
 
@@ -282,16 +282,10 @@ def test_what_is_of_several_films_and_names_none_is_refused(read, content, what)
         read({"f.x": content})
 
 
-def test_a_number_that_is_an_id_and_a_title_is_refused():
-    titles = {"tt0001917": "Other", "tt8579674": "1917"}
-    with pytest.raises(ManifestError, match="2 films"):
-        find_film("1917", titles, titles)
-
-
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("video,start_s,end_s\nx/a.mp4,1,5\nx/b.mp4,1,5\n", "'x', the folder of all 2 videos"),
+        ("video,start_s,end_s\nx/a.mp4,1,5\nx/b.mp4,1,5\n", "the folder of all 2 videos"),
         ("movie,start_s,end_s\na,0,5400000\n", "milliseconds"),
     ],
 )

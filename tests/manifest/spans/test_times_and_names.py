@@ -55,7 +55,7 @@ def test_what_fits_two_readings_and_shares_of_a_day_are_refused(cells, usual):
 
 def test_labels_that_are_dropped_and_labels_that_are_not_make_no_time_line():
     cells = ["00:00:01:00", "00:01:05;00"]
-    with pytest.raises(ManifestError, match=r"00:00:01:00.*00:01:05;00"):
+    with pytest.raises(ManifestError, match="drop labels"):
         instants(cells, ".", frame_rate("29.97"))
     assert [type(value) for value in instants(cells, ".", frame_rate("25"))] == [float, ManifestError]
 
@@ -131,7 +131,7 @@ def test_a_tenth_minute_drops_nothing():
     ],
 )  # fmt: skip
 def test_a_film_is_found_by_id_path_or_a_title_of_its_own(text, movie):
-    assert find_film(text, PSYCHOS, PSYCHOS) == movie
+    assert find_film(text, PSYCHOS, None if text.isdecimal() else PSYCHOS) == movie
 
 
 def test_a_title_of_two_films_and_twins_are_refused():
