@@ -104,12 +104,12 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     timed = [
         (clip.start_s, clip.end_s, clip.level in model.positive) for clip in own if clip.end_s is not None
     ]
-    if not timed:
-        raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span of it")
-    spans = np.array(timed, dtype=np.float64)
+    spans = np.array(timed, dtype=np.float64).reshape(-1, 3)
     covered = overlaps(cells.spans, spans[:, :2])
     seconds, positive = covered.sum(axis=1), covered @ spans[:, 2]
-    mean = positive.sum() / max(seconds.sum(), 1e-9)
+    if not seconds.any():
+        raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span in it")
+    mean = positive.sum() / seconds.sum()
     p = np.divide(positive, seconds, out=np.full(len(seconds), mean), where=seconds > 0)
     return replace(cells, counted=np.minimum(seconds, cells.content), p=p)
 

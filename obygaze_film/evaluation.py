@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from obygaze_features.manifest import Manifest
+from obygaze_features.manifest import Manifest, name_hint
 from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
     best_top_precision,
@@ -185,7 +185,8 @@ def evaluate_films(
     Raises
     ------
     FilmError
-        No film is annotated, the codebook lacks the positive levels, or a clip has no span.
+        No film is annotated, the codebook lacks the positive levels, or a clip has no span, or one behind its
+        film.
 
     Examples
     --------
@@ -205,10 +206,14 @@ def evaluate_films(
             f"no scored film is annotated: the films are {', '.join(film.movie for film in films)}; "
             f"the manifest has {', '.join(list(people)[:5])}"
         )
-    machine, humans = {}, {}
+    machine, humans, ids = {}, {}, [film.movie for film in films]
     for film in own:
-        spans_of = people[film.movie]
-        n = int(np.ceil(max(film.record.duration_s, *map(ends, spans_of.values()))))
+        spans_of, whole_s = people[film.movie], film.record.duration_s
+        for who, spans in spans_of.items():
+            if len(spans) and spans[-1, 0] > whole_s + 1:
+                where = f"film {film.movie} lasts {whole_s:g} s, and {who} marks it from {spans[-1, 0]:g} s"
+                raise FilmError(f"{where}: is this another cut, or does its time code not begin at 0?")
+        n = int(np.ceil(max(whole_s, *map(ends, spans_of.values()))))
         machine[film.movie] = marks_of(film, key, n)
         humans[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
     record = {
@@ -216,6 +221,7 @@ def evaluate_films(
         "positive": sorted(model.positive),
         "films": list(machine),
         "left_out": [film.movie for film in films if film.movie not in machine],
+        "not_scored": [f"{name}{name_hint(name, ids)}" for name in people if name not in machine],
         "without_rate": [movie for movie, marks in machine.items() if np.isnan(marks.rate)],
         "collars": list(collars),
         "n_shifts": n_shifts,
@@ -424,6 +430,7 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     )
     for what, words in (
         ("left_out", "not annotated, left out"),
+        ("not_scored", "annotated, not scored"),
         ("without_rate", "no rate (most of it unlike)"),
     ):
         films: Sequence[str] = record.get(what, ())

@@ -1,6 +1,7 @@
 """Metrics of timelines against oracles, and against what people's own agreement must give."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
+from obygaze_film.errors import FilmError
 from obygaze_film.evaluation import (
     ALL,
     NONE,
@@ -27,6 +29,7 @@ from obygaze_film.evaluation import (
     annotated,
     compare_marks,
     evaluate_films,
+    evaluation_report,
     human_marks,
     marks_of,
     spearman,
@@ -194,6 +197,12 @@ def test_films_that_nobody_annotated_are_left_out_by_name():
     films = [invented_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n")]
     truth = Manifest((Clip("a", "m", "", 0.0, 100.0, "S", (), "ann"),), Path())
     assert evaluate_films(films, truth, n_shifts=5).record["left_out"] == ["n"]
+    more = (*truth.clips, Clip("b", "N", "", 0.0, 100.0, "S", (), "ann"))
+    measured = evaluate_films(films, Manifest(more, Path()), n_shifts=5)
+    assert "N (did you mean 'n'?)" in str(evaluation_report(measured).notes)
+    late = replace(truth.clips[0], start_s=3600.0, end_s=3605.0)
+    with pytest.raises(FilmError, match="lasts 600 s"):
+        evaluate_films(films, Manifest((late,), Path()), n_shifts=5)
 
 
 def test_rules_that_mark_all_or_nothing_of_a_film_that_is_all_positive():
