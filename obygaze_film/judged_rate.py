@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations, count
+from itertools import count
 from pathlib import Path
 from typing import Final, Literal
 
@@ -202,22 +202,17 @@ def judged_cells(
 
 def _agreements(by_cell: ByCell) -> tuple[list[JudgesAgreement], int]:
     """Compare every two annotators on the cells that both judged; of many pairs, some drawn at random."""
-    of_judge: dict[str, dict[int, bool]] = {}
-    for cell, own in sorted(by_cell.items()):
-        for name, vote in own.items():
-            of_judge.setdefault(name, {})[cell] = vote
-    of_judge.pop("", None)
-    pairs = [
-        pair for pair in combinations(sorted(of_judge), 2) if of_judge[pair[0]].keys() & of_judge[pair[1]]
-    ]
-    drawn = sorted(np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS].tolist())
+    names = sorted({name for own in by_cell.values() for name in own if name})
+    rows = [[own.get(name, np.nan) for _, own in sorted(by_cell.items())] for name in names]
+    called = np.array(rows, dtype=np.float64).reshape(len(names), len(by_cell))
+    known = ~np.isnan(called)
+    pairs = np.argwhere(np.triu(known.astype(np.float64) @ known.T, 1))
     agreements = []
-    for one, other in (pairs[number] for number in drawn):
-        both = [cell for cell in of_judge[one] if cell in of_judge[other]]
-        a, b = (np.array([of_judge[name][cell] for cell in both]) for name in (one, other))
-        found = kappa_interval(a, b)
-        known = [None if np.isnan(value) else value for value in (found.mean, found.low, found.high)]
-        agreements.append(JudgesAgreement([one, other], len(both), int((a == b).sum()), *known))
+    for pair in pairs[np.sort(np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS])]:
+        a, b = called[pair][:, known[pair].all(axis=0)] == 1
+        found, who = kappa_interval(a, b), [names[judge] for judge in pair]
+        told = [None if np.isnan(value) else value for value in (found.mean, found.low, found.high)]
+        agreements.append(JudgesAgreement(who, len(a), int((a == b).sum()), *told))
     return agreements, len(pairs)
 
 
@@ -363,18 +358,15 @@ def difference_estimate(
     apart = np.where(variance_p > MIN_VARIANCE, np.maximum(of_positives - of_negatives, 0), 0)
 
     def gain(rate: Floats) -> Floats:
-        tuned: Floats = np.clip(rate * (1 - rate) * apart / variance_p, 0, 1)
-        return tuned
+        return np.asarray(np.clip(rate * (1 - rate) * apart / variance_p, 0, 1))
 
     def distance(rate: Floats) -> Floats:
-        away: Floats = rate - alone + gain(rate) * (mean_p - film_p)
-        return away
+        return np.asarray(rate - alone + gain(rate) * (mean_p - film_p))
 
     def error(rate: Floats) -> Floats:
         spread, g = rate * (1 - rate), gain(rate)
         variance = spread - 2 * g * spread * apart + g * g * variance_p
-        standard_error: Floats = np.sqrt(c * np.maximum(variance, 0))
-        return standard_error
+        return np.asarray(np.sqrt(c * np.maximum(variance, 0)))
 
     zeros, ones = np.zeros(len(labels)), np.ones(len(labels))
     value = _root(distance, zeros, ones)
