@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,10 +10,8 @@ import obygaze_film
 from obygaze_features.commands import complete_codebook
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
+from obygaze_features.templates import filled
 from obygaze_models.commands import finish, read_inputs, under_policy
-
-if TYPE_CHECKING:
-    from obygaze_film.schema import CorrectedRate
 
 
 @declared(__package__, "film next")
@@ -80,9 +78,9 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None) -
     from obygaze_film.page.phrases import Words, agreement
     from obygaze_film.timeline import found_films
 
-    truth, english = read_manifest(judgements, spreadsheet_safe=True), Words("en")
+    truth = read_manifest(judgements, spreadsheet_safe=True)
     cheap = None if labels is None else read_manifest(labels)
-    every, lines, told = [], list[str](), list[str]()
+    every, shown, told = [], [], list[str]()
     for scored_folder, timeline in found_films([folder]).items():
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
         estimated = [correct_rate(timeline, truth, model_key, labels=cheap) for model_key in keys]
@@ -90,22 +88,11 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None) -
         if labels is None:
             write_rates(scored_folder, rates)
         every += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
-        lines.append(timeline.heading)
-        for corrected in rates:
-            own = [_rate_line(corrected), *(agreement(pair, english) for pair in corrected.agreement)]
-            lines += [f"  {line}" for line in own]
+        shown.append((timeline.heading, rates))
         told += [f"{timeline.movie}: {notice}" for _, notices in estimated[-1:] for notice in notices]
-    return Answer({"rates": every}, "\n".join(lines), told)
-
-
-def _rate_line(rate: "CorrectedRate") -> str:
-    text = f"{rate.value:.0%} of the time [{rate.low:.0%}, {rate.high:.0%}], {rate.level:.0%} interval"
-    text += f", from {rate.n} of {rate.n_rows} windows judged blindly ({rate.n_positive} positive)"
-    if rate.worth is not None and rate.worth > rate.n:
-        text += f"; with {rate.model}, worth {rate.worth:.0f} judgements alone"
-    if rate.expected is not None:
-        text += f"; {rate.model} alone expected {rate.expected:.0%}"
-    return text
+    values, filters = {"films": shown, "english": Words("en")}, {"agreement": agreement}
+    text = filled(__package__, "rate.txt.jinja", values, filters=filters).rstrip("\n")
+    return Answer({"rates": every}, text, told)
 
 
 @declared(__package__, "film compare", codebook={"shell_complete": complete_codebook})

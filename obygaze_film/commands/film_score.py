@@ -10,6 +10,7 @@ import obygaze_film
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
+from obygaze_features.templates import filled
 from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from obygaze_film.score import FilmFacts
-    from obygaze_film.timeline import Timeline
 
 
 @declared(__package__, "film score")
@@ -52,6 +52,7 @@ def score(
     """
     from msgspec import to_builtins
 
+    from obygaze_features.manifest import counted
     from obygaze_film.rows import read_said, read_shots, read_variables, windows_of
     from obygaze_film.score import FilmFacts
     from obygaze_film.scored_files import RECORD, folders_of, write_films
@@ -88,16 +89,14 @@ def score(
     )
     write_films(scored, out)
     folders = [folder_of[timeline.movie] for timeline in scored]
-    both = zip(scored, folders, strict=True)
     document = {
         "films": [to_builtins(timeline.record) for timeline in scored],
         "folders": [*map(str, folders)],
     }
-    text = "\n".join(line for timeline, folder in both for line in _lines(timeline, folder))
-    models_of = [model for timeline in scored for model in timeline.record.models]
-    return Answer(
-        document, text, code=PROBLEMS_FOUND * any(model.rate.unreliable >= 1 for model in models_of)
-    )
+    values = {"films": list(zip(scored, folders, strict=True))}
+    text = filled(__package__, "score.txt.jinja", values, filters={"counted": counted}).rstrip("\n")
+    is_unlike = any(model.rate.unreliable >= 1 for timeline in scored for model in timeline.record.models)
+    return Answer(document, text, code=PROBLEMS_FOUND * is_unlike)
 
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
@@ -115,38 +114,6 @@ def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
             raise FilmError(f"{path}: line {row.line}, column year: {year!r} is no year")
         facts[movie] = FilmFacts(title, int(year) if year else None, sha256)
     return facts
-
-
-def _lines(timeline: "Timeline", folder: Path) -> "list[str]":
-    """Summarise a scored film."""
-    from obygaze_features.manifest import counted
-
-    record = timeline.record
-    lines = [timeline.heading, *([f"  {said}"] if (said := timeline.sentence()) else [])]
-    windows, rows_text = record.windows, f"{record.rows.n} rows ({record.rows.kind})"
-    if record.rows.kind == "shots" and record.shots is not None:
-        rows_text = f"{counted(record.shots.n, 'shot')} in {counted(record.rows.n, 'row')}"
-    missing = f" ({windows.n_missing} without features)" if windows.n_missing else ""
-    lines.append(f"  {windows.n} windows of {windows.window_s:g} s{missing}, {rows_text}")
-    for model in record.models:
-        rate, expected = model.rate, f"no rate: {model.rate.reason}"
-        if rate.value is not None:
-            expected = f"expects {rate.value:.0%} of the time"
-            if rate.bracket_low is not None:
-                expected += f", 80% bracket of new films [{rate.bracket_low:.0%}, {rate.bracket_high:.0%}]"
-            if model.calibration is not None and model.calibration.film_error is not None:
-                expected += f"; films left out were off by {model.calibration.film_error:.0%} on average"
-        segments = timeline.segments(model.key)
-        n = int((segments["reaches"] == 1).sum())
-        lines.append(f"  {model.key} ({model.task}): {expected}; {counted(n, 'segment')}")
-        if model.clip_s and abs(windows.window_s / model.clip_s - 1) > 0.25:
-            text = f"windows of {windows.window_s:g} s; the model was trained on clips of {model.clip_s:g} s"
-            lines.append(f"    {text}")
-        flags = {flag: seconds for flag, seconds in model.flags.items() if flag != "trained_on"}
-        if flags:
-            shares = (f"{flag} {seconds / record.duration_s:.0%}" for flag, seconds in flags.items())
-            lines.append(f"    flagged: {', '.join(shares)} of the time")
-    return [*lines, f"  in {folder}"]
 
 
 @declared(__package__, "film evaluate")

@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Film, import_film
+from obygaze_features.manifest import Film, counted, import_film
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_film.commands.film_score import _lines
+from obygaze_features.templates import filled
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import export
 from obygaze_film.page import film_page
@@ -94,8 +94,10 @@ def test_a_row_averages_logits_weighted_by_overlap(trained, tmp_path):
     # The long shot is several rows, and one shot.
     assert len(of_shots.rows()) > 2
     assert "2 shots" in film_page([of_shots])
-    assert f"2 shots in {len(of_shots.rows())} rows" in "\n".join(_lines(of_shots, tmp_path))
-    assert "steps" in "\n".join(_lines(timeline, tmp_path))
+    films = {"films": [(of_shots, tmp_path), (timeline, tmp_path)]}
+    told = filled("obygaze_film.commands", "score.txt.jinja", films, filters={"counted": counted})
+    assert f"2 shots in {len(of_shots.rows())} rows" in told
+    assert "steps" in told
 
 
 def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
