@@ -14,7 +14,7 @@ from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.store.served import READERS, Listed, line_of, naming_extra
 from obygaze_features.store.store_files import FolderFiles
 
-_PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([\w./-]+?))?((?:/[\w.-]+)*)")
+_PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@([\w.-]+))?((?:/[\w.-]+)*)/?")
 _PINNED = re.compile(r"[0-9a-f]{40}")
 
 LOST_ON_HUB = (409, 412)

@@ -75,6 +75,7 @@ def test_a_dropped_connection_is_tried_again(root, site):
 def test_a_place_on_the_hub_has_a_repository_a_revision_and_a_folder():
     for place, files in {
         "lab/films": HubFiles("lab/films", "", ""),
+        "lab/films@v1/": HubFiles("lab/films", "v1", ""),
         "lab/films@v1/stores/toy-1.0.0": HubFiles("lab/films", "v1", "stores/toy-1.0.0/"),
     }.items():
         assert place_of(f"hf://datasets/{place}") == files
@@ -90,6 +91,7 @@ def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
         (f"{site.url}/toy-1.0.0?token=secret", "this URL also has a user, a query"),
         (f"http://:secret@127.0.0.1{site.url[16:]}/toy", "this URL also has a user"),
         ("hf://models/a/b", "expected hf://datasets/OWNER/NAME"),
+        (f"hf://datasets/a/b@{'/a' * 50_000}!", "expected hf://datasets/OWNER/NAME"),
     ):
         with pytest.raises((StoreError, OSError), match=message) as said:
             open_store(place)
