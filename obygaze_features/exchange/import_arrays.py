@@ -88,12 +88,12 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> File
     for held in (plain_node(file, "obsm"), plain_node(file, "layers")):
         arrays |= {name: plain_node(held, name) for name in held} if isinstance(held, h5py.Group) else {}
     choice = ArrayChoice(asked.columns or ("X",), axes=1)
-    (chosen,) = choice(path, arrays)
-    x = arrays[chosen]
-    if isinstance(x, h5py.Group):
-        raise StoreError(f"{path}: {chosen} is sparse; write it dense (adata.X = adata.X.toarray())")
-    if not isinstance(x, h5py.Dataset):
-        raise StoreError(f"{path}: {chosen} is no matrix of this file; name one (--columns)")
+    chosen = {name: arrays[name] for name in choice(path, arrays)}
+    for name, x in chosen.items():
+        if isinstance(x, h5py.Group):
+            raise StoreError(f"{path}: {name} is sparse; write it dense (adata.X = adata.X.toarray())")
+        if not isinstance(x, h5py.Dataset):
+            raise StoreError(f"{path}: {name} is no matrix of this file; name one (--columns)")
 
     def read(name: str) -> Any:
         return read_column(plain_node(obs, name), path)
@@ -109,4 +109,4 @@ def _anndata(path: Path, file: h5py.File, obs: h5py.Group, asked: Asked) -> File
         if is_plain(node) and node.shape == ():
             refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
             about[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
-    return row_items(path, labels, {chosen: x}, **columns), about
+    return row_items(path, labels, chosen, **columns), about
