@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +191,7 @@ def import_(
             store,
             corpus={"name": manifest.stem, "manifest_sha256": table.digest()},
             progress=progress,
+            note=partial(click.echo, err=True),
             **stated,
         )
         if "left_out" in about:

@@ -1,7 +1,7 @@
 """Import features extracted with other tools; the provenance marks them as imported."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.columns import SHOWN
 from obygaze_features.exchange.import_items import Arrays, ImportItem
 from obygaze_features.screen import Progress
 from obygaze_features.store.format import ARRAYS, DONE, FEATURE_ARRAYS, IMPORTING_SUFFIX, TIME_ARRAYS, Status
@@ -18,6 +19,7 @@ from obygaze_features.store.provenance import unknown_provenance, validate_licen
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.stage import Stage
+from obygaze_features.text import first_few
 
 FEATURE_LIKE = re.compile(r"feat|emb|vec|repr|hidden|token|pool|frame|data|^x$|^arr_0$|^$", re.IGNORECASE)
 """Names that features have in other people's files; arrays and series of a table may have none."""
@@ -61,6 +63,7 @@ def import_features(
     version: str = "1.0.0",
     allow_missing: bool = False,
     progress: Progress | None = None,
+    note: Callable[[str], object] = lambda _: None,
 ) -> Path:
     """Seal features of another tool as `DESTINATION-VERSION` and return its path.
 
@@ -75,6 +78,8 @@ def import_features(
         The clips of the store; those without features are missing.
     progress
         Called with (clips or rows done, in all).
+    note
+        Called with what is doubtful in them, if anything is.
 
     Raises
     ------
@@ -95,7 +100,7 @@ def import_features(
         kind = _group_spec(arrays, declared)
     with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
         stage = open_stage(clips, [kind], corpus)
-        _write(stage, features, declared, progress)
+        _write(stage, features, declared, progress, note)
         return seal(
             stage.path,
             destination,
@@ -108,11 +113,15 @@ def import_features(
 
 
 def _write(
-    stage: Stage, features: Mapping[str, ImportItem], declared: Declared, progress: Progress | None
+    stage: Stage,
+    features: Mapping[str, ImportItem],
+    declared: Declared,
+    progress: Progress | None,
+    note: Callable[[str], object],
 ) -> None:
     (kind,) = stage.groups
     todo = [clip for clip in stage.missing() if clip in features]
-    doubtful = not declared.named
+    doubtful, constant = not declared.named, list[str]()
     with stage.writer(todo) as writer:
         for n_imported, clip in enumerate(todo, start=1):
             item = features[clip]
@@ -120,7 +129,10 @@ def _write(
             doubtful = doubtful and not any(
                 FEATURE_LIKE.search(name) or _has_fractions(values) for name, values in arrays.items()
             )
-            result = _result(clip, item, kind, _load(item, declared, arrays))
+            arrays = _load(item, declared, arrays)
+            if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
+                constant.append(clip)
+            result = _result(clip, item, kind, arrays)
             with _naming(item):
                 writer.commit([result])
             if progress is not None:
@@ -130,6 +142,15 @@ def _write(
             f"{features[todo[0]].where}: whole numbers in all clips, as labels are; if they are features, "
             "name them (--columns; '*' for all)"
         )
+    if constant:
+        shown = first_few(constant, SHOWN)
+        note(f"constant: {len(constant)} of {len(todo)} clips have one number as all their features: {shown}")
+
+
+def _is_constant(values: NDArray[Any]) -> bool:
+    """Tell whether all of several numbers are one, such as zeros of what was never computed."""
+    flat = values.reshape(-1)
+    return flat.size > 1 and not any((some != flat[0]).any() for some in (flat[:64], flat))
 
 
 def _has_fractions(values: NDArray[Any]) -> bool:

@@ -134,6 +134,16 @@ def test_clips_without_features_are_counted_and_must_be_allowed(tmp_path):
         imported(tmp_path / "none", {}, allow_missing=True)
 
 
+def test_clips_whose_features_are_one_number_are_said(tmp_path):
+    said = []
+    values = {"a": np.zeros(D, np.float32), "b": row("b"), "c": np.full(D, 7, np.float32)}
+    imported(tmp_path / "some", items(**values), note=said.append)
+    (told,) = said
+    assert told.endswith(": a, c")
+    imported(tmp_path / "none", items(**values | {"a": row("a"), "c": row("c")}), note=said.append)
+    assert said == [told]
+
+
 def test_files_are_given_to_clips_by_name_and_collisions_are_refused():
     found = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
     deep, unknown = match(found, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
