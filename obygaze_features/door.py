@@ -116,8 +116,19 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    r"""Read a file of UTF-8 as `read_bytes` does, with line ends as ``\n``."""
-    return io.TextIOWrapper(io.BytesIO(read_bytes(path, most)), encoding="utf-8").read()
+    """Read a file of UTF-8 as `read_bytes` does, and decode it (`decoded`)."""
+    return decoded(read_bytes(path, most))
+
+
+def decoded(data: bytes) -> str:
+    r"""Decode UTF-8, with line ends as ``\n``; a byte order mark, as editors on Windows write it, goes.
+
+    Examples
+    --------
+    >>> decoded(b"\xef\xbb\xbfname = 1\r\n")
+    'name = 1\n'
+    """
+    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest
@@ -245,7 +246,7 @@ def read_rates(folder: Path) -> list[CorrectedRate]:
     if not path.is_file():
         return []
     try:
-        rates = msgspec.json.decode(bytes_of(path), type=_Rates)
+        rates = msgspec.json.decode(decoded(bytes_of(path)), type=_Rates)
         refuse_texts(rates)
     except (*UNREADABLE, FilmError) as error:
         raise FilmError(f"{path}: {error}: run 'obygaze film rate' again") from error

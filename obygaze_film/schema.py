@@ -8,6 +8,7 @@ import pandas as pd
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from obygaze_features.door import decoded
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip
 from obygaze_features.text import unsuitable
@@ -392,7 +393,7 @@ def read_record(data: bytes, name: str) -> FilmRecord:
         It is not a record of this format, or a field is invalid; names the field.
     """
     try:
-        record = msgspec.json.decode(data, type=FilmRecord)
+        record = msgspec.json.decode(decoded(data), type=FilmRecord)
         refuse_texts(record)
         Clip("film", record.movie)  # a movie's name is one that manifests may have
     except (*UNREADABLE, FilmError, ManifestError) as error:

@@ -10,6 +10,7 @@ import re
 import socket
 import tomllib
 import zipfile
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -194,8 +195,8 @@ class Weights:
         BackboneError
             If there is none, or it is no JSON object.
         """
-        path = self.folder and self.folder / name
-        if path is None or not path.is_file():
+        path = self.folder and _without_mark(self.folder / name)
+        if path is None:
             raise BackboneError(f"{self.name}: no such file as {name}; a folder in the hub's format has it")
         return read_json(path, dict)
 
@@ -310,12 +311,24 @@ def file_of(weights: Weights, name: str) -> Path | None:
     Raises
     ------
     BackboneError
-        If the hub cannot be asked.
+        If the hub cannot be asked, or the file begins with a byte order mark.
     """
     if weights.repository is not None:
-        return _hub_file(weights.repository, name, weights.revision)
-    path = None if weights.folder is None else weights.folder / name
-    return path if path is not None and path.is_file() else None
+        return _without_mark(_hub_file(weights.repository, name, weights.revision))
+    return _without_mark(weights.folder and weights.folder / name)
+
+
+def _without_mark(path: Path | None) -> Path | None:
+    """Return a file's path; refuse a mark before the text, which transformers and others do not read."""
+    if path is None or not path.is_file():
+        return None
+    with open_regular(path) as file:
+        if path.name != MODEL_CARD and file.read(len(BOM_UTF8)) == BOM_UTF8:
+            raise BackboneError(
+                f"{path}: begins with a byte order mark, which the library that opens it does not read: "
+                "save it as UTF-8 without one"
+            )
+    return path
 
 
 def object_beside(weights: Weights, name: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from obygaze_features.door import MOST_TOML, parse_toml
+from obygaze_features.door import MOST_TOML, decoded, parse_toml
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import sha256_of
@@ -137,7 +137,7 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
         It is not what `model push` writes; names the place.
     """
     try:
-        listed = msgspec.convert(parse_toml(data.decode("utf-8")), _List).model
+        listed = msgspec.convert(parse_toml(decoded(data)), _List).model
     except msgspec.ValidationError as error:
         raise ModelError(f"{place}/{LIST}: not a list of models: {misfit(error)}") from None
     except ValueError as error:

@@ -4,11 +4,12 @@ import hashlib
 import json
 import shutil
 import socket
+from codecs import BOM_UTF8
 
 import pytest
 from click.testing import CliRunner
 
-from obygaze_features.backbones import load_backbone, weights
+from obygaze_features.backbones import load_backbone, load_text_backbone, weights
 from obygaze_features.backbones.weights import fetch, find_weights
 from obygaze_features.commands.weights_commands import verify
 from obygaze_features.errors import BackboneError
@@ -123,6 +124,18 @@ def test_an_empty_folder_and_a_broken_index_are_errors(tmp_path):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../../secret"}}))
     with pytest.raises(BackboneError, match="beside it"):
         find_weights(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json"]
+)
+def test_a_byte_order_mark_is_called_one_where_a_library_reads_the_file(checkpoints, tmp_path, name):
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    file = folder / name
+    file.write_bytes(BOM_UTF8 + (file.read_bytes() if file.exists() else b"{}"))
+    load = load_text_backbone if name.startswith("token") else load_backbone
+    with pytest.raises(BackboneError, match=f"{name}.*byte order mark"):
+        load("clip-text" if name.startswith("token") else "clip", weights=folder)
 
 
 def test_a_single_file_and_a_folder_of_another_network_are_refused(checkpoints):
