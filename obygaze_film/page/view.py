@@ -1,6 +1,7 @@
 """Convert a scored film to the content of its page: texts, paths, and the numbers of the script."""
 
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from obygaze_film.schema import (
     UNRELIABLE,
     ConceptRecord,
     CorrectedRate,
-    flags_in,
     has_flag,
     runs,
 )
@@ -182,8 +182,8 @@ class FilmView:
         columns = np.column_stack([*shown, *(p for _, p in self.concepts)])
         with np.errstate(invalid="ignore"):
             means = (overlap @ np.nan_to_num(columns)) / (overlap @ ~np.isnan(columns))
-        present = [flags_in(self.rows[inside > 0]) for inside in overlap]
-        flags = [";".join(flag for flag in FLAGS if flag in each) for each in present]
+        there = [(overlap[:, has_flag(self.rows, flag)] > 0).any(axis=1).tolist() for flag in FLAGS]
+        flags = [";".join(compress(FLAGS, minute)) for minute in zip(*there, strict=True)]
         return [*zip(begins.tolist(), means.tolist(), flags, strict=True)]
 
     @property
