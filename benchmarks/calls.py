@@ -42,7 +42,7 @@ def main() -> None:
         folder = Path(place).resolve()
         runner, inputs = harness.Runner(harness.compiled(folder)), folder / "inputs"
         inputs.mkdir()
-        for call in ("make_inputs", "make_rare_inputs"):
+        for call in ("make_inputs", "make_films", "make_rare_inputs"):
             answer = runner.ask(inputs, call=call)
             assert answer["code"] == 0, answer["said"]
         for name in asked.works or works:

@@ -341,7 +341,8 @@ def main() -> None:
         inputs = folder / "inputs"
         inputs.mkdir()
         runner = harness.Runner(harness.compiled(folder))
-        runner.ask(inputs, call="make_inputs")
+        for call in ("make_inputs", "make_films"):
+            runner.ask(inputs, call=call)
         runner.close()
         with served(inputs) as site:
             found = works(site)

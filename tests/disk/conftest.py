@@ -22,6 +22,17 @@ def runner(tmp_path_factory):
 def inputs(runner, tmp_path_factory):
     """Stores, a stage, a zip, a partial copy, files to import."""
     folder = tmp_path_factory.mktemp("inputs").resolve()
-    answer = runner.ask(folder, call="make_inputs")
-    assert answer["code"] == 0, answer["said"]
+    made(runner, folder, "make_inputs")
     return folder
+
+
+@pytest.fixture(scope="session")
+def films_too(runner, inputs):
+    """Films, models and scores beside them, which take seconds."""
+    made(runner, inputs, "make_films")
+
+
+def made(runner, folder, call):
+    """Make inputs."""
+    answer = runner.ask(folder, call=call)
+    assert answer["code"] == 0, answer["said"]

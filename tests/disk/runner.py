@@ -90,7 +90,6 @@ def make_inputs(folder: Path) -> None:
         seal_arrays(folder / name, dict.fromkeys(IDS[rows], "m"), {"toy": some}, failed=failed)
     small = {array: values[: PIECE_ROWS + 2] for array, values in planted(len(STAGED)).items()}
     seal_arrays(folder / "small", dict.fromkeys(STAGED[: PIECE_ROWS + 2], "m"), {"toy": small})
-    make_films(folder)
     for words in (
         ("pack", folder / "toy-1.0.0"),
         ("pull", folder / "toy-1.0.0", folder / "part-1.0.0", "--arrays", "pooled"),
@@ -365,7 +364,19 @@ def decide(folder: Path) -> None:
 
 CALLS = {
     call.__name__: call
-    for call in (make_inputs, make_rare_inputs, stage, retry, join, grow, manifest, model, run, decide)
+    for call in (
+        make_inputs,
+        make_films,
+        make_rare_inputs,
+        stage,
+        retry,
+        join,
+        grow,
+        manifest,
+        model,
+        run,
+        decide,
+    )
 }
 BEFORE = {"model": fit, "run": zoo, "decide": workspace}
 

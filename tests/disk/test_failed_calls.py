@@ -29,6 +29,7 @@ def test_work_survives_the_first_and_the_last_call_of_each_kind_failing(name, ru
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("films_too")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in WORKS]
 )

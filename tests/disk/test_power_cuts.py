@@ -45,6 +45,7 @@ def test_a_power_cut_leaves_nothing_or_the_whole_and_work_goes_on(name, cuts_of)
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("films_too")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in CUT]
 )
