@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 from obygaze_features.door import STANDARD
 from obygaze_features.io import refuse_existing
 from obygaze_features.templates import packaged
+from obygaze_features.text import composed
 
 PROBLEMS_FOUND = 3
 """Exit status of a command that checks, and found something."""
@@ -38,6 +39,14 @@ class LocalPath(click.Path):
                 ctx,
             )
         return super().convert(value, param, ctx)
+
+
+class Name(click.types.StringParamType):
+    """Parameter type of names, which are in form NFC wherever they are kept."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Write accents as names have them, whatever a terminal makes of them."""
+        return composed(super().convert(value, param, ctx))
 
 
 class Number(click.FloatRange):
@@ -112,7 +121,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         As on the command line, without hyphens before it.
     type : str
         `text`, `flag`, `int`, `float`, `path`; `file`, no folder; `existing`, a file that is there, or `-`;
-        `local`, no URL. By default an argument is a path, and an option a text.
+        `local`, no URL. By default an argument is a path, and an option a name; what may be either is a text.
     least, most, above : float
         Bounds of a number.
     to : str
@@ -163,7 +172,7 @@ def parameter(
     """
     low = option.least if option.above is None else option.above
     known: dict[str, Mapping[str, Any]] = {
-        "": {"type": PATH} if option.argument else {},
+        "": {"type": PATH if option.argument else Name()},
         "text": {},
         "flag": {"is_flag": True},
         "int": {"type": click.IntRange(option.least, option.most)},  # type: ignore[arg-type]  # as declared

@@ -2,11 +2,14 @@
 
 import tomllib
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from obygaze_features.screen import table
+
+if TYPE_CHECKING:
+    from jinja2 import BytecodeCache
 
 
 def packaged_text(package: str, *names: str) -> str:
@@ -48,9 +51,27 @@ def filled(
         undefined=StrictUndefined,
         extensions=["jinja2.ext.do"],
         loader=FunctionLoader(partial(packaged_text, package)),
+        bytecode_cache=_compiled(),
     )
     texts.filters |= {"table": table, **(filters or {})}
     return texts.get_template(name).render(values)
+
+
+@cache
+def _compiled() -> "BytecodeCache":
+    """Keep what templates compile to, which takes longer than all the rest."""
+    from jinja2 import BytecodeCache  # noqa: PLC0415 - as above
+
+    class Kept(BytecodeCache):
+        codes: ClassVar[dict[tuple[str, str], Any]] = {}
+
+        def load_bytecode(self, bucket: Any) -> None:
+            bucket.code = self.codes.get((bucket.key, bucket.checksum))
+
+        def dump_bytecode(self, bucket: Any) -> None:
+            self.codes[bucket.key, bucket.checksum] = bucket.code
+
+    return Kept()
 
 
 def sentences(

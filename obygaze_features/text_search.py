@@ -15,6 +15,7 @@ from obygaze_features.store import Group, Store, open_store, same_numerics
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_features.store.records import StoredClip
+from obygaze_features.text import composed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -222,6 +223,7 @@ def search_like(
     >>> [hit.rank for hit in hits]
     [1, 2]
     """
+    clip_id = composed(clip_id)
     opened = store if isinstance(store, Store) else open_store(store)
     group = choose_group(opened, backbone)
     source = opened if other is None else other if isinstance(other, Store) else open_store(other)

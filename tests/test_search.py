@@ -194,15 +194,18 @@ def test_what_is_no_clip_or_was_made_otherwise_is_refused(films, tmp_path):
 def test_a_file_is_extracted_as_the_store_was_and_hits_are_drawn(tmp_path, shared_data, capsys):
     videos = shared_data / "videos"
     names = ("arm_wrestling.mp4", "flipping_a_pancake.mkv", "test.avi")
-    clips = Manifest(tuple(Clip(name[:4], name[:4], str(videos / name)) for name in names), tmp_path)
+    clips = Manifest(
+        tuple(Clip(f"{name[:4]}\u00e9", name[:4], str(videos / name)) for name in names), tmp_path
+    )
     write_manifest(clips, tmp_path / "films.csv")
     store = extract(clips, tmp_path / "films", ["descriptors"], n_frames=4, workers=1, licence="CC0-1.0")
     words = ("search", store.where, "--like", videos / names[1], "--sheet", tmp_path / "hits")
     assert obygaze(*words, "--manifest", tmp_path / "films.csv", "--json") == 0
     said = capsys.readouterr()
     (first, *_) = json.loads(said.out)["hits"]
-    assert (first["clip_id"], round(first["score"], 6)) == ("flip", 1.0)
+    assert (first["clip_id"], round(first["score"], 6)) == ("flip\u00e9", 1.0)
     assert "3 of 3 clips drawn" in said.err
     assert (tmp_path / "hits" / "found.png").is_file()
+    assert obygaze("search", store.where, "--like", "flipe\u0301") == 0
     assert obygaze("search", store.where, "--like", tmp_path / "films.csv") == 1
     assert f"error: {tmp_path / 'films.csv'}: " in capsys.readouterr().err

@@ -12,6 +12,7 @@ from obygaze_features import backbones
 from obygaze_features.errors import SearchError
 from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
+from obygaze_features.text import composed
 
 if TYPE_CHECKING:
     from obygaze_features.text_search import Ranking
@@ -77,7 +78,7 @@ def _alike(
     """Rank by a clip of the store; or by a file, extracted into a folder that goes again."""
     opened = of.open_store(store)
     path = Path(like)
-    if any(like in opened[name].clip_ids for name in opened.names) or not path.is_file():
+    if any(composed(like) in opened[name].clip_ids for name in opened.names) or not path.is_file():
         return of.search_like(opened, like, backbone=backbone, top=top)
     from obygaze_features.commands.extract_output import note
     from obygaze_features.text_search import choose_group, named_weights

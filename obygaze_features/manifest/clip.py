@@ -12,7 +12,7 @@ from obygaze_features.lines import csv_line, sheet_line
 from obygaze_features.manifest.codebook import BUILTIN, Codebook
 from obygaze_features.manifest.spans.instant import seconds
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Row
-from obygaze_features.text import unsuitable
+from obygaze_features.text import composed, unsuitable
 
 CONCEPT_SEPARATOR = ";"
 OVERHANG_S = 1 / 24
@@ -66,6 +66,8 @@ class Clip:
     extras: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        for column in ("clip_id", "movie", "annotator"):
+            object.__setattr__(self, column, composed(getattr(self, column)))
         for column, what in chain(self._wrong_texts(), self._wrong_times()):
             raise ManifestError(f"clip {self.clip_id!r}: {column} {what}", column)
         if self.start_s is not None and self.end_s is not None:

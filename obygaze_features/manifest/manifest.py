@@ -1,8 +1,7 @@
 """Define, read and write the manifest: the table of clips, with their labels and videos."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -23,7 +22,6 @@ from obygaze_features.manifest.clip import (
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Table, placed, read_table
-from obygaze_features.text import composed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,8 +65,6 @@ class Manifest:
     def __post_init__(self) -> None:
         object.__setattr__(self, "clips", tuple(_of_codebook(clip, self.codebook) for clip in self.clips))
         seen: dict[str, list[Clip]] = {}
-        _refuse_two_forms("movie", {clip.movie for clip in self.clips})
-        _refuse_two_forms("annotator", {clip.annotator for clip in self.clips})
         for clip in self.clips:
             others = seen.setdefault(clip.clip_id, [])
             if twin := next((each for each in others if not is_of_another_annotator(clip, each)), None):
@@ -201,8 +197,7 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     Raises
     ------
     ManifestError
-        Naming file, line and column of the first few problems, and how many there are; or the codebook file;
-        or one movie or annotator in two forms of Unicode, which would be two.
+        Naming file, line and column of the first few problems, and how many there are; or the codebook file.
 
     Examples
     --------
@@ -293,13 +288,6 @@ def holds_codebook(path: Path, codebook: Codebook) -> bool:
         return load_codebook(path) == codebook
     except (ManifestError, FileNotFoundError):
         return False
-
-
-def _refuse_two_forms(column: str, names: Collection[str]) -> None:
-    """Refuse a name that is there composed and not: it would be two movies, or people."""
-    if len({composed(name) for name in names}) < len(names):
-        forms = Counter(map(composed, names)).most_common(1)[0][0]
-        raise ManifestError(f"{column} {forms!r} is there in two forms of Unicode: write one", column)
 
 
 def _of_codebook(clip: Clip, codebook: Codebook) -> Clip:

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def rank(
         raise ProtocolError(
             f"scale {scale!r} of codebook {read.codebook.name!r} has no cuts, which make levels"
         )
-    known = {composed(clip.clip_id): clip.clip_id for clip in read}
+    known = {clip.clip_id for clip in read}
     given = [(path, line, each) for path in comparisons for line, each in _comparisons(path, known)]
     refuse_twins("worker", {who: (path, f"line {line}") for path, line, (who, *_) in reversed(given)})
     judged = [each for _, _, each in given]
@@ -103,14 +104,14 @@ def rank(
         what = manifests.counted(again, "row repeats", "rows repeat")
         click.echo(f"{what} a worker's judgement of two clips, and each counts", err=True)
     if ask:
-        pairs = next_pairs(sorted(known.values()), judged)
+        pairs = next_pairs(sorted(known), judged)
         rows = [COLUMNS, *(("", *pair, "") for pair in pairs)]
         write_whole(output.path, "".join(map(csv_line, rows)))
         document = {"pairs": str(output.path), "asked": len(pairs)}
         return Answer(document, f"{output.path}: {len(pairs):,} pairs to judge")
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
-    found = rank_items(judged, masters=[composed(name.strip()) for name in masters])
+    found = rank_items(judged, masters=[name.strip() for name in masters])
     unit = max(abs(found.strength).max(), 1e-9)
     columns = (scale, f"{scale}_low", f"{scale}_high")
     rows = np.char.mod("%.4f", np.stack([found.strength, found.low, found.high], axis=1) / unit).tolist()
@@ -134,18 +135,17 @@ def rank(
     return Answer(document, filled(__package__, "rank.txt.jinja", {**document, "known": len(known)}).rstrip())
 
 
-def _comparisons(path: Path, known: dict[str, str]) -> list[tuple[int, tuple[str, str, str]]]:
+def _comparisons(path: Path, known: Collection[str]) -> list[tuple[int, tuple[str, str, str]]]:
     """Read (worker, chosen, other) of each row, with its line."""
     found, problems = [], manifests.Problems(path)
     for row in manifests.read_table(path, COLUMNS).rows:
         if row.is_empty:
             continue
-        worker, *said = (composed(row.cells[name].strip()) for name in COLUMNS)
-        left, right, chosen = (known.get(name, name) for name in said)
+        worker, left, right, chosen = (composed(row.cells[name].strip()) for name in COLUMNS)
         if not worker:
             problems.add(row.line, "no worker is named", "worker")
         for column, name in (("left", left), ("right", right)):
-            if composed(name) not in known:
+            if name not in known:
                 problems.add(row.line, f"{name!r:.60} is no clip of the manifest", column)
         if chosen not in {left, right}:
             problems.add(row.line, f"{chosen!r:.60} is neither left nor right", "chosen")

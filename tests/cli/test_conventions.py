@@ -181,3 +181,14 @@ def test_a_device_of_the_site_yields_to_what_excludes_it(monkeypatch, typed, dev
 
 def test_the_version_has_a_letter(piped):
     assert piped("-V") == piped("--version")
+
+
+NAMED = "annotator by clip columns concept key machine master merge movie negative positive set task tier"
+
+
+def test_a_name_may_be_typed_in_any_form_of_unicode():
+    wanted = {f"--{name}" for name in NAMED.split()}
+    options = [one for _, command, _ in all_commands() for one in command.params if wanted & {*one.opts}]
+    assert {one.opts[0] for one in options} == wanted
+    for option in options:
+        assert option.type.convert("Ame\u0301lie", option, None) == "Am\u00e9lie", option.opts
