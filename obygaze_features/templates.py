@@ -11,6 +11,8 @@ from obygaze_features.screen import table
 if TYPE_CHECKING:
     from jinja2 import BytecodeCache
 
+from obygaze_features.text import visible
+
 
 def packaged_text(package: str, *names: str) -> str:
     """Read a text in the folder of a package.
@@ -77,5 +79,9 @@ def _compiled() -> "BytecodeCache":
 def sentences(
     package: str, name: str, filters: Mapping[str, Callable[..., object]] | None = None, **values: object
 ) -> tuple[str, ...]:
-    """Fill in a template with a sentence a line, of which some may be empty."""
-    return tuple(filter(None, filled(package, name, values, filters=filters).split("\n")))
+    """Fill in a template with a sentence a line, of which some may be empty; no value makes two of one."""
+
+    def in_line(value: object) -> object:
+        return visible(value, lines=False) if isinstance(value, str) else value
+
+    return tuple(filter(None, filled(package, name, values, in_line, filters).split("\n")))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from obygaze_features import templates
 from obygaze_features.errors import ManifestError, OutputError
 from obygaze_features.io import file_names
 from obygaze_features.lines import csv_line, sheet_line
@@ -168,3 +169,9 @@ def test_two_files_of_one_name_are_refused_also_where_case_does_not_count(second
     assert file_names(["Alien", "Aliens"]) == {"Alien": "Alien", "Aliens": "Aliens"}
     with pytest.raises(OutputError):
         file_names(["Alien", "Alien_", "Ali\u00e9n", second])
+
+
+def test_a_value_with_a_line_break_makes_no_two_sentences_of_one(monkeypatch):
+    monkeypatch.setattr(templates, "packaged_text", lambda *_: "{{ a }} of {{ n }}\n{{ b }}\nend\n")
+    told = templates.sentences("tests", "a template", a="one\ntwo\u2028", n=3, b="")
+    assert told == ("one\\u000atwo\\u2028 of 3", "end")

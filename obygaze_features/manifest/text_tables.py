@@ -242,7 +242,9 @@ def table_of(
     (first_line, header), *body = records[first:]
     own = FIELDS if set(TIMES) <= set(needed) else ()
     spelled = {plain(name): name for name in (*known, *own, *needed, *any_of)}
-    header = [spelled.get(plain(cell), cell) for cell in header]
+    # A heading of several lines, as spreadsheets have them, is one name.
+    lines = {cell: " ".join(cell.split()) for cell in header if unsuitable(cell)}
+    header = [spelled.get(plain(cell), lines.get(cell, cell)) for cell in header]
     empty = {
         n for n, name in enumerate(header) if not (name or any(any(cells[n : n + 1]) for _, cells in body))
     }

@@ -14,7 +14,7 @@ import msgspec
 
 from obygaze_features.commands import folder_for, write_imported
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import EXISTING, PATH, Answer, Number, Output, answers, joined, parameter
+from obygaze_features.options import EXISTING, PATH, Answer, Name, Number, Output, answers, joined, parameter
 from obygaze_features.templates import packaged
 from obygaze_models.commands import complete_task
 from obygaze_studies.audits import Audit, Option, audits, resolve, tasks
@@ -145,13 +145,13 @@ def declare(option: Option, *, needed: bool) -> Callable[[Callable[..., Any]], C
         "span": {"nargs": 2, "type": Number()},
         "share": {"type": share},
         "numbers": {"type": numbers},
-        "task": {"shell_complete": complete_task},
+        "task": {"type": Name(), "shell_complete": complete_task},
         "picture": {"type": PICTURE},
         "csv": {"type": CSV},
     }
     if option.argument:
         return parameter(option, option.key)
-    kinds |= {"": {"type": read}} if option.read else {}
+    kinds |= {"": {"type": read}} if option.read else {"text": {"type": Name()}}
     return parameter(option, option.key, kinds, required=needed)
 
 

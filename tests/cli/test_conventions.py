@@ -183,7 +183,7 @@ def test_the_version_has_a_letter(piped):
     assert piped("-V") == piped("--version")
 
 
-NAMED = "annotator by clip columns concept key machine master merge movie negative positive set task tier"
+NAMED = "annotator by clip columns concept key machine master merge movie negative positive set tier"
 
 
 def test_a_name_may_be_typed_in_any_form_of_unicode():

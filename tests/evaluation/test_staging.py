@@ -53,12 +53,12 @@ def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data,
 
 def test_columns_and_clips_are_accounted_for(data, tmp_path):
     path = table(tmp_path / "v.csv", data, skip=3)
-    path.write_text(path.read_text() + "other,f9,0,5,1,0\n")
+    path.write_text(path.read_text().replace("cuts", '"cuts\na minute"') + "other,f9,0,5,1,0\n")
     measured, (account,) = with_variables(data, path)
     assert measured.variables.shape == (len(data), 1)
     assert np.isnan(measured.variables[:3]).all()
     for said in (
-        "by cuts;",
+        "by cuts a minute;",
         "left out movie, start_s, end_s, black",
         "3 clips of 120 without a row",
         "1 row of other",
