@@ -98,8 +98,10 @@ class ReportOutput(Output):
         index = str(self.path / "index.md") if several else ""
         if not self.json:
             return Answer(None, index, notes)
-        of_each = [{"name": report.name, **document(report)} for report in reports]
-        return Answer(document(found) if reports is found else of_each, "", notes)
+        one = reports is found
+        return Answer(
+            document(found) if one else [{"name": each.name, **document(each)} for each in reports], "", notes
+        )
 
     def finish(self, report: "Report") -> Answer:
         """Write a report where it is asked for; answer it, and where it is."""

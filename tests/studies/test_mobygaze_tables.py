@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import obygaze_features as of
+from obygaze.cli import table_of_contents
 from obygaze_features.manifest import builtin_codebook
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.report import to_json
@@ -102,7 +103,7 @@ def test_segments_are_bags_of_the_stores_windows(corpus):
 
 
 def test_tables_are_handed_over_when_made_and_runs_that_are_kept_are_read_again(
-    corpus, tmp_path, monkeypatch
+    corpus, tmp_path, monkeypatch, capsys
 ):
     manifest, stores = corpus
     heard = {"audio": (stores["heard"], None)}
@@ -130,3 +131,8 @@ def test_tables_are_handed_over_when_made_and_runs_that_are_kept_are_read_again(
 
     monkeypatch.setattr(tables.om, "evaluate", refuse)
     assert to_json(mobygaze_report(manifest, heard, **how)) == to_json(whole)
+    monkeypatch.setattr(tables, "mobygaze_report", lambda *_, **__: whole)
+    of.write_manifest(manifest, tmp_path / "films.csv")
+    words = ["mobygaze", str(tmp_path / "films.csv"), f"audio={stores['heard'].where}", "--json"]
+    table_of_contents().main(words, standalone_mode=False)
+    assert capsys.readouterr().out == to_json(whole)
