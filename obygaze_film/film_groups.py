@@ -13,7 +13,7 @@ import pandas as pd
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest import Manifest, Problems, counted, find_film, name_hint, read_table
+from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import composed, number_of, unsuitable
 from obygaze_film.cells import cells_by, cells_of
@@ -150,12 +150,11 @@ def match_rows(
     table = read_table(path, (), any_of=KEYS, known=KNOWN)
     key = next(name for name in KEYS if name in table.columns)
     rows: dict[str, TableRow] = {}
-    unmatched, problems = [], Problems(path)
-    for row in table.rows:
+    unmatched = []
+    for row in table.checked():
         for column, cell in row.cells.items():
             if wrong := unsuitable(cell, lines=True) or unsuitable(column):
-                problems.add(row.line, f"{cell!r:.80} {wrong}", column)
-    problems.refuse()
+                table.problems.add(row.line, f"{cell!r:.80} {wrong}", column)
     for row in table.pointed([name for name in table.columns if name not in KEYS]).rows:
         if row.is_empty:
             continue

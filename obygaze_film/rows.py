@@ -14,7 +14,6 @@ from obygaze_features.manifest import (
     FIELDS,
     Account,
     FilmPart,
-    Problems,
     RawSpan,
     find_film,
     read_parts,
@@ -423,15 +422,14 @@ def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]
     ManifestError
         It is no table of windows, or a cell is no number.
     """
-    table, problems = read_table(path, needed=("movie", "start_s", "end_s")), Problems(path)
+    table = read_table(path, needed=("movie", "start_s", "end_s"))
     rest = [name for name in table.columns if name not in FIELDS]
     names = ["start_s", "end_s", *rest]
     found: dict[str, list[list[float]]] = {}
-    for row in table.pointed(rest).timed(problems):
+    for row in table.pointed(rest).timed():
         movie = find_film(row.cells["movie"], movies)
         if movie is not None:
             found.setdefault(movie, []).append([row.number(name, path) for name in names])
-    problems.refuse()
     if not found:
         raise FilmError(f"{path}: it has no window of {', '.join(movies)}")
     tables = {movie: pd.DataFrame(rows, columns=names) for movie, rows in found.items()}

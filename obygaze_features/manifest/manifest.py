@@ -21,7 +21,7 @@ from obygaze_features.manifest.clip import (
     stored_path,
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
-from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Table, placed, read_table
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Table, placed, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -213,12 +213,10 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     path = local_path(path)
     table = read_table(path, FIELDS, advice=ADVICE)
     codebook = _codebook_of(table)
-    problems = Problems(path)
-    collected = Collected(problems)
+    collected = Collected(table.problems)
     from_sheet = spreadsheet_safe or table.delimiter != ","
-    for row in table.timed(problems) if from_sheet else table.rows:
-        collected.add(clip_of(row, problems, codebook, spelled=spreadsheet_safe), row.line)
-    problems.refuse()
+    for row in table.timed() if from_sheet else table.checked():
+        collected.add(clip_of(row, table.problems, codebook, spelled=spreadsheet_safe), row.line)
     with placed(path):
         return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
 
@@ -324,11 +322,10 @@ def _named_codebook(table: Table) -> str:
     """Read the one name in the column; "" if there is no such column, or no row."""
     if CODEBOOK_COLUMN not in table.columns or not table.rows:
         return ""
-    problems, (first, *_) = Problems(table.path), table.rows
+    first = table.rows[0]
     name = first.cells[CODEBOOK_COLUMN]
-    for row in table.rows:
+    for row in table.checked():
         if not (cell := row.cells[CODEBOOK_COLUMN]) or (name and cell != name):
             other = f"{cell!r}, and line {first.line} has {name!r}: a manifest has one codebook"
-            problems.add(row.line, other if cell else "is empty", CODEBOOK_COLUMN)
-    problems.refuse()
+            table.problems.add(row.line, other if cell else "is empty", CODEBOOK_COLUMN)
     return name

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -86,15 +87,23 @@ class Table:
     delimiter: str = ","
     notes: tuple[str, ...] = ()
 
-    def timed(self, problems: "Problems", *, rate: Fraction | None = None) -> Iterator[Row]:
-        """Yield the rows that are not empty, times written as seconds; note those with a wrong one.
+    @cached_property
+    def problems(self) -> "Problems":
+        """What is wrong in its rows: refused behind the last one that `checked` or `timed` yields."""
+        return Problems(self.path)
+
+    def checked(self) -> Iterator[Row]:
+        """Yield the rows; then refuse what was noted."""
+        yield from self.rows
+        self.problems.refuse()
+
+    def timed(self, *, rate: Fraction | None = None) -> Iterator[Row]:
+        """Yield the rows that are not empty, times written as seconds; then refuse what was noted.
 
         Where semicolons or tabs are between cells, the decimal sign may be a comma.
 
         Parameters
         ----------
-        problems
-            Collects what is wrong.
         rate
             Frames per second of times that end in frames.
         """
@@ -107,10 +116,11 @@ class Table:
             found = dict(zip(columns, values[place :: len(rows)], strict=True))
             wrong = {name: value for name, value in found.items() if isinstance(value, ManifestError)}
             for name, problem in wrong.items():
-                problems.add(row.line, str(problem), name)
+                self.problems.add(row.line, str(problem), name)
             if not wrong:
                 told = {name: "" if value is None else repr(value) for name, value in found.items()}
                 yield Row(row.line, {**row.cells, **told})
+        self.problems.refuse()
 
     def numbers(self, names: Sequence[str]) -> dict[str, list[float]]:
         """Read columns of numbers by clip (`Row.number`), whose id may have blanks around it and any accents.

@@ -351,10 +351,9 @@ class Decisions:
         if data == (text := self.table(kind)).encode():
             self._tables[path.name] = self._tables[path.name][0], text
             return
-        problems, noted = Problems(path), (*SPAN, "note")
-        rows = [*read_table(path, noted if kind == "note" else (*FIELDS, SEEN_SCORE)).timed(problems)]
-        told = [self._said_by(kind, row, problems) for row in rows]
-        problems.refuse()
+        table = read_table(path, (*SPAN, "note") if kind == "note" else (*FIELDS, SEEN_SCORE))
+        read = [(row, self._said_by(kind, row, table.problems)) for row in table.timed()]
+        rows, told = [row for row, _ in read], [new for _, new in read]
         if new := self.ledger.add_table(digest, kind, told):
             self._say(said("table_edited", path=path, digest=digest[:16], decisions=counted(new, "decision")))
             for notice in repeated_concepts((path, row.line, row.cells) for row in rows).values():

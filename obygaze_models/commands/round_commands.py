@@ -137,20 +137,19 @@ def rank(
 
 def _comparisons(path: Path, known: Collection[str]) -> list[tuple[int, tuple[str, str, str]]]:
     """Read (worker, chosen, other) of each row, with its line."""
-    found, problems = [], manifests.Problems(path)
-    for row in manifests.read_table(path, COLUMNS).rows:
+    found, table = [], manifests.read_table(path, COLUMNS)
+    for row in table.checked():
         if row.is_empty:
             continue
         worker, left, right, chosen = (composed(row.cells[name].strip()) for name in COLUMNS)
         if not worker:
-            problems.add(row.line, "no worker is named", "worker")
+            table.problems.add(row.line, "no worker is named", "worker")
         for column, name in (("left", left), ("right", right)):
             if name not in known:
-                problems.add(row.line, f"{name!r:.60} is no clip of the manifest", column)
+                table.problems.add(row.line, f"{name!r:.60} is no clip of the manifest", column)
         if chosen not in {left, right}:
-            problems.add(row.line, f"{chosen!r:.60} is neither left nor right", "chosen")
+            table.problems.add(row.line, f"{chosen!r:.60} is neither left nor right", "chosen")
         elif left == right:
-            problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
+            table.problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
         found.append((row.line, (worker, chosen, left if chosen == right else right)))
-    problems.refuse()
     return found

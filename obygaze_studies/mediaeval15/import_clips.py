@@ -51,17 +51,15 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=("clip", "movie"))
     sides = {} if "split" in table.columns else _lists(path)
-    problems = manifests.Problems(path)
-    collected = manifests.Collected(problems, "clip")
+    collected = manifests.Collected(table.problems, "clip")
     side_of: dict[str, str] = {}
-    for row in table.rows:
-        clip = problems.attempt(row.line, "", _clip, row.cells, sides, root, videos)
+    for row in table.checked():
+        clip = table.problems.attempt(row.line, "", _clip, row.cells, sides, root, videos)
         collected.add(clip, row.line)
         if clip is not None:
             first = side_of.setdefault(clip.movie, clip.extras["split"])
             if first != clip.extras["split"]:
-                problems.add(row.line, f"movie {clip.movie!r} has clips in dev and in test", "split")
-    problems.refuse()
+                table.problems.add(row.line, f"movie {clip.movie!r} has clips in dev and in test", "split")
     notices = _notices(collected.clips)
     if videos:
         notices.append(manifests.videos_found(collected.clips, root, videos))

@@ -74,19 +74,17 @@ def import_mobygaze(
     films = manifests.FilmFiles(videos, root)
     facts = _facts(path.with_name(MOVIE_LIST))
     codebook = manifests.builtin_codebook("mobygaze")
-    problems = manifests.Problems(path)
-    collected = manifests.Collected(problems, "clip_index")
+    collected = manifests.Collected(table.problems, "clip_index")
     repeated = misread = 0
     subtitles: dict[str, str] = {}
-    for row in table.rows:
-        clip = _clip(row, problems, films, facts, codebook)
+    for row in table.checked():
+        clip = _clip(row, table.problems, films, facts, codebook)
         collected.add(clip, row.line)
         if clip is not None:
             repeated += len(manifests.text_list(row.cells["concepts"])) > len(clip.concepts)
             subtitle = row.cells.get(SUBTITLE, "").strip()
             subtitles[clip.clip_id] = subtitle.translate(WINDOWS_1252)
             misread += subtitles[clip.clip_id] != subtitle
-    problems.refuse()
     is_kept = RECORDS[records]
     clips = [clip for clip in collected.clips if is_kept(clip, codebook, subtitles[clip.clip_id])]
     notices = []
@@ -121,13 +119,12 @@ def _facts(path: Path) -> dict[str, dict[str, str]]:
     """
     if not path.is_file():
         return {}
-    problems = manifests.Problems(path)
-    facts = {}
-    for row in manifests.read_table(path, needed=("imdb_key", "release_date", "genre")).rows:
-        year = problems.attempt(row.line, "release_date", manifests.whole_number, row.cells["release_date"])
+    facts, table = {}, manifests.read_table(path, needed=("imdb_key", "release_date", "genre"))
+    for row in table.checked():
+        date = row.cells["release_date"]
+        year = table.problems.attempt(row.line, "release_date", manifests.whole_number, date)
         genres = (genre.strip().lower() for genre in row.cells["genre"].split(","))
         facts[row.cells["imdb_key"]] = {"year": str(year), "genres": ";".join(filter(None, genres))}
-    problems.refuse()
     return facts
 
 

@@ -40,14 +40,12 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> ma
     """
     path = manifests.file_in(source, (ANNOTATIONS["file"],))
     table = manifests.read_table(path, needed=ANNOTATIONS["columns"])
-    problems = manifests.Problems(path)
-    collected = manifests.Collected(problems, "id")
-    filled = [row for row in table.rows if not row.is_empty]
-    for row in filled:
-        collected.add(_clip(row, problems, root, videos), row.line)
-    problems.refuse()
+    collected = manifests.Collected(table.problems, "id")
+    for row in table.checked():
+        if not row.is_empty:
+            collected.add(_clip(row, table.problems, root, videos), row.line)
     clips, notices = collected.clips, []
-    if empty := len(table.rows) - len(filled):
+    if empty := sum(row.is_empty for row in table.rows):
         notices.append(f"left out {manifests.counted(empty, 'line')} of empty cells")
     nameless = sum(not clip.video for clip in clips)
     if nameless:
@@ -111,9 +109,8 @@ def _with_folds(clips: list[manifests.Clip], folder: Path) -> tuple[list[manifes
 
 def _folds(path: Path, split: Split, clips: Mapping[str, manifests.Clip]) -> dict[str, str]:
     table = manifests.read_table(path, needed=("id", "label", "reason", "fold"), named=False)
-    problems = manifests.Problems(path)
-    folds: dict[str, str] = {}
-    for row in table.rows:
+    problems, folds = table.problems, dict[str, str]()
+    for row in table.checked():
         clip_id = row.cells["id"]
         clip = clips.get(clip_id)
         if clip is None:
@@ -125,7 +122,6 @@ def _folds(path: Path, split: Split, clips: Mapping[str, manifests.Clip]) -> dic
         problems.attempt(row.line, "label", _check_label, row.cells["label"], split, clip)
         problems.attempt(row.line, "reason", _check_concepts, row.cells["reason"], clip)
         folds[clip_id] = str(fold)
-    problems.refuse()
     return folds
 
 

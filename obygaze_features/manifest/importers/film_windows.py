@@ -300,14 +300,14 @@ def read_parts(
     only = movies[0] if movies is not None and len(movies) == 1 else None
     needed = ("movie",) * (only is None) + ("start_s", "end_s") + ("flags",) * flagged
     table = read_table(path, needed)
-    problems = Problems(path)
+    problems = table.problems
     if movies is None:
         places = {_film_named(row): (path, f"line {row.line}") for row in reversed(table.rows)}
         refuse_twins("movie", places)
         movies = [*filter(None, reversed(places))]
     find = cache(lambda name: find_film(name, movies) or "")
     parts_of: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
-    for row in table.timed(problems):
+    for row in table.timed():
         part, name = _film_part(row, problems), _film_named(row)
         if not (name or only):
             problems.add(row.line, "is empty: which film is it of?", "movie")
@@ -319,7 +319,6 @@ def read_parts(
                 row.line, f"{part.start_s:g} s: the row before ends at {parts[-1].end_s:g} s", "start_s"
             )
         parts.append(part)
-    problems.refuse()
     for movie, parts in parts_of.items():
         if not parts:
             raise ManifestError(f"{path}: no row of movie {movie!r}; one for each of its parts was expected")

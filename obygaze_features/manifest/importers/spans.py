@@ -163,11 +163,11 @@ class _Made:
         account, judged = given.account, given.account.kind == "judgements"
         table = marks.own_table(given, judged=judged)
         book = self._book(given, [row.cells.get(CODEBOOK_COLUMN, "") for row in table.rows])
-        problems = Problems(given.path)
+        problems = table.problems
         collected = Collected(problems)
         respelled: Counter[tuple[str, str]] = Counter()
         again = 0
-        for row in table.timed(problems, rate=given.rate):
+        for row in table.timed(rate=given.rate):
             account.seen += 1
             self._decisions += [(given.path, row.line, row.cells)] if judged else []
             cells = {
@@ -190,7 +190,6 @@ class _Made:
             else:
                 collected.add(clip, row.line)
                 self._clips.append((clip, account, f"line {row.line}"))
-        problems.refuse()
         if not judged and not collected.clips:
             raise given.error("names no clip; a row for each was expected below the header")
         account.note(*marks.doubts(table, book))
