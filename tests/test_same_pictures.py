@@ -88,12 +88,12 @@ def sampled(frames, n=8):
 def store_of(folder, clips, movies=None, spans=None):
     """Seal the signatures of clips [F, h, w, 3]."""
     values = np.concatenate([encode(sampled(clip)[None])["frames"] for clip in clips.values()])
-    return seal(folder, values, movies or {name: name for name in clips}, spans)
+    return seal(folder, values, movies or {name: name for name in clips}, spans=spans)
 
 
-def seal(folder, values, movies, spans=None):
-    groups, known = {"signature": {"frames": values}}, {"architecture": {"features": list(FEATURES)}}
-    return open_store(seal_arrays(folder, movies, groups, n_frames=values.shape[1], spans=spans, **known))
+def seal(folder, values, movies, **more):
+    more |= {"n_frames": values.shape[1], "architecture": {"features": list(FEATURES)}}
+    return open_store(seal_arrays(folder, movies, {"signature": {"frames": values}}, **more))
 
 
 def groups(found):
@@ -235,14 +235,7 @@ def test_the_command_writes_all_clips_and_prints_the_nearest(tmp_path, capsys):
 
 def test_what_is_not_compared_is_said(tmp_path, capsys):
     values = encode(np.stack([sampled(moving(seed)) for seed in range(2)]))["frames"]
-    known = {"n_frames": values.shape[1], "architecture": {"features": list(FEATURES)}}
-    seal_arrays(
-        tmp_path / "a",
-        dict.fromkeys("xy", "m"),
-        {"signature": {"frames": values}},
-        failed={"y": "?"},
-        **known,
-    )
+    seal(tmp_path / "a", values, dict.fromkeys("xy", "m"), failed={"y": "?"})
     assert obygaze("store", "duplicates", tmp_path / "a-1.0.0") == 0
     assert "among 1; 1 clip has no signature; all are of one movie" in capsys.readouterr().out
 
