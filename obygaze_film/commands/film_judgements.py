@@ -33,7 +33,7 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.manifest import Manifest, counted, read_manifest, write_manifest
+    from obygaze_features.manifest import Manifest, counted, name_hint, read_manifest, write_manifest
     from obygaze_film.judged_rate import LEAST
     from obygaze_film.windows_to_judge import choose_next
     from obygaze_film.workspace.decisions import codebook_of
@@ -42,6 +42,12 @@ def next_(
     out = output.path
     films = obygaze_film.read_films(folders)
     done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
+    ids = [film.movie for film in films]
+    others = dict.fromkeys(
+        f"{clip.movie}{name_hint(clip.movie, ids)}" for clip in done if clip.movie not in ids
+    )
+    if others:
+        click.echo(f"judged, and not among these films: {', '.join(others)}", err=True)
     clips = choose_next(films, judged=done, **draw)
     book = codebook_of(films[0].model(draw["key"]).codebook, codebook)
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)

@@ -108,6 +108,9 @@ def test_a_list_to_be_judged_runs_nothing_in_a_spreadsheet(obygaze, trained, tmp
     obygaze("film", "next", scored, "--blind", "--n", 2, "--codebook", made, "--out", sheet)
     with sheet.open(encoding="utf-8-sig") as file:
         assert {row["movie"] for row in csv.DictReader(file)} == {"'=1+1"}
+    sheet.write_text(sheet.read_text(encoding="utf-8-sig").replace("=1+1", "=1+2"), encoding="utf-8")
+    again = ("--judged", sheet, "--codebook", made, "--out", tmp_path / "more.csv")
+    assert "=1+2 (did you mean '=1+1'?)" in obygaze("film", "next", scored, "--blind", "--n", 2, *again)[1]
 
 
 def test_what_is_there_is_refused_before_anything_is_made(obygaze, films, trained, tmp_path):

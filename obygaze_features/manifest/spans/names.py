@@ -9,7 +9,7 @@ from pathlib import PurePath, PurePosixPath
 from urllib.parse import parse_qsl, unquote
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.file_kinds import FILM_SUFFIXES, SUBTITLE_SUFFIXES
+from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
 from obygaze_features.text import composed, first_few
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
@@ -19,11 +19,7 @@ _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 _ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
-_LANGUAGE = re.compile(
-    r"(?:\.(?:(?:en|fr|de|es|pt|nl|sv|fi|pl|cs|ru|uk|tr|ar|fa|hi|zh|ja|ko|eng|fre|fra|ger|deu|spa|ita)"
-    r"(?:[-_][A-Za-z]{2,4})?|forced|sdh|cc))+$"
-)
-"""How names of files of subtitles end; `.ii`, `.vi` and `.no` belong to titles."""
+_LANGUAGE = re.compile(rf"(\.(({'|'.join(FACTS['languages'])})([-_][A-Za-z]{{2,4}})?|forced|sdh|cc))+$")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^?#]*")
 
 

@@ -188,7 +188,7 @@ SAID = {
     "braces that are escaped": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\} c\n", text="a {b} c"),
     "a word of the codebook on a tier of others": says(grid(("words", "sure", "I", "am", "fine", "today")), "tier 'words'", n=5),
     "a word of the codebook on a tier of few others": says(grid(("words", "sure", "hi")), n=2, never=("tier 'words'",)),
-    **{f"the film of {name}": says(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.en.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no"))},
+    **{f"the film of {name}": says(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.en.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no"))},
     **{f"{column}s of one id": says(table(*(f"{name},1,5" for name in OF_ONE_ID), head=f"{column},start_s,end_s"), "2 movies begin with tt0000042 ", n=4, never=("tt0000043 (",)) for column in ("movie", "video")},
     "a film that an export does not name": says(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
     "a film that subtitles are of": says(srt("Hi"), never=("by the file's name",)),
