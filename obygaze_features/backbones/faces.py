@@ -29,15 +29,14 @@ class FaceDetector:
     """
 
     def __init__(self, source: str) -> None:
-        self._network, self.prepare, _ = read_network(source.removeprefix(PREFIX), 1)
-        path, told = self._network.path, self._network.told
-        if told.fit != "squash":
+        self._network, _, boxes = read_network(source.removeprefix(PREFIX), 1)
+        path, self.prepare = self._network.path, self._network.told.geometry
+        if self._network.told.fit != "squash":
             raise BackboneError(f'{path}: a detector of faces sees whole pictures: fit = "squash"')
-        shape = self._network.run(np.zeros((1, *told.sides, 3), np.uint8)).shape
-        if shape[-1] != 5:
+        if boxes.shape[-1] != 5:
             raise BackboneError(
-                f"{path}: {self._network.layer} gives {list(shape)}, and boxes were expected, [N, 5]: left, "
-                "top, right and bottom as shares of the picture, and a score"
+                f"{path}: {self._network.layer} gives {list(boxes.shape)}, and boxes were expected, [N, 5]: "
+                "left, top, right and bottom as shares of the picture, and a score"
             )
 
     def __call__(self, pictures: Sequence[NDArray[np.uint8]]) -> dict[str, float]:

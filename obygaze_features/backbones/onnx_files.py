@@ -6,7 +6,6 @@ What the TOML does not say is refused, since a wrong guess (blue before red, a s
 features that look like any others. docs/backbones.md lists its fields.
 """
 
-import hashlib
 import math
 import re
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resampl
 from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
 from obygaze_features.errors import BackboneError
 from obygaze_features.file_kinds import UNKNOWN, what, why_not
-from obygaze_features.io import NO_LICENCE
+from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.schema import Licence, Name, SomeText, check, fields
 
 PREFIX = "onnx:"
@@ -35,7 +34,6 @@ FRAMES = 16
 """Frames of a clip where neither the caller nor the network says how many."""
 
 PAGE = "docs/backbones.md#a-network-in-an-onnx-file"
-TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
 Three = Annotated[list[float], Meta(min_length=3, max_length=3, description="three numbers")]
 Side = Annotated[int, Meta(ge=1, le=8192, description="a number of pixels")]
 Sides = Annotated[list[Side], Meta(min_length=2, max_length=2, description="height and width")]
@@ -60,10 +58,17 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     citation: SomeText | UnsetType = UNSET
 
     @property
-    def sides(self) -> tuple[int, int]:
-        """Height and width of the pictures."""
+    def geometry(self) -> Geometry:
+        """How a frame becomes a picture of this size."""
         height, width = self.size if isinstance(self.size, list) else (self.size, self.size)
-        return height, width
+        return Geometry(self.resize, height, self.shortest or None, "even", width)
+
+    @property
+    def affine(self) -> Affine:
+        """What is done to pixels; those of uint8 stay as they are."""
+        if self.mean and self.std:
+            return Affine.of(self.mean, self.std)
+        return Affine(tuple(self.scale or (1.0,) * 3), tuple(self.shift or (0.0,) * 3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,8 @@ class OnnxNetwork:
     path: Path
     sha256: str
     layer: str
-    inner: bool
+    inside: str
+    """The layer, unless it is an output."""
     told: Description
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
@@ -86,17 +92,15 @@ class OnnxNetwork:
 
     def run(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
         """Give what the layer gives of a clip, `[F, h, w, 3]`."""
-        layout, affine = self.told.layout, _affine(self.told)
-        pixels: NDArray[Any] = clip if self.told.channels == "RGB" else clip[..., ::-1]
-        if affine is not None:
-            scale, shift = (np.array(each, np.float32) for each in (affine.scale, affine.shift))
-            pixels = pixels.astype(np.float32) * scale + shift
+        layout, affine = self.told.layout, self.told.affine
+        pixels = (clip if self.told.channels == "RGB" else clip[..., ::-1]).astype(np.float32)
+        pixels = pixels * np.array(affine.scale, np.float32) + np.array(affine.shift, np.float32)
         if "F" in layout:
             pixels = pixels[None]
         axes = "NFHWC" if "F" in layout else "NHWC"
         pixels = pixels.transpose([axes.index(axis) for axis in layout])
         inputs = np.ascontiguousarray(pixels, dtype=self.told.type)
-        session = _session(self.path, self.sha256, self.layer if self.inner else "")
+        session = _session(self.path, self.sha256, self.inside)
         given = session.get_inputs()[0]
         size = given.shape[0] if isinstance(given.shape[0], int) else len(inputs)
         parts = [inputs[n : n + size] for n in range(0, len(inputs), size)]
@@ -123,24 +127,47 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
     InputError
         If a file is too large, or cannot be read.
     """
-    network, geometry, frames = read_network(source, n_frames)
-    outputs = _outputs(network, frames)
-    stem = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", network.path.stem).lstrip("-.")[:100]
-    name = network.told.name or stem or "onnx"
+    network, frames, found = read_network(source, n_frames)
+    path, told = network.path, network.told
+    rows = 1 if "F" in told.layout else frames
+    if not np.issubdtype(found.dtype, np.floating) or not 2 <= found.ndim <= 4 or len(found) != rows:
+        raise BackboneError(
+            f"{path}: {network.layer} gives {found.dtype} {list(found.shape)}, and vectors were expected: "
+            f"[{rows}, D], [{rows}, T, D] or a map of features"
+        )
+    stem = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
+    name = told.name or stem or "onnx"
+    pixels = f"{told.channels}, {told.layout}, {told.type}"
     return Backbone(
         name=name,
         n_frames=frames,
-        prepare=geometry,
+        prepare=told.geometry,
         encode=network,
-        outputs=outputs,
-        provenance=_record(name, network, geometry),
+        outputs=tuple(
+            BackboneOutput(array, values.shape, "float16" if array == "tokens" else "float32")
+            for array, values in _arrays(found, told.layout).items()
+        ),
+        provenance={
+            **weightless(told.type),
+            "layer": network.layer,
+            "weights_sha256": network.sha256,
+            "architecture": {"type": "onnx", "file": path.name},
+            "preset": Preset(name, told.geometry, told.affine).record()
+            | {"order": f"resize, crop, uint8; scale * x + shift a channel; {pixels}"},
+            "licence": told.licence or NO_LICENCE,
+            "citation": told.citation or "",
+        },
         libraries=("onnxruntime",),
         encode_in_worker=True,
     )
 
 
-def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork, Geometry, int]:
-    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it: network, resize, and frames of a clip.
+def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork, int, NDArray[Any]]:
+    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it; run it on a black clip.
+
+    Returns
+    -------
+    The network, the frames of a clip, and what the layer gives of the black one.
 
     Raises
     ------
@@ -154,13 +181,27 @@ def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork,
     if not path.is_file():
         raise BackboneError(f"{path}: there is no such file")
     told = _description(path.with_suffix(".toml"))
-    sha256 = hashlib.sha256(read_bytes(path, MOST_NETWORK)).hexdigest()
-    plain = _session(path, sha256, "")
-    layer, inner = _layer(path, sha256, plain, found[2])
-    frames = _checked(path, plain, told, n_frames)
-    height, width = told.sides
-    geometry = Geometry(told.resize, height, told.shortest or None, "even", width)
-    return OnnxNetwork(path, sha256, layer, inner, told), geometry, frames
+    sha256 = sha256_of(read_bytes(path, MOST_NETWORK))
+    plain = _session(path, sha256)
+    names, inputs = [output.name for output in plain.get_outputs()], plain.get_inputs()
+    if found[2] is None and len(names) != 1:
+        raise BackboneError(
+            f"{path}: choose one of its outputs, as in {PREFIX}{path.name}:{names[0]}: {names}"
+        )
+    layer = found[2] or names[0]
+    inside = "" if layer in names else layer
+    _session(path, sha256, inside)
+    network, (height, width) = OnnxNetwork(path, sha256, layer, inside, told), told.geometry.sides
+    own = dict(zip(told.layout, inputs[0].shape, strict=False)).get("F") if inputs else None
+    frames = n_frames or (own if isinstance(own, int) else FRAMES)
+    try:
+        return network, frames, network.run(np.zeros((frames, height, width, 3), np.uint8))
+    except Exception:  # noqa: BLE001 - whatever onnxruntime says of what does not fit
+        takes = ", ".join(f"{each.name}, {each.type} {each.shape}" for each in inputs)
+        raise BackboneError(
+            f"{path}: it takes {takes}; it does not run on what its TOML says, {told.type} {told.layout} of "
+            f"{height} x {width} pixels of 3 channels, {frames} frames a clip (--n)"
+        ) from None
 
 
 def _description(path: Path) -> Description:
@@ -190,7 +231,7 @@ def _description(path: Path) -> Description:
         'a height and a width go with fit = "squash": a crop is square': crops
         and isinstance(told.size, list),
         f"shortest is {told.shortest}, less than the crop of {told.size}": (told.shortest or math.inf)
-        < told.sides[0],
+        < told.geometry.size,
         "resize 'opencv-bilinear' squashes: it goes with fit = \"squash\"": crops
         and told.resize == "opencv-bilinear",
     }
@@ -200,21 +241,13 @@ def _description(path: Path) -> Description:
     return told
 
 
-def _affine(told: Description) -> Affine | None:
-    if told.scale and told.shift:
-        return Affine(tuple(told.scale), tuple(told.shift))
-    if told.mean and told.std:
-        return Affine.of(told.mean, told.std)
-    return None
-
-
 @lru_cache(maxsize=4)
-def _session(path: Path, sha256: str, layer: str) -> Any:
+def _session(path: Path, sha256: str, layer: str = "") -> Any:
     """Load a network, with a layer inside it as one more output."""
     import onnxruntime  # noqa: PLC0415 - an extra
 
     content = read_bytes(path, MOST_NETWORK)
-    if hashlib.sha256(content).hexdigest() != sha256:
+    if sha256_of(content) != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
@@ -225,14 +258,18 @@ def _session(path: Path, sha256: str, layer: str) -> Any:
             content + _output(layer), settings, providers=["CPUExecutionProvider"]
         )
     except Exception as error:
-        if layer:
-            raise
         reason = (
-            why_not(content, "an ONNX file")
-            if what(content) != UNKNOWN
-            else f"onnxruntime {onnxruntime.__version__} cannot load it: it is damaged, of a newer version, "
+            f"onnxruntime {onnxruntime.__version__} cannot load it: it is damaged, of a newer version, "
             "or keeps weights in other files (save it as one file)"
         )
+        if layer:
+            names = ", ".join(output.name for output in _session(path, sha256).get_outputs())
+            reason = (
+                f"no node gives {layer!r}; its outputs are {names}, and what lies before "
+                "them has the names that viewers of ONNX files show"
+            )
+        elif what(content) != UNKNOWN:
+            reason = why_not(content, "an ONNX file")
         raise BackboneError(f"{path}: {reason}") from error
 
 
@@ -250,60 +287,6 @@ def _output(layer: str) -> bytes:
     return message
 
 
-def _layer(path: Path, sha256: str, plain: Any, wanted: str | None) -> tuple[str, bool]:
-    """Choose the output: the one asked for, or the only one; and whether it lies inside the network."""
-    names = [output.name for output in plain.get_outputs()]
-    if wanted is None:
-        if len(names) != 1:
-            raise BackboneError(
-                f"{path}: choose one of its outputs, as in {PREFIX}{path.name}:{names[0]}: {names}"
-            )
-        return names[0], False
-    if wanted in names:
-        return wanted, False
-    try:
-        _session(path, sha256, wanted)
-    except BackboneError:
-        raise
-    except Exception:  # noqa: BLE001 - whatever onnxruntime says of a name that no node gives
-        raise BackboneError(
-            f"{path}: no node gives {wanted!r}; its outputs are {', '.join(names)}, and what lies before "
-            "them has the names that viewers of ONNX files show"
-        ) from None
-    return wanted, True
-
-
-def _checked(path: Path, plain: Any, told: Description, n_frames: int | None) -> int:
-    """Hold what the TOML says against what the network says of its input; gives the frames of a clip."""
-    inputs = plain.get_inputs()
-    if len(inputs) != 1:
-        raise BackboneError(
-            f"{path}: it takes {[each.name for each in inputs]}, and pictures alone are given"
-        )
-    kind, shape = TYPES.get(inputs[0].type, inputs[0].type), inputs[0].shape
-    if kind != told.type or len(shape) != len(told.layout):
-        raise BackboneError(f"{path}: it takes {kind} {shape}, and its TOML says {told.type} {told.layout}")
-    sizes = dict(zip(told.layout, shape, strict=True))  # a number, or a name or None where any will do
-    wrong = [
-        f"{axis} = {sizes[axis]}"
-        for axis, size in zip("CHW", (3, *told.sides), strict=True)
-        if isinstance(sizes[axis], int) and sizes[axis] != size
-    ]
-    if wrong:
-        raise BackboneError(
-            f"{path}: it takes {kind} {shape}, so {', '.join(wrong)}, and its TOML says {told.layout} of "
-            f"{told.sides[0]} x {told.sides[1]} pixels of 3 channels"
-        )
-    own = sizes.get("F")
-    if isinstance(own, int) and n_frames not in (None, own):
-        raise BackboneError(f"{path}: it takes {own} frames a clip, and {n_frames} were asked for")
-    frames = n_frames or (own if isinstance(own, int) else FRAMES)
-    at_once, given = sizes["N"], 1 if "F" in told.layout else frames
-    if isinstance(at_once, int) and (at_once < 1 or given % at_once):
-        raise BackboneError(f"{path}: it takes {at_once} at once, and is given {given} a clip (--n)")
-    return frames
-
-
 def _arrays(found: NDArray[Any], layout: str) -> dict[str, NDArray[np.float32]]:
     """Make a backbone's arrays of what the layer gives of a clip, one row a picture or one for the clip."""
     vectors = found.astype(np.float32)
@@ -316,46 +299,3 @@ def _arrays(found: NDArray[Any], layout: str) -> dict[str, NDArray[np.float32]]:
         return {"tokens": vectors[0], "pooled": vectors[0].mean(axis=0)}
     frames = vectors if vectors.ndim == len("ND") else vectors.mean(axis=1)
     return {"frames": frames, "pooled": frames.mean(axis=0)}
-
-
-def _outputs(network: OnnxNetwork, frames: int) -> tuple[BackboneOutput, ...]:
-    """Run a black clip to see what the layer gives."""
-    path, layout, sides = network.path, network.told.layout, network.told.sides
-    try:
-        found = network.run(np.zeros((frames, *sides, 3), np.uint8))
-    except BackboneError:
-        raise
-    except Exception:  # noqa: BLE001 - whatever onnxruntime says of sizes that do not fit
-        raise BackboneError(
-            f"{path}: it does not run on {layout} of {sides[0]} x {sides[1]} pixels"
-        ) from None
-    rows = 1 if "F" in layout else frames
-    if not np.issubdtype(found.dtype, np.floating) or not 2 <= found.ndim <= 4 or len(found) != rows:
-        raise BackboneError(
-            f"{path}: {network.layer} gives {found.dtype} {list(found.shape)}, and vectors were expected: "
-            f"[{rows}, D], [{rows}, T, D] or a map of features"
-        )
-    arrays = _arrays(found, layout)
-    return tuple(
-        BackboneOutput(name, array.shape, "float16" if name == "tokens" else "float32")
-        for name, array in arrays.items()
-    )
-
-
-def _record(name: str, network: OnnxNetwork, geometry: Geometry) -> dict[str, Any]:
-    """Make the provenance."""
-    told, affine = network.told, _affine(network.told)
-    pixels = f"{told.channels}, {told.layout}, {told.type}"
-    record = {**geometry.record(), "constants": None, "order": f"resize, crop; {pixels}"}
-    if affine is not None:
-        made = Preset(name, geometry, affine).record()
-        record = made | {"order": f"resize, crop, uint8; scale * x + shift a channel; {pixels}"}
-    return {
-        **weightless(told.type),
-        "layer": network.layer,
-        "weights_sha256": network.sha256,
-        "architecture": {"type": "onnx", "file": network.path.name},
-        "preset": {"name": name, **record},
-        "licence": told.licence or NO_LICENCE,
-        "citation": told.citation or "",
-    }
