@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,14 +14,13 @@ from obygaze_features.lines import csv_line
 from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import progress_bar
 
-if TYPE_CHECKING:
-    from obygaze_features.extraction.variables import Camera
-
 WINDOW_S = 10.0
 """Length of windows where none are given."""
 
 Window = tuple[str, str, float, float]
 """Id, movie, start and end of a clip of a film."""
+
+Values = dict[str, float]
 
 
 @declared(__package__, "film variables")
@@ -66,14 +65,14 @@ def variables(
     movies = list(dict.fromkeys(movie for own in windows.values() for _, movie, *_ in own))
     beside = shots or (source and manifests.shots_file(source))
     parts = manifests.read_parts(beside, movies) if beside and (shots or beside.is_file()) else None
-    rows: list[tuple[Window, dict[str, float]]] = []
+    rows: list[tuple[Window, Values]] = []
     for path, own in windows.items():
         with progress_bar(f"variables of {path.name}", "window") as show:
             found = film_variables(
                 path,
                 [(start_s, end_s) for *_, start_s, end_s in own],
                 shots=None if parts is None else parts[own[0][1]],
-                camera=None if cameras is None else [cameras.get(clip_id) for clip_id, *_ in own],
+                camera=None if cameras is None else [cameras[clip_id] for clip_id, *_ in own],
                 speech=sound,
                 faces=detector,
                 note=lambda line: click.echo(line, err=True),
@@ -92,7 +91,7 @@ def variables(
 
 def _windows(
     films: Sequence[Path], source: Path | None
-) -> "tuple[dict[Path, list[Window]], Mapping[str, Camera] | None]":
+) -> tuple[dict[Path, list[Window]], Mapping[str, Values] | None]:
     """Find the windows of each film, and what a store has of their camera.
 
     A film's windows are the clips of its file, or else those of the movie that its file is named after.
@@ -125,15 +124,17 @@ def _windows(
 
 def _clips(
     films: "Sequence[manifests.Film]", source: Path | None
-) -> "tuple[Sequence[Any], Mapping[str, Path], Mapping[str, Camera] | None]":
+) -> "tuple[Sequence[Any], Mapping[str, Path], Mapping[str, Values] | None]":
     """Read windows: all clips, the files of those that have one, and what is known of their camera."""
+    from obygaze_features.backbones.camera import camera_values
+
     if source is not None and source.is_dir():
         store = of.open_store(source)
         if "camera" not in store:
             return store.clips, {}, None
         group = store["camera"]
-        values = zip(group.clip_ids, group.raw("frames"), group.time_s, group.usable, strict=True)
-        return store.clips, {}, {clip: (motions, time_s) for clip, motions, time_s, there in values if there}
+        values = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
+        return store.clips, {}, {clip: camera_values(*read) if there else {} for clip, there, *read in values}
     if source is None:
         manifest = manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest
     else:

@@ -30,6 +30,7 @@ from obygaze_features.video import (
     read_windows,
 )
 from obygaze_features.video.sampling import pairs, uniform
+from obygaze_features.video.shots import Shot
 
 VARIABLES = (
     "loudness", "speech", "cuts", "black",
@@ -42,15 +43,14 @@ HEARD_S = 30.0
 
 Span = tuple[float, float]
 Values = dict[str, float]
-Camera = tuple[NDArray[Any], NDArray[np.float64]]
 
 
 def film_variables(
     path: Path,
     spans: Sequence[Span],
     *,
-    shots: Sequence[FilmPart] | None = None,
-    camera: Sequence[Camera | None] | None = None,
+    shots: Sequence[FilmPart | Shot] | None = None,
+    camera: Sequence[Values] | None = None,
     speech: bool = False,
     faces: FaceDetector | None = None,
     note: Callable[[str], object] = lambda _: None,
@@ -67,8 +67,7 @@ def film_variables(
     shots
         The film's shots; by default they are found.
     camera
-        What the backbone `camera` gave of each window: motions [F, 5] and times [F], None if nothing; by
-        default it is measured, if OpenCV is installed.
+        `camera_values` of each window; by default they are measured, if OpenCV is installed.
     speech
         Whether to measure the share of time with speech, which takes some two seconds of a core a minute.
     faces
@@ -88,18 +87,15 @@ def film_variables(
     VideoError
         The film cannot be read.
     """
+    measures: list[Any] = []
     if camera is None and opencv() is None:
         note(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
-        camera = [None] * len(spans)
-    seen: list[Values] = [camera_values(*each) if each else {} for each in camera or [None] * len(spans)]
-    measures: list[Any] = [] if camera is not None else [(pairs(2 * N_PAIRS, GAP_S), prepare, _moved)]
-    measures += [] if faces is None else [(uniform(N_FRAMES), faces.prepare, lambda two: faces(two.images))]
-
-    def take(number: int, frames: "tuple[Frames[Any], ...]") -> None:
-        for (*_, measure), own in zip(measures, frames, strict=True):
-            seen[number] |= measure(own)
-
-    shots = _decoded(path, spans, [wish[:2] for wish in measures], take, known=shots, show=show)
+    elif camera is None:
+        measures.append((pairs(2 * N_PAIRS, GAP_S), prepare, _moved))
+    if faces is not None:
+        measures.append((uniform(N_FRAMES), faces.prepare, lambda two: faces(two.images)))
+    seen, shots = _decoded(path, spans, measures, shots, show)
+    seen = [mine | moves for mine, moves in zip(seen, camera, strict=True)] if camera else seen
     told = ["camera" in values for values in seen]
     if any(told) and not all(told):
         note(
@@ -133,34 +129,34 @@ def _moved(frames: "Frames[Any]") -> Values:
 def _decoded(
     path: Path,
     spans: Sequence[Span],
-    wishes: Sequence[Any],
-    take: "Callable[[int, tuple[Frames[Any], ...]], None]",
-    *,
-    known: Sequence[FilmPart] | None,
+    measures: Sequence[Any],
+    shots: Sequence[FilmPart | Shot] | None,
     show: Callable[[int, int], object],
-) -> Sequence[FilmPart]:
-    """Decode a film once for what is wished of its windows and, unless they are known, its shots."""
-    left, measured = set(range(len(spans)) if wishes else ()), []
+) -> tuple[list[Values], Sequence[FilmPart | Shot]]:
+    """Decode a film once for what is measured in its windows and, unless they are known, its shots."""
+    seen, parts = dict[int, Values](), []
+    windows, wishes = spans if measures else (), [wish[:2] for wish in measures]
 
-    def done(number: int, result: "tuple[Frames[Any], ...] | VideoError") -> None:
-        left.discard(number)
-        if not isinstance(result, VideoError):
-            take(number, result)
-        show(len(spans) - len(left), len(spans))
+    def take(number: int, result: "tuple[Frames[Any], ...] | VideoError") -> None:
+        seen[number] = {}
+        for (*_, measure), own in zip(
+            measures, () if isinstance(result, VideoError) else result, strict=False
+        ):
+            seen[number] |= measure(own)
+        show(len(seen), len(spans))
 
-    windows = spans if wishes else ()
-    for given in read_stretch(path, (-inf, inf), windows, (), wishes) if known is None else ():
+    for given in read_stretch(path, (-inf, inf), windows, (), wishes) if shots is None else ():
         if isinstance(given, Rest):
-            measured.append(given.measured)
+            parts.append(given.measured)
         else:
-            done(*given)
-    again = sorted(left)  # where the film cannot be decoded exactly from its first frame on, or has its shots
+            take(*given)
+    # Where the film cannot be decoded exactly from its first frame on, or its shots are known.
+    again = [number for number in range(len(windows)) if number not in seen]
     for number, result in read_windows(path, [spans[number] for number in again], wishes) if again else ():
-        done(again[number], result)
-    if known is not None:
-        return known
-    shots = joined_shots(measured) or find_shots(path)
-    return [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
+        take(again[number], result)
+    if shots is None:
+        shots = joined_shots(parts) or find_shots(path)
+    return [seen.get(number, {}) for number in range(len(spans))], shots
 
 
 def _inside(path: Path, spans: Sequence[Span], note: Callable[[str], object]) -> list[Span]:
@@ -172,7 +168,7 @@ def _inside(path: Path, spans: Sequence[Span], note: Callable[[str], object]) ->
     return [(start_s, min(end_s, last_s)) for start_s, end_s in spans]
 
 
-def _of_shots(span: Span, shots: Sequence[FilmPart]) -> Values:
+def _of_shots(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
     """Count the cuts a minute in a span, and its share of black shots; nothing of one after the film."""
     start_s, end_s = span
     if end_s <= start_s:

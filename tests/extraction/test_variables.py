@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.planted.staging import filmed, leaves, spoken
+from obygaze_features.backbones.camera import camera_values
 from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
@@ -52,7 +53,7 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
         film.parent / "windows.csv", film.parent / "store", backbones=("camera",), workers=1, **NAMED
     )
     cameras = [
-        (store["camera"].read(clip.clip_id, "frames"), store["camera"].time_s[row])
+        camera_values(store["camera"].read(clip.clip_id, "frames"), store["camera"].time_s[row])
         for row, clip in enumerate(clips)
     ]
     shots = find_shots(film)
