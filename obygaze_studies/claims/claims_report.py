@@ -11,7 +11,7 @@ a corpus, every model of a printed table) has no interval and is exact.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from msgspec import Struct
 from obygaze_features.io import file_sha256
 from obygaze_features.manifest import read_manifest, read_table
 from obygaze_features.templates import packaged
-from obygaze_models.evaluation import NAN, holm
+from obygaze_models.evaluation import holm
 from obygaze_models.report import NOTHING, Column, Report, block, interval, number
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Measured
@@ -87,12 +87,12 @@ OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
 """Sentences that no data here decides, with what would decide them."""
 
 
-def verdict(claim: Claim, finding: Measured, p_holm: float) -> str:
+def verdict(claim: Claim, finding: Measured) -> str:
     """Return holds, fails or undecided, by the rule of this module."""
     low, high = (finding.value, finding.value) if math.isnan(finding.low) else (finding.low, finding.high)
     least, most = claim.true_in
     inside, outside = least <= low and high <= most, high < least or low > most
-    if p_holm >= ALPHA and not (claim.alike and inside):
+    if finding.p_holm >= ALPHA and not (claim.alike and inside):
         return "undecided"
     return "holds" if inside else "fails" if outside else "undecided"
 
@@ -149,29 +149,36 @@ def read_input(path: Path) -> tuple[str, Any]:
 # ---------------------------------------------------------------------------
 
 
-def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
-    """Test every claim whose data are given, and list the others with what they need.
+def claims(files: Sequence[Path]) -> Report:
+    """Test every claim that some files decide, and list the others with what they need.
 
     Parameters
     ----------
-    inputs : mapping of str to tuple
-        Of the names of `NEEDS`: SHA-256 of a file, and what `read_input` reads of it.
+    files : sequence of Path
+        Each is recognised by its columns.
+
+    Raises
+    ------
+    AuditError
+        A file is not an input, or two are of the same kind.
     """
-    read = {"printed": None} | {name: content for name, (_, content) in inputs.items()}
+    read: dict[str, Any] = {"printed": None}
+    digests: dict[str, str] = {}
+    for path in files:
+        kind, content = read_input(path)
+        if kind in read:
+            raise AuditError(f"{path}: a second file of {NEEDS[kind]}: give one")
+        read[kind], digests[kind] = content, file_sha256(path)
     if (staging := read.pop("staging", None)) is not None and "obygaze12" in read:
         read["staging"] = read["obygaze12"], staging
-    findings = {
-        claim.name: getattr(measures, claim.measure)(read[claim.needs], **claim.arguments)
-        for claim in CLAIMS
-        if claim.needs in read
-    }
-    adjusted: dict[str, float] = {}
-    for source in NEEDS:
-        tested = [claim.name for claim in CLAIMS if claim.needs == source and claim.name in findings]
-        values = holm([findings[name].p for name in tested])
-        adjusted |= dict(zip(tested, values.tolist(), strict=True))
-    rows = [_row(claim, findings.get(claim.name), adjusted.get(claim.name, NAN)) for claim in CLAIMS]
-    data = pd.DataFrame(rows)
+    findings: dict[str, Measured] = {}
+    for source, content in read.items():
+        tested = [claim for claim in CLAIMS if claim.needs == source]
+        found = [getattr(measures, claim.measure)(content, **claim.arguments) for claim in tested]
+        adjusted = holm([finding.p for finding in found]).tolist()
+        for claim, finding, p_holm in zip(tested, found, adjusted, strict=True):
+            findings[claim.name] = replace(finding, p_holm=p_holm)
+    rows = [_row(claim, findings.get(claim.name)) for claim in CLAIMS]
     blocks = []
     for paper, title in PAPERS.items():
         own = [row for row in rows if row["paper"] == paper]
@@ -196,38 +203,18 @@ def claims_report(inputs: Mapping[str, tuple[str, Any]]) -> Report:
         ),
         blocks=tuple(blocks),
         answers=(f"of {len(rows)} sentences: {', '.join(f'{n} {what}' for what, n in decided.items())}",),
-        data=data,
-        record={"inputs": {name: digest for name, (digest, _) in sorted(inputs.items())}},
+        data=pd.DataFrame(rows),
+        record={"inputs": dict(sorted(digests.items()))},
     )
 
 
-def claims(files: Sequence[Path]) -> Report:
-    """Test the claims that some files decide, each recognised by its columns.
-
-    Raises
-    ------
-    AuditError
-        A file is not an input, or two are of the same kind.
-    """
-    inputs: dict[str, tuple[str, Any]] = {}
-    for path in files:
-        kind, content = read_input(path)
-        if kind in inputs:
-            raise AuditError(f"{path}: a second file of {NEEDS[kind]}: give one")
-        inputs[kind] = (file_sha256(path), content)
-    return claims_report(inputs)
-
-
-def _row(claim: Claim, finding: Measured | None, p_holm: float) -> dict[str, Any]:
+def _row(claim: Claim, finding: Measured | None) -> dict[str, Any]:
+    decided = verdict(claim, finding) if finding else f"not computed: needs {NEEDS[claim.needs]}"
+    about = {name: getattr(claim, name) for name in ("paper", "place", "sentence", "statistic")}
+    ends = dict(zip(("true_from", "true_to"), claim.true_in, strict=True))
     measured = asdict(finding or Measured())
     note = measured.pop("note")
-    decided = verdict(claim, finding, p_holm) if finding else f"not computed: needs {NEEDS[claim.needs]}"
-    about = {name: getattr(claim, name) for name in ("paper", "place", "sentence", "statistic")}
-    least, most = claim.true_in
-    row = {"claim": claim.name} | about | {"true_from": least, "true_to": most}
-    for name, value in measured.items():
-        row |= {name: value} | ({"p_holm": p_holm} if name == "p" else {})
-    return row | {"verdict": decided, "note": note}
+    return {"claim": claim.name, **about, **ends, **measured, "verdict": decided, "note": note}
 
 
 def _number(value: float, low: float, high: float) -> str:

@@ -42,8 +42,8 @@ class Measured:
     ----------
     value, low, high : float
         With its 95 % interval; NaN where there is none.
-    p : float
-        Two-sided test; NaN without one.
+    p, p_holm : float
+        Two-sided test; NaN without one. Adjusted by Holm over the tests on the same file.
     n : int
         Number of units.
     unit : str
@@ -56,6 +56,7 @@ class Measured:
     low: float = stats.NAN
     high: float = stats.NAN
     p: float = stats.NAN
+    p_holm: float = stats.NAN
     n: int = 0
     unit: str = ""
     note: str = ""
@@ -72,7 +73,7 @@ def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) 
 
 def found(average: stats.Interval, unit: str, note: str = "", *, p: float = stats.NAN) -> Measured:
     """Make the finding of an average with its interval."""
-    return Measured(average.mean, average.low, average.high, p, average.n_movies, unit, note)
+    return Measured(average.mean, average.low, average.high, p, n=average.n_movies, unit=unit, note=note)
 
 
 def lowest(findings: Sequence[Measured]) -> Measured:

@@ -9,7 +9,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_studies.claims import measures
-from obygaze_studies.claims.claims_report import CLAIMS, OPEN, Claim, claims, claims_report, verdict
+from obygaze_studies.claims.claims_report import CLAIMS, OPEN, Claim, claims, verdict
 from obygaze_studies.claims.measures import Measured
 from obygaze_studies.errors import AuditError
 
@@ -99,12 +99,12 @@ def test_a_verdict_is_the_intervals_and_a_test_can_only_withhold_it():
     above, alike = (Claim(name="", paper="001", least=0.1, alike=alike) for alike in (False, True))
 
     def of(low, high, p=NAN, claim=above):
-        return verdict(claim, Measured((low + high) / 2, low, high, p, 9, "films"), p)
+        return verdict(claim, Measured((low + high) / 2, low, high, p, p))
 
     assert [of(0.2, 0.3), of(-0.3, 0.0), of(0.0, 0.3)] == ["holds", "fails", "undecided"]
     assert [of(0.2, 0.3, p=0.2), of(-0.3, 0.0, p=0.2)] == ["undecided", "undecided"]
     assert [of(0.2, 0.3, p=0.2, claim=alike), of(-0.3, 0.0, p=0.2, claim=alike)] == ["holds", "undecided"]
-    assert verdict(above, Measured(0.2, NAN, NAN, NAN, 9, "models"), NAN) == "holds"
+    assert verdict(above, Measured(0.2)) == "holds"
 
 
 def annotated(rng, rates, n_movies=12, n_per_movie=60):
@@ -192,7 +192,7 @@ def test_without_staging_its_manifest_or_a_column_nothing_is_decided(files, obyg
 
 
 def test_sentences_on_the_camera_are_listed_with_what_would_decide_them():
-    report = claims_report({})
+    report = claims([])
     notes = [note for block in report.blocks for note in block.notes if note.startswith("not tested")]
     assert len(notes) == len(OPEN) > 0
     assert all("camera" in entry["sentence"] or "close-up" in entry["sentence"] for entry in OPEN)
