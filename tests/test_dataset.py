@@ -1,10 +1,13 @@
 """A dataset is exactly the annotated clips that have features, and says what it left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Group, open_store
+from obygaze_models.commands.evaluate_commands import _other_films
 from obygaze_models.dataset import Exclusion, load_dataset, load_datasets
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol import find_target
@@ -66,6 +69,23 @@ def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
         "partial": 1,
         "in_store_only": 1,
     }
+
+
+def test_features_of_other_times_are_none_and_other_films_are_told(make_store, manifest, tmp_path):
+    spans = dict.fromkeys(MOVIES, (10.0, 20.0))
+    store = open_store(make_store(tmp_path / "films", MOVIES, {"one": {"pooled": POOLED}}, spans=spans))
+    moved = {"a1": (10.9, 20.4), "a2": (None, None), "b1": (10.0, 22.0), "c1": (0.0, 10.0)}
+    clips = [
+        replace(manifest.clips[row], start_s=start, end_s=end, movie="new" if clip == "a2" else MOVIES[clip])
+        for row, (clip, (start, end)) in zip((0, 1, 2, 3), moved.items(), strict=True)
+    ]
+    data = load_dataset(store, manifest.with_clips(clips))
+    assert data.clip_ids.tolist() == ["a1", "a2"]
+    assert [(one.clip_id, "other times" in one.reason) for one in data.excluded] == [
+        ("b1", True),
+        ("c1", True),
+    ]
+    assert _other_films(store, data) == [("a2", "a", "new")]
 
 
 def test_rows_are_found_by_clip_and_kept_with_their_labels(store, manifest):

@@ -41,10 +41,8 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     counts = dict.fromkeys(("ok", "partial", "failed"), 0)
     counts |= Counter(clip.status for clip in clips)
     left = len(stage.clips) - len(clips)
-    at_fault = [(clip.clip_id, (str(clip.status), clip.reason)) for clip in clips if clip.status != "ok"]
-    at_fault += [
-        (clip.clip_id, (f"absent in {name}", clip.absent[name])) for clip in clips for name in clip.absent
-    ]
+    at_fault = [(each.clip_id, (str(each.status), each.reason)) for each in clips if each.status != "ok"]
+    at_fault += [(e.clip_id, (f"absent in {name}", why)) for e in clips for name, why in e.absent.items()]
     document = {
         "store": None if sealed is None else str(sealed),
         "staging": str(stage.path),

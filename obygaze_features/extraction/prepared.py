@@ -17,7 +17,7 @@ from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
+from obygaze_features.store import Stage, open_store, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STATUSES
 from obygaze_features.store.growth import Plan, discard, is_outlived, plan_growth
@@ -99,9 +99,11 @@ class Extraction:
         """Estimate the remaining work from a few trial rows; nothing is written."""
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
-        clips = self._plan()[0]
+        self._refuse_sealed()
+        clips, groups, corpus = self._plan()
         if self.stage_path.exists() and not self._outlived():
-            missing = self._missing(read_stage(self.stage_path))
+            stage = Stage.open(self.stage_path, clips, groups, corpus, parent=self.append, trial=True)
+            missing = self._missing(stage)
         else:
             ids = sorted(clip.clip_id for clip in clips)
             grown = () if self.append is None else open_store(self.append).clips
@@ -111,7 +113,7 @@ class Extraction:
         if isinstance(costs, TextEstimate):
             return costs
         links = links_work(existing_folder(self.stage_path))
-        costs.room = room = estimate_disk(clips, self.job.groups(), links=links)
+        costs.room = room = estimate_disk(clips, groups, links=links)
         costs.free = free = free_space(self.stage_path)
         fits = room.peak_bytes <= free.bytes and (free.files is None or room.files <= free.files)
         if costs.clips and not fits:
@@ -139,6 +141,15 @@ class Extraction:
     def _outlived(self) -> bool:
         """Whether the stage is that of a store, in whose place one that grows a store is begun."""
         return self.append is not None and is_outlived(self.stage_path, self.append)
+
+    def _refuse_sealed(self) -> None:
+        folder, sealed = self.stage_path, self.sealed_path
+        if sealed.exists() and (not folder.exists() or self._outlived()):
+            newest = quote(str(sealed_versions(self.out)[-1]))
+            raise ExtractError(
+                f"{sealed} is sealed, and {folder} is not its stage: nothing can be added to it. For more "
+                f"clips make the next version: --append {newest} --store-version {self._next_version()}"
+            )
 
     def _next_version(self) -> str:
         """Name the version that adds clips to the newest sealed store."""
@@ -175,13 +186,7 @@ class Extraction:
             The stage was created with other settings.
         """
         folder, sealed = self.stage_path, self.sealed_path
-        if sealed.exists() and (not folder.exists() or self._outlived()):
-            newest = sealed_versions(self.out)[-1]
-            raise ExtractError(
-                f"{sealed} is sealed, and {folder} is not its stage: nothing can be added to it. "
-                f"For more clips make the next version: --append {quote(str(newest))} "
-                f"--store-version {self._next_version()}"
-            )
+        self._refuse_sealed()
         if obstacle := what_forbids_writing(folder):
             raise ExtractError(obstacle)
         films = self._films()
@@ -229,15 +234,13 @@ class Extraction:
         """Seal the stage if every row is done and this extraction seals; return the store's folder."""
         if not self.seals or stage.missing():
             return None
-        major_minor, _, patch = self.version.rpartition(".")
-        anew = f"{quote(str(self.out))} --licence SPDX --store-version {major_minor}.{int(patch) + 1}"
+        minor, _, patch = self.version.rpartition(".")
+        to = f"{minor}.{int(patch) + 1}"
+        anew = f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version {to}"
         if self.sealed_path.exists():
             held = open_store(self.sealed_path).attributes
             if {self.licence, self.citation} - {NO_LICENCE, "", held["licence"], held["citation"]}:
-                self.note(
-                    f"{self.sealed_path} is sealed and keeps its licence ({held['licence']}) and citation; "
-                    f"with others: obygaze store seal {anew} --citation TEXT"
-                )
+                self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {anew}")
             return self.sealed_path
         licence, citation = self.licence, self.citation
         if self.append is not None:  # fields not given are taken from the parent store
@@ -245,10 +248,7 @@ class Extraction:
             licence = attributes["licence"] if licence == NO_LICENCE else licence
             citation = citation or attributes["citation"]
         if licence == NO_LICENCE:
-            self.note(
-                f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: "
-                f"obygaze store seal {anew}"
-            )
+            self.note(f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: {anew}")
         for group in self.job.groups():
             of_weights = str(group.provenance.get("licence", NO_LICENCE))
             if of_weights not in {NO_LICENCE, licence, *PERMISSIVE}:

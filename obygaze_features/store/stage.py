@@ -134,6 +134,7 @@ class Stage:
         corpus: Mapping[str, object],
         *,
         parent: Path | None = None,
+        trial: bool = False,
     ) -> Self:
         """Create a stage, or resume the existing one.
 
@@ -143,6 +144,8 @@ class Stage:
             The clips of the future store, in any order.
         parent
             Folder of the parent store. Its clips must be in the plan and count as done.
+        trial
+            Whether the stage exists and is only looked at: nothing is written.
 
         Raises
         ------
@@ -172,7 +175,7 @@ class Stage:
                     "what it was begun with, or choose another name. To add clips, seal it (obygaze store "
                     "seal; --allow-missing if clips are still to do), then extract with --append"
                 )
-            if record.corpus != stage.corpus:
+            if record.corpus != stage.corpus and not trial:
                 write_whole(path / STAGE, json_bytes(msgspec.to_builtins(record)))
                 stage.corpus = record.corpus
             return stage

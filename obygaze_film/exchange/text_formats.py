@@ -87,7 +87,7 @@ def to_eaf(made: Exported) -> str:
     for tier in made.tiers:
         is_binned = tier.kind in {"level", "concepts"}
         spans = [
-            span._replace(text=_bin(of.p)) if is_binned and of.p is not None else span
+            span._replace(text=BINS[min(int(5 * of.p), 4)]) if is_binned and of.p is not None else span
             for span, of in zip(_subtitles(tier), tier.spans, strict=True)
         ]
         tiers.append(EafTier(tier.name, "probability" if is_binned else "model", spans))
@@ -103,7 +103,3 @@ def to_eaf(made: Exported) -> str:
         "probabilities": ("probability that the model gives", BINS),
     }
     return eaf_document(tiers, properties, vocabularies, licence=made.licence)
-
-
-def _bin(p: float) -> str:
-    return BINS[min(int(5 * p), 4)]

@@ -164,6 +164,7 @@ def evaluate(
         account=account,
         excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
         alike=alike,
+        renamed=_other_films(source, data),
         movies=set(data.movies),
         models=[(name, file, read_model(file).card) for name, file in kept.items()],
         known=model_names(),
@@ -246,6 +247,14 @@ def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[
         if "://" not in store.where and has_signatures(store):
             found = duplicates(store, only=data.row_of.keys()).movies[:MOST_NAMED]
             yield from ((shared, store) for shared in found)
+
+
+def _other_films(source: "Store | list[Store]", data: "Dataset") -> list[tuple[str, str, str]]:
+    """List the clips that are of another film in a store, each with its film there and here."""
+    stores = [source] if isinstance(source, of.Store) else source
+    there = {clip.clip_id: clip.movie for store in stores for clip in store.clips}
+    films = zip(data.clip_ids.tolist(), data.movies.tolist(), strict=True)
+    return [(clip, there[clip], here) for clip, here in films if there[clip] not in {"", here}]
 
 
 def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:

@@ -3,7 +3,7 @@
 Imbalance is handled in training alone, never on clips that choose or test.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,6 @@ from obygaze_models.models.parameters import Estimator
 Floats = NDArray[np.floating[Any]]
 
 Imbalance = Literal["none", "weights", "subsample"]
-IMBALANCES: tuple[Imbalance, ...] = get_args(Imbalance)
 
 
 class BinaryClassifier(ClassifierMixin, Estimator):

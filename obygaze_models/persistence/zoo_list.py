@@ -174,8 +174,7 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
     asked = f"did you mean {near[0]}?" if near and not own else f"it has {', '.join(names) or 'none'}"
     if Path(f"{wanted}.model").is_file():
         asked = f"did you mean the file {wanted}.model?"
-    beside = "" if Path(wanted).exists() else f", nor is there a file {wanted}"
-    raise ModelError(f"{place}: no model {wanted} in its list{beside}; {asked}")
+    raise ModelError(f"{place}: no model {wanted} in its list, nor a file of this name here; {asked}")
 
 
 def is_name(text: str) -> bool:
