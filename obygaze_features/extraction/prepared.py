@@ -100,10 +100,9 @@ class Extraction:
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
         self._refuse_sealed()
-        clips, groups, corpus = self._plan()
+        clips = self._plan()[0]
         if self.stage_path.exists() and not self._outlived():
-            stage = Stage.open(self.stage_path, clips, groups, corpus, parent=self.append, trial=True)
-            missing = self._missing(stage)
+            missing = self._missing(self._open_stage(trial=True))
         else:
             ids = sorted(clip.clip_id for clip in clips)
             grown = () if self.append is None else open_store(self.append).clips
@@ -113,7 +112,7 @@ class Extraction:
         if isinstance(costs, TextEstimate):
             return costs
         links = links_work(existing_folder(self.stage_path))
-        costs.room = room = estimate_disk(clips, groups, links=links)
+        costs.room = room = estimate_disk(clips, self.job.groups(), links=links)
         costs.free = free = free_space(self.stage_path)
         fits = room.peak_bytes <= free.bytes and (free.files is None or room.files <= free.files)
         if costs.clips and not fits:
@@ -161,14 +160,14 @@ class Extraction:
         own = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
         return own if self.append is None else plan_growth(open_store(self.append), self.version, *own)
 
-    def _open_stage(self) -> Stage:
+    def _open_stage(self, *, trial: bool = False) -> Stage:
         plan = self._plan()
         if self._outlived():
             with locked(self.stage_path.parent, wait=True):  # as stages are made, by other shards too
                 if self._outlived():
                     discard(self.stage_path)
                     self.note(f"removed {self.stage_path}: all of its clips are sealed")
-        return Stage.open(self.stage_path, *plan, parent=self.append)
+        return Stage.open(self.stage_path, *plan, parent=self.append, trial=trial)
 
     def run(self, *, stopped: Callable[[], bool] = lambda: False) -> tuple[Stage, RunReport]:
         """Extract the missing rows into the stage; create the stage or resume it.
