@@ -98,7 +98,7 @@ ROWS = [
         crossed,
         {"all cells": Column(0.93, 0.97), **{f"of {size}": Column(0.88) for size in SIZES},
          "error, of that of means": SHOWN},
-        full=60, small=8, small_cells=2,
+        full=60, small=3, small_cells=2,
     ),
     Row(
         "erasure", "docs/audits/erase.md", "audit erase",

@@ -90,6 +90,7 @@ def evaluate(
           --save pcbm_lr --out run
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
+    from obygaze_features.manifest.spans.names import of_one_film
     from obygaze_features.templates import sentences
     from obygaze_models.commands.inputs import read_modalities, under_policy
     from obygaze_models.evaluation.run_folder import new_run, to_json
@@ -161,7 +162,7 @@ def evaluate(
             for each, part in zip(data.modalities, data.parts, strict=True)
         ],
         noise=run.record.get("noise", {}),
-        account=account,
+        account=[*of_one_film(data.movies.tolist()), *account],
         excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
         alike=alike,
         renamed=_other_films(source, data),

@@ -23,7 +23,14 @@ from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
-from obygaze_features.manifest.spans.names import is_foreign, of_one_id, path_of, plain, refuse_twins, stem_of
+from obygaze_features.manifest.spans.names import (
+    is_foreign,
+    of_one_film,
+    path_of,
+    plain,
+    refuse_twins,
+    stem_of,
+)
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
@@ -439,7 +446,7 @@ class _Made:
             account.note(*self._late(own))
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
-        notices += of_one_id(clip.movie for clip in kept)
+        notices += of_one_film(clip.movie for clip in kept)
         named, places = {clip.movie for clip in kept}, {clip.video for clip in kept if clip.video}
         if len(named) == 1 < len(places) and named <= self._places.keys():
             what = f"the folder of all {len(places)} videos is taken as their movie, {min(named)!r}"

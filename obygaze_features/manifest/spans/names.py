@@ -1,7 +1,6 @@
 """Compare names: of films, annotators, levels, concepts, tiers and files, however they are spelled."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -168,14 +167,18 @@ def refuse_twins(what: str, names: Mapping[str, tuple[object, str]]) -> None:
             )
 
 
-def of_one_id(movies: Iterable[str]) -> list[str]:
-    """Say which movies' names begin with one IMDb id, as parts, copies and annotators' files of a film do."""
-    begins = {movie: found[0] for movie in movies if (found := _BEGINS.match(movie))}
+def of_one_film(movies: Iterable[str]) -> list[str]:
+    """Say which movies may be one film: parts, copies and annotators' files of one id, or case and blanks."""
+    alike: dict[str, list[str]] = {}
+    for movie in dict.fromkeys(movies):
+        if found := _BEGINS.match(movie):
+            alike.setdefault(f"begin with {found[0]}", []).append(movie)
+        alike.setdefault(f"are {plain(movie)!r} but for case and blanks", []).append(movie)
     return [
-        f"{n} movies begin with {one} ({first_few([name for name in begins if begins[name] == one], 3)}): "
-        "where they are one film, name it once, as in a column movie: folds leave out movies"
-        for one, n in Counter(begins.values()).items()
-        if n > 1
+        f"{len(own)} movies {what} ({first_few(own, 3)}): where they are one film, name it once, as in a "
+        "column movie: folds leave out movies"
+        for what, own in alike.items()
+        if len(own) > 1
     ]
 
 
