@@ -98,7 +98,7 @@ ROWS = [
         crossed,
         {"all cells": Column(0.93, 0.97), **{f"of {size}": Column(0.88) for size in SIZES},
          "error, of that of means": SHOWN},
-        full=60, small=3, small_cells=2,
+        full=60, small=8, small_cells=2,
     ),
     Row(
         "erasure", "docs/audits/erase.md", "audit erase",
@@ -113,6 +113,6 @@ ROWS = [
          "d, fitted": Column(high=0.02),
          "d before, others": SHOWN, "d after, others": SHOWN, "left of d": Column(high=0.5, digits=2),
          "task's before": SHOWN, "task's after": SHOWN},
-        full=20, small=4, pooled=left,
+        full=20, small=2, pooled=left,
     ),
 ]  # fmt: skip
