@@ -53,7 +53,6 @@ from .policies import LabelPolicy as LabelPolicy
 from .policies import apply_policy as apply_policy
 from .policies import policies_of as policies_of
 from .projection import DEFAULT_THRESHOLD as DEFAULT_THRESHOLD
-from .projection import Label as Label
 from .projection import Projection as Projection
 from .projection import merge as merge
 from .projection import merge_annotators as merge_annotators

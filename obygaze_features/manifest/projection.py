@@ -21,14 +21,6 @@ SLACK_S = 1e-9
 """Overlaps are compared to the nanosecond: 128.2 - 126.2 must count as two seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A level with its concepts, which are the concepts of that level alone."""
-
-    level: str
-    concepts: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True)
 class Projection:
     """Labelled clips, and the annotations that match no clip.
@@ -48,18 +40,20 @@ class Projection:
     elsewhere: tuple[str, ...]
 
 
-def merge(labels: Iterable[Label], codebook: Codebook, how: Merge = "highest") -> Label:
-    """Make one label of several, as `merge_annotators` says.
+def merge(
+    clip: Clip, marks: Iterable[Clip], codebook: Codebook, how: Merge = "highest", annotator: str = ""
+) -> Clip:
+    """Label a clip by all marks that have a level, as `merge_annotators` says.
 
-    Without labels it is the lowest level: an annotator watched the film and marked nothing. The result does
-    not depend on the order of the labels nor on repeats.
+    Without such it is at the lowest level: an annotator watched the film and marked nothing. The result does
+    not depend on the order of the marks nor on repeats.
     """
-    labels = tuple(labels)
-    if not labels:
-        return Label(codebook.level_names[0])
-    level = (min if how == "both" else max)((label.level for label in labels), key=codebook.rank)
-    given = [set(label.concepts) for label in labels if how != "highest" or label.level == level]
-    return Label(level, codebook.in_order((set.intersection if how == "both" else set.union)(*given)))
+    labels = [(mark.level, set(mark.concepts)) for mark in marks if mark.level is not None]
+    lowest, which = codebook.level_names[0], min if how == "both" else max
+    level = which((level for level, _ in labels), key=codebook.rank, default=lowest)
+    given = [concepts for own, concepts in labels if how != "highest" or own == level] or [set[str]()]
+    concepts = codebook.in_order((set.intersection if how == "both" else set.union)(*given))
+    return replace(clip, level=level, concepts=concepts, annotator=annotator)
 
 
 def overlaps(clips: Sequence[Clip], annotations: Sequence[Clip]) -> NDArray[np.float64]:
@@ -151,8 +145,8 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
     if not manifest.is_per_annotator:
         return manifest
     return manifest.with_clips(
-        _labelled(rows[0], rows, None, manifest.codebook, how)
-        if _labels(rows)
+        merge(rows[0], rows, manifest.codebook, how)
+        if any(row.level for row in rows)
         else replace(rows[0], annotator="")
         for rows in grouped(manifest, "clip_id").values()
     )
@@ -209,24 +203,14 @@ def _label(
     spans = _spans(clips)
     needed = threshold * (spans[:, 1] - spans[:, 0])
     counts = (shared + SLACK_S >= needed[:, None]) & (shared > 0)
-    people = list(dict.fromkeys(mark.annotator for mark in marks)) if per_annotator else [None]
+    people = list(dict.fromkeys(mark.annotator for mark in marks)) if per_annotator else [""]
     rows = []
     for clip, counting in zip(clips, counts, strict=True):
         touching = [mark for mark, counted in zip(marks, counting, strict=True) if counted]
-        rows.append([_labelled(clip, touching, annotator, codebook) for annotator in people])
+        own = {name: [mark for mark in touching if mark.annotator == name] for name in people}
+        own = own if per_annotator else {"": touching}
+        rows.append([merge(clip, marked, codebook, annotator=name) for name, marked in own.items()])
     return rows
-
-
-def _labelled(
-    clip: Clip, marks: Iterable[Clip], annotator: str | None, codebook: Codebook, how: Merge = "highest"
-) -> Clip:
-    """Label a clip by the marks of an annotator, or of all."""
-    label = merge(_labels(mark for mark in marks if annotator in {None, mark.annotator}), codebook, how)
-    return replace(clip, level=label.level, concepts=label.concepts, annotator=annotator or "")
-
-
-def _labels(marks: Iterable[Clip]) -> list[Label]:
-    return [Label(mark.level, mark.concepts) for mark in marks if mark.level is not None]
 
 
 def _spans(clips: Sequence[Clip]) -> NDArray[np.float64]:

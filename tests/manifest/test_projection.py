@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Label, Manifest, builtin_codebook, merge, project, windows
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook, merge, project, windows
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 
@@ -81,7 +81,7 @@ def test_windows_cover_the_film_and_the_last_ends_with_it():
 
 
 some_labels = st.builds(
-    lambda level, concepts: Label(level, tuple(c for c in OBYGAZE12.concept_names if c in concepts)),
+    lambda level, concepts: mark(0, 0, 1, level, *OBYGAZE12.in_order(concepts), by=""),
     st.sampled_from(OBYGAZE12.level_names),
     st.sets(st.sampled_from(OBYGAZE12.concept_names), max_size=3),
 )
@@ -89,17 +89,15 @@ some_labels = st.builds(
 
 @given(st.lists(some_labels, max_size=6), st.randoms(use_true_random=False))
 def test_merging_ignores_order_repeats_and_grouping(given_labels, random):
-    whole = merge(given_labels, OBYGAZE12)
+    clip = mark(0, 0, 1, None, by="")
+    whole = merge(clip, given_labels, OBYGAZE12)
     shuffled = random.sample(given_labels, len(given_labels))
-    assert merge(shuffled, OBYGAZE12) == whole
-    assert merge(given_labels + given_labels, OBYGAZE12) == whole
-    assert merge([whole], OBYGAZE12) == whole
-    cut = len(given_labels) // 2
-    if cut:
-        assert (
-            merge([merge(part, OBYGAZE12) for part in (given_labels[:cut], given_labels[cut:])], OBYGAZE12)
-            == whole
-        )
+    assert merge(clip, shuffled, OBYGAZE12) == whole
+    assert merge(clip, given_labels + given_labels, OBYGAZE12) == whole
+    assert merge(clip, [whole], OBYGAZE12) == whole
+    if cut := len(given_labels) // 2:
+        halves = [merge(clip, part, OBYGAZE12) for part in (given_labels[:cut], given_labels[cut:])]
+        assert merge(clip, halves, OBYGAZE12) == whole
 
 
 @st.composite
@@ -108,11 +106,9 @@ def annotations(draw):
     for number in range(draw(st.integers(1, 8))):
         start = draw(st.floats(0, 29))
         end = start + draw(st.floats(0.01, 20))
-        label = draw(some_labels)
+        by, label = draw(st.sampled_from(["one", "two"])), draw(some_labels)
         concepts = label.concepts if label.level != "EN" else ()
-        marks.append(
-            mark(number, start, end, label.level, *concepts, by=draw(st.sampled_from(["one", "two"])))
-        )
+        marks.append(mark(number, start, end, label.level, *concepts, by=by))
     return manifest(*marks)
 
 
@@ -134,6 +130,4 @@ def test_projecting_everybody_is_projecting_each_and_merging(marks, threshold):
     apart = project(marks, TEN, threshold, per_annotator=True).manifest
     for clip in together:
         own = [row for row in apart if row.clip_id == clip.clip_id]
-        assert merge([Label(row.level, row.concepts) for row in own], OBYGAZE12) == Label(
-            clip.level, clip.concepts
-        )
+        assert merge(clip, own, OBYGAZE12) == clip
