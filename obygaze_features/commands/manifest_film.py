@@ -148,7 +148,4 @@ def _window_of_store(path: Path) -> float:
 def _parts(film: "manifests.Film", detector: str) -> "list[manifests.FilmPart]":
     """Find the shots of a film, with a progress bar."""
     with progress_bar(f"shots of {film.movie}", "frame") as show:
-        return [
-            manifests.FilmPart(shot.start_s, shot.end_s, shot.flags)
-            for shot in video.find_shots(film.path, detector, show)
-        ]
+        return [manifests.FilmPart(*shot) for shot in video.find_shots(film.path, detector, show)]

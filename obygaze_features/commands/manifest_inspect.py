@@ -1,6 +1,5 @@
 """`obygaze manifest inspect | project | sheets`."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import folder_for, level_counts, write_imported
 from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
+from obygaze_features.templates import filled
 
 SHOWN_ROWS, CLIPS_A_SHEET = 5, 24
 
@@ -66,16 +66,9 @@ def inspect(manifest: Path) -> Answer:
     """
     clips = manifests.read_manifest(manifest)
     summary = _summary(clips)
-    lines = [table([(name.replace("_", " "), _in_words(value)) for name, value in summary.items()])]
-    if len(clips):
-        every = {
-            column: [_cell(getattr(clip, column)) for clip in clips.clips[:SHOWN_ROWS]]
-            for column in manifests.FIELDS
-        }
-        filled = {column: cells for column, cells in every.items() if any(cells)}
-        lines += ["", table(list(zip(*filled.values(), strict=True)), list(filled))]
-        lines += [f"... and {len(clips) - SHOWN_ROWS:,} more"] * (len(clips) > SHOWN_ROWS)
-    return Answer({"manifest": str(manifest), **summary}, "\n".join(lines))
+    values = {"summary": summary, "first": clips.clips[:SHOWN_ROWS], "columns": manifests.FIELDS, "zip": zip}
+    text = filled(__package__, "inspect.txt.jinja", values).rstrip()
+    return Answer({"manifest": str(manifest), **summary}, text)
 
 
 @declared(__package__, "manifest project")
@@ -146,19 +139,3 @@ def _summary(manifest: "manifests.Manifest") -> dict[str, Any]:
         "missing_videos": missing[:SHOWN_ROWS],
         "digest": manifest.digest(),
     }
-
-
-def _in_words(value: Mapping[str, int] | list[str] | int | str) -> str:
-    if isinstance(value, dict) and "digest" in value:
-        return f"{value['name']} {value['version']}"
-    if isinstance(value, dict):
-        return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in value.items())
-    if isinstance(value, list):
-        return ", ".join(value) or "none"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, tuple):
-        return ";".join(value)
-    return f"{value:.3f}" if isinstance(value, float) else str(value or "")

@@ -158,7 +158,7 @@ class Films:
             except VideoError as error:
                 note(f"{path.name}: no shots: {error.reason}")
                 continue
-            table[movie] = [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
+            table[movie] = [FilmPart(*shot) for shot in shots]
         written = shots_bytes(table, DETECTOR)
         with suppress(FileNotFoundError):
             if read_bytes(out) == written:
