@@ -15,6 +15,7 @@ from obygaze_features.manifest import (
     Account,
     FilmPart,
     RawSpan,
+    Subtitle,
     find_film,
     read_parts,
     read_subtitles,
@@ -396,20 +397,17 @@ def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float,
     ManifestError, VideoError
         It has no subtitles that are text.
     """
-    if path.suffix.lower() in SUBTITLE_SUFFIXES:
-        account = Account(path)
-        said = read_subtitles(path, encoding=encoding, account=account)
-        return [(line.start_s, line.end_s, line.text) for line in said], account.line()
-    from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
-
+    said: Sequence[Subtitle | RawSpan]
     account = Account(path, "its first text track")
-    records = [
-        RawSpan(f"line {n}, {text[:40]!r}", start, end, text)
-        for n, (start, end, text) in enumerate(read_subtitle_track(path), start=1)
-    ]
-    lines = [(span.start_s, span.end_s, span.text) for span in account.spans(records)]
-    account.used = len(lines)
-    return lines, account.line()
+    if path.suffix.lower() in SUBTITLE_SUFFIXES:
+        said = read_subtitles(path, encoding=encoding, account=account)
+    else:
+        from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
+
+        track = enumerate(read_subtitle_track(path), start=1)
+        said = account.spans(RawSpan(f"line {n}, {line[2][:40]!r}", *line) for n, line in track)
+        account.used = len(said)
+    return [(line.start_s, line.end_s, line.text) for line in said], account.line()
 
 
 def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]:

@@ -168,13 +168,19 @@ def level_pairs(manifest: Manifest) -> tuple[PairLevels, ...]:
 
 def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[str, str]]]]:
     """List every pair of annotators of every movie, and their levels of the spans that both labelled."""
-    labels = _labels(manifest)
+    labels: dict[str, dict[str, dict[Span, str]]] = {movie: {} for movie in manifest.movies}
+    for clip in manifest:
+        if clip.level is not None and clip.annotator:
+            own = labels[clip.movie].setdefault(clip.annotator, {})
+            if _span(clip) in own:
+                raise ManifestError(
+                    f"clip {clip.clip_id!r}: {clip.annotator} labelled the same span of the video twice"
+                )
+            own[_span(clip)] = clip.level
     pairs = []
-    for movie in manifest.movies:
-        annotators = sorted(name for of, name in labels if of == movie)
-        for first, second in combinations(annotators, 2):
-            a, b = labels[movie, first], labels[movie, second]
-            shared = [(a[span], b[span]) for span in a if span in b]
+    for movie, of in labels.items():
+        for first, second in combinations(sorted(of), 2):
+            shared = [(level, of[second][span]) for span, level in of[first].items() if span in of[second]]
             pairs.append((movie, (first, second), shared))
     if not any(shared for _, _, shared in pairs):
         raise ManifestError(
@@ -237,17 +243,3 @@ def _gamma_of(pairs: Sequence[tuple[str, str]], codebook: Codebook) -> Gamma:
 
 def _span(clip: Clip) -> Span:
     return clip.video, clip.start_s, clip.end_s
-
-
-def _labels(manifest: Manifest) -> dict[tuple[str, str], dict[Span, str]]:
-    labels: dict[tuple[str, str], dict[Span, str]] = {}
-    for clip in manifest:
-        if clip.level is None or not clip.annotator:
-            continue
-        own = labels.setdefault((clip.movie, clip.annotator), {})
-        if _span(clip) in own:
-            raise ManifestError(
-                f"clip {clip.clip_id!r}: {clip.annotator} labelled the same span of the video twice"
-            )
-        own[_span(clip)] = clip.level
-    return labels

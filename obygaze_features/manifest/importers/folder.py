@@ -130,30 +130,17 @@ def list_files(source: Path, suffixes: frozenset[str], kind: str) -> tuple[list[
                 wanted.append(PurePosixPath(path.relative_to(source).as_posix()))
             else:
                 others[path.suffix.lower()] += 1
-    notices = []
-    if others:
-        kinds = ", ".join(
-            f"{number} {suffix or 'without suffix'}" for suffix, number in sorted(others.items())
-        )
-        total = counted(others.total(), "file that is", "files that are")
-        notices.append(f"left out {total} no {kind} by name: {kinds}")
-    if hidden:
-        notices.append(f"left out {counted(hidden, 'hidden file or folder', 'hidden files or folders')}")
-    if linked:
-        notices.append(f"did not follow {counted(linked, 'linked folder')}")
-    first, later = _by_part(wanted)
-    return sorted(first), notices + later
-
-
-def _by_part(files: Sequence[PurePosixPath]) -> tuple[list[PurePosixPath], list[str]]:
-    """Leave out the files of DVDs' titles that are read with the first, and say how many."""
-    later = [
-        path
-        for path in files
-        if (part := LATER_PART.fullmatch(path.name)) and path.with_name(f"{part[1]}1{part[2]}") in files
-    ]
-    told = f"{counted(len(later), 'file')} of DVDs' titles are read with the first (VTS_01_1.VOB)"
-    return [path for path in files if path not in later], [told] if later else []
+    parts = [(path, LATER_PART.fullmatch(path.name)) for path in wanted]
+    later = {path for path, part in parts if part and path.with_name(f"{part[1]}1{part[2]}") in wanted}
+    kinds = ", ".join(f"{number} {suffix or 'without suffix'}" for suffix, number in sorted(others.items()))
+    total = counted(others.total(), "file that is", "files that are")
+    told = {
+        f"left out {total} no {kind} by name: {kinds}": others,
+        f"left out {counted(hidden, 'hidden file or folder', 'hidden files or folders')}": hidden,
+        f"did not follow {counted(linked, 'linked folder')}": linked,
+        f"{counted(len(later), 'file')} of DVDs' titles are read with the first (VTS_01_1.VOB)": later,
+    }
+    return sorted({*wanted} - later), [notice for notice, holds in told.items() if holds]
 
 
 def whole_files(
