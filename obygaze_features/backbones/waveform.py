@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput, Hearing
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute, inference, is_out_of_memory
+from obygaze_features.backbones.runner import BatchSize
 from obygaze_features.backbones.weights import Weights, find_weights, kinds, object_beside
 from obygaze_features.errors import BackboneError, first_line
 
@@ -205,9 +206,8 @@ class WaveformEncoder:
         count = -(-len(samples) // longest)
         size = len(samples) // count
         windows = [samples[number * size : (number + 1) * size] for number in range(count)]
-        steps = []
-        for first in range(0, count, WINDOWS_AT_ONCE):
-            steps += list(self._forward(windows[first : first + WINDOWS_AT_ONCE]))
+        at_once = BatchSize("waveform", WINDOWS_AT_ONCE, "window", self.device)
+        steps = [step for part in at_once.map(self._forward, windows) for step in part]
         n_steps = len(steps[0])
         middles = (np.arange(n_steps) + 0.5) * (size / n_steps)
         return np.concatenate(steps), np.concatenate([middles + number * size for number in range(count)])
@@ -227,10 +227,7 @@ class WaveformEncoder:
                 return np.asarray(steps.float().cpu().numpy())
         except (RuntimeError, ValueError) as error:
             if is_out_of_memory(error):
-                raise BackboneError(
-                    f"backbone 'waveform': {len(windows)} windows of {len(windows[0]) / self.rate:.0f} s do "
-                    f"not fit in the memory of {self.device}"
-                ) from error
+                raise
             raise BackboneError(
                 f"backbone 'waveform': the network does not take what its {EXTRACTOR} prepares: "
                 f"{first_line(error)}"

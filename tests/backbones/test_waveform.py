@@ -134,3 +134,18 @@ def test_numbers_beside_the_weights_that_do_not_fit_are_refused(tmp_path, kind, 
 def test_weights_must_be_named():
     with pytest.raises(BackboneError, match="give --weights"):
         load_backbone("waveform")
+
+
+def test_windows_that_do_not_fit_in_the_memory_together_are_heard_fewer_at_once(folders, monkeypatch):
+    encoder = load_backbone("waveform", 4, weights=str(folders["clap"])).encode
+    heard, forward = samples(9.0), encoder._forward
+    expected, _ = encoder.steps(heard)
+
+    def small(windows):
+        if len(windows) > 2:
+            raise torch.OutOfMemoryError
+        return forward(windows)
+
+    monkeypatch.setattr("obygaze_features.backbones.runner.PAUSE_S", 0)
+    monkeypatch.setattr(encoder, "_forward", small)
+    assert encoder.steps(heard)[0] == pytest.approx(expected, rel=1e-5)
