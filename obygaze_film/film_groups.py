@@ -283,13 +283,13 @@ def compare_films(
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
     """Make a table whose notes stay what can be said in other languages."""
-    notes = {
-        name: [row[name] for row in rows]
-        for name in ("group", "change", "reason", "note")
-        if rows and name in rows[0]
-    }
-    said_so = {name: pd.Series(column, dtype=object) for name, column in notes.items()}
-    return pd.DataFrame(rows).assign(**said_so)
+    notes = ("group", "change", "reason", "note")
+    return pd.DataFrame(
+        {
+            name: pd.Series([row[name] for row in rows], dtype=object if name in notes else None)
+            for name in (rows[0] if rows else ())
+        }
+    )
 
 
 def _note(what: str, names: Sequence[str]) -> list[str]:
@@ -368,10 +368,10 @@ def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
     groups = {name: [film for film in films if film.group == name] for name in {film.group for film in films}}
     rows = {name: _row({"group": name}, groups[name], LEAST_FILMS) for name in sorted(groups)}
     enough = [name for name, row in rows.items() if not row["reason"]]
-    estimates = estimate_groups([_samples(groups[name]) for name in enough]) if enough else []
+    estimates = estimate_groups([[film.sample for film in groups[name]] for name in enough]) if enough else []
     estimate_of = dict(zip(enough, estimates, strict=True))
     for name, own in groups.items():
-        samples, estimate = _samples(own), estimate_of.get(name, Estimate())
+        samples, estimate = [film.sample for film in own], estimate_of.get(name, Estimate())
         n_windows = sum(sample.n for sample in samples)
         rows[name] |= {"n_windows": n_windows, "worth": n_windows * estimate.worth} | _values(estimate)
         rows[name]["expected"] = float(np.mean([sample.expected for sample in samples]))
@@ -393,10 +393,6 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     return _contrasted(row, films, np.array([film.x for film in films]) / step)
 
 
-def _samples(films: Sequence[ComparedFilm]) -> list[FilmSample]:
-    return [film.sample for film in films]
-
-
 def _row(names: Row, films: Sequence[ComparedFilm], least: int) -> Row:
     """Count films and judged ones; where these are too few, draw which to judge next."""
     movies = [film.timeline.movie for film in films if not film.sample.n]
@@ -415,7 +411,7 @@ def _row(names: Row, films: Sequence[ComparedFilm], least: int) -> Row:
 def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
     if row["reason"]:
         return row | {"note": ""} | _values(Estimate())
-    contrast = estimate_contrast(_samples(films), x)
+    contrast = estimate_contrast([film.sample for film in films], x)
     few, s = not contrast.reason and contrast.n_any < FEW, "" if contrast.n_any == 1 else "s"
     rests = said("note_rests", n=contrast.n_any, s=s) if few else ""
     return row | {"note": rests, "reason": contrast.reason} | _values(contrast)
