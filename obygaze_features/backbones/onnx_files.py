@@ -279,11 +279,8 @@ def _output(layer: str) -> bytes:
         return b""
     message = layer.encode()
     for tag in (0x0A, 0x62, 0x3A):  # ValueInfoProto.name, GraphProto.output, ModelProto.graph
-        size, length = len(message), b""
-        while size > 0x7F:
-            length += bytes([size & 0x7F | 0x80])
-            size >>= 7
-        message = bytes([tag]) + length + bytes([size]) + message
+        sizes = [len(message) >> shift & 0x7F | 0x80 for shift in (0, 7, 14)]  # 0x80: more follows
+        message = bytes([tag, *sizes, len(message) >> 21]) + message
     return message
 
 
