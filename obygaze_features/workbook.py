@@ -92,30 +92,25 @@ def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple
 
 def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> list[str]:
     """Refuse what would need much memory: calamine makes room for every cell up to the last."""
-    odd: dict[str, list[str]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
-                raise refusal(f"{path}: a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
-            for sheet in (
-                archive.read(each) for each in archive.infolist() if "worksheets/" in each.filename
-            ):
-                cells = _CELL.findall(sheet)
-                for what, sign in ODD.items():
-                    odd.setdefault(what, []).extend(place.decode() for place in re.findall(sign, sheet))
-                height = max((int(row) for _, row in cells), default=0)
-                width = max(
-                    (reduce(lambda n, sign: 26 * n + sign - 64, column, 0) for column, _ in cells), default=0
-                )
-                if height * width > MOST_CELLS:
-                    raise refusal(
-                        f"{path}: a sheet of {height:,} rows and {width:,} columns; save its table as CSV"
-                    )
-    except (*DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
-        if isinstance(error, ObygazeError):
-            raise
+            members = archive.infolist()
+            is_small = sum(member.file_size for member in members) <= MOST_BYTES
+            sheets = [archive.read(each) for each in members if is_small and "worksheets/" in each.filename]
+    except (*DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
-    return [f"cells {what}: {first_few(at, 3)}" for what, at in odd.items() if at]
+    if not is_small:
+        raise refusal(f"{path}: a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
+    for cells in map(_CELL.findall, sheets):
+        height = max((int(row) for _, row in cells), default=0)
+        columns = (reduce(lambda n, sign: 26 * n + sign - 64, column, 0) for column, _ in cells)
+        if height * (width := max(columns, default=0)) > MOST_CELLS:
+            what = f"a sheet of {height:,} rows and {width:,} columns"
+            raise refusal(f"{path}: {what}; save its table as CSV")
+    found = {
+        what: [place for sheet in sheets for place in re.findall(sign, sheet)] for what, sign in ODD.items()
+    }
+    return [f"cells {what}: {first_few([*map(bytes.decode, at)], 3)}" for what, at in found.items() if at]
 
 
 def _text(cell: Any) -> str:
