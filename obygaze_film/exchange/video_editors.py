@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from functools import partial
 
 from obygaze_features.errors import install_command
 from obygaze_features.manifest import frame_label
@@ -13,10 +14,6 @@ COLOURS = dict.fromkeys(KINDS, "WHITE") | {"segments": "BLUE", "concepts": "ORAN
 """Marker colours that both formats and editors support; the text gives the same information."""
 
 
-RESOLVE = {"White": "Cream", "Orange": "Sand"}
-"""Resolve's names of colours where they are others."""
-
-
 def to_edl(made: Exported) -> str:
     """Write a CMX-3600 list of markers as DaVinci Resolve does: an event of a frame for each span.
 
@@ -24,18 +21,17 @@ def to_edl(made: Exported) -> str:
     have no ends. Time codes count from the film's start time code.
     """
     drop, first = made.start
-    fcm = "DROP FRAME" if drop else "NON-DROP FRAME"
-    lines = [f"TITLE: {_ascii(made.film.record.title)[:70]}", f"FCM: {fcm}"]
-    lines += [f"* {_ascii(line)}" for line in [*made.caveats, f"FROM CLIP NAME: {made.film.movie}"]] + [""]
-    for number, (tier, span) in enumerate(sorted(made.spans, key=lambda each: each[1].start_s), start=1):
-        start, end = _frames(span.start_s, made.rate), _frames(span.end_s, made.rate)
-        labels = [frame_label(first + frame, made.rate, drop=drop) for frame in (start, start + 1)]
-        ends = [f"{int(label[:2]) % 24:02}{label[2:]}" for label in labels]  # a day begins anew
-        text, colour = _ascii(span.text).replace("|", "/"), COLOURS[tier.kind].title()
-        lines.append(f"{number:03d}  001      V     C        {' '.join(ends * 2)}  ")
-        lines.append(f" |C:ResolveColor{RESOLVE.get(colour, colour)} |M:{text} |D:{max(end - start, 1)}")
-        lines += [f"* LOC: {ends[0]} {colour.upper():7} {text}", ""]
-    return "\n".join(lines) + "\n"
+
+    def label(frame: int) -> str:
+        code = frame_label(first + frame, made.rate, drop=drop)
+        return f"{int(code[:2]) % 24:02}{code[2:]}"  # a day begins anew
+
+    spans = sorted(made.spans, key=lambda each: each[1].start_s)
+    values = {"made": made, "spans": spans, "colours": COLOURS}
+    frame = partial(_frames, rate=made.rate)
+    return filled(
+        __package__, "markers.edl.jinja", values, filters={"ascii": _ascii, "label": label, "frame": frame}
+    )
 
 
 def to_timeline(made: Exported, *, adapter: str) -> str:

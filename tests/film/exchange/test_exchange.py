@@ -15,7 +15,8 @@ from obygaze_features.manifest import import_spans, time_code
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, KINDS, export
 from obygaze_film.exchange.registry import collect
-from obygaze_film.exchange.text_formats import BINS, _bin
+from obygaze_film.exchange.text_formats import BINS, to_eaf
+from obygaze_film.exchange.tiers import Tier, TierSpan
 from obygaze_film.exchange.video_editors import COLOURS
 from tests.film.page.invented import invented_film
 
@@ -280,5 +281,8 @@ def test_what_cannot_be_written_is_refused_by_name(film, wrong):
         export(film, "docx") if wrong == "docx" else export(film, "vtt", tiers=[wrong])
 
 
-def test_a_probability_of_a_hundred_percent_is_in_the_last_bin():
-    assert [_bin(p) for p in (0.0, 0.19, 0.2, 0.8, 1.0)] == [BINS[place] for place in (0, 0, 1, 4, 4)]
+def test_a_probability_of_a_hundred_percent_is_in_the_last_bin(film):
+    spans = tuple(TierSpan(n, n + 1, "", p) for n, p in enumerate((0.0, 0.19, 0.2, 0.8, 1.0)))
+    text = to_eaf(replace(collect(film, "eaf"), tiers=(Tier("level", "p", spans),)))
+    said = re.findall(r"<ANNOTATION_VALUE>([^<]*)", text)
+    assert said == [BINS[place] for place in (0, 0, 1, 4, 4)]
