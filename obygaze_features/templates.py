@@ -2,14 +2,14 @@
 
 import tomllib
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import lru_cache, partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from obygaze_features.screen import table
 
 if TYPE_CHECKING:
-    from jinja2 import BytecodeCache
+    from jinja2 import Environment
 
 from obygaze_features.text import visible
 
@@ -43,6 +43,14 @@ def filled(
 
     Its filter `table` lays out rows as `screen.table` does; it may include others of the package.
     """
+    texts = _environment(package, written, tuple((filters or {}).items()))
+    return texts.get_template(name).render(values)
+
+
+@lru_cache  # to compile a template takes longer than to fill it in
+def _environment(
+    package: str, written: Callable[[Any], object], filters: tuple[tuple[str, Callable[..., object]], ...]
+) -> "Environment":
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - what reads files needs no templates
 
     texts = Environment(  # noqa: S701 - no HTML: what else a format escapes is escaped by `written`
@@ -53,35 +61,17 @@ def filled(
         undefined=StrictUndefined,
         extensions=["jinja2.ext.do"],
         loader=FunctionLoader(partial(packaged_text, package)),
-        bytecode_cache=_compiled(),
     )
-    texts.filters |= {"table": table, **(filters or {})}
-    return texts.get_template(name).render(values)
-
-
-@cache
-def _compiled() -> "BytecodeCache":
-    """Keep what templates compile to, which takes longer than all the rest."""
-    from jinja2 import BytecodeCache  # noqa: PLC0415 - as above
-
-    class Kept(BytecodeCache):
-        codes: ClassVar[dict[tuple[str, str], Any]] = {}
-
-        def load_bytecode(self, bucket: Any) -> None:
-            bucket.code = self.codes.get((bucket.key, bucket.checksum))
-
-        def dump_bytecode(self, bucket: Any) -> None:
-            self.codes[bucket.key, bucket.checksum] = bucket.code
-
-    return Kept()
+    texts.filters |= {"table": table, **dict(filters)}
+    return texts
 
 
 def sentences(
     package: str, name: str, filters: Mapping[str, Callable[..., object]] | None = None, **values: object
 ) -> tuple[str, ...]:
     """Fill in a template with a sentence a line, of which some may be empty; no value makes two of one."""
+    return tuple(filter(None, filled(package, name, values, _in_line, filters).split("\n")))
 
-    def in_line(value: object) -> object:
-        return visible(value, lines=False) if isinstance(value, str) else value
 
-    return tuple(filter(None, filled(package, name, values, in_line, filters).split("\n")))
+def _in_line(value: object) -> object:
+    return visible(value, lines=False) if isinstance(value, str) else value

@@ -100,7 +100,9 @@ def import_features(
         kind = _group_spec(arrays, declared)
     with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
         stage = open_stage(clips, [kind], corpus)
-        _write(stage, features, declared, progress, note)
+        if constant := _write(stage, features, declared, progress):
+            shown = f"{len(constant)} of {len(clips)} clips have one number as all their features"
+            note(f"constant: {shown}: {first_few(constant, SHOWN)}")
         return seal(
             stage.path,
             destination,
@@ -113,12 +115,9 @@ def import_features(
 
 
 def _write(
-    stage: Stage,
-    features: Mapping[str, ImportItem],
-    declared: Declared,
-    progress: Progress | None,
-    note: Callable[[str], object],
-) -> None:
+    stage: Stage, features: Mapping[str, ImportItem], declared: Declared, progress: Progress | None
+) -> list[str]:
+    """Commit what is missing; return the clips whose features are one number, as what was never computed."""
     (kind,) = stage.groups
     todo = [clip for clip in stage.missing() if clip in features]
     doubtful, constant = not declared.named, list[str]()
@@ -142,9 +141,7 @@ def _write(
             f"{features[todo[0]].where}: whole numbers in all clips, as labels are; if they are features, "
             "name them (--columns; '*' for all)"
         )
-    if constant:
-        shown = first_few(constant, SHOWN)
-        note(f"constant: {len(constant)} of {len(todo)} clips have one number as all their features: {shown}")
+    return constant
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
