@@ -207,12 +207,11 @@ def readme(facts: Facts) -> str:
         "counts": ", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0])),
         "table": TABLE,
     }
-    return filled(
-        __package__,
-        "card.md.jinja",
-        values,
-        filters={"json": json.dumps, "known": lambda value: "unknown" if value is None else value},
-    )
+    return filled(__package__, "card.md.jinja", values, filters={"json": json.dumps, "known": _known})
+
+
+def _known(value: object) -> object:
+    return "unknown" if value is None else value
 
 
 # --- croissant.json
