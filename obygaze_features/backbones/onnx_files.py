@@ -138,6 +138,9 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
     stem = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
     name = told.name or stem or "onnx"
     pixels = f"{told.channels}, {told.layout}, {told.type}"
+    done: dict[str, Any] = {"order": f"resize, crop, uint8; scale * x + shift a channel; {pixels}"}
+    if told.type == "uint8":
+        done = {"constants": None, "order": f"resize, crop; {pixels}"}
     return Backbone(
         name=name,
         n_frames=frames,
@@ -152,8 +155,7 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
             "layer": network.layer,
             "weights_sha256": network.sha256,
             "architecture": {"type": "onnx", "file": path.name},
-            "preset": Preset(name, told.geometry, told.affine).record()
-            | {"order": f"resize, crop, uint8; scale * x + shift a channel; {pixels}"},
+            "preset": {**Preset(name, told.geometry, told.affine).record(), **done},
             "licence": told.licence or NO_LICENCE,
             "citation": told.citation or "",
         },

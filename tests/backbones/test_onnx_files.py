@@ -102,6 +102,8 @@ def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
     clip = prepared(backbone)
     singly = np.concatenate([by_hand(path, frame[None]) for frame in clip])  # it takes one picture at a time
     assert np.array_equal(backbone.encode(clip[None])["frames"][0], singly)
+    told = {"constants": None, "order": "resize, crop; RGB, NHWC, uint8"}
+    assert told.items() <= backbone.provenance["preset"].items()
 
 
 @pytest.mark.parametrize("resize", ["pillow-bicubic", "opencv-bilinear"])
