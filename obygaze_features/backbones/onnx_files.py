@@ -6,7 +6,6 @@ What the TOML does not say is refused, since a wrong guess (blue before red, a s
 features that look like any others. docs/backbones.md lists its fields.
 """
 
-import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -219,25 +218,15 @@ def _description(path: Path) -> Description:
         raise BackboneError(f"{path}: no TOML that can be read: {error}") from None
     check(document, (Description,), str(path), error=BackboneError, page=PAGE)
     told = msgspec.convert(document, Description)
-    pairs = ((told.scale, told.shift), (told.mean, told.std))
-    given = [pair for pair in pairs if any(pair)]
-    crops, plain = told.fit == "crop", told.type == "uint8"
-    problems = {
-        "type is uint8, which takes pixels as they are: leave out scale, shift, mean and std": plain
-        and given,
-        "expected either scale and shift (of 0 to 255), or mean and std (of 0 to 1)": not plain
-        and (len(given) != 1 or not all(given[0])),
-        "std has a zero": told.std and not all(told.std),
-        'shortest, the edge before the crop, goes with fit = "crop", and only with it': crops
-        != bool(told.shortest),
-        'a height and a width go with fit = "squash": a crop is square': crops
-        and isinstance(told.size, list),
-        f"shortest is {told.shortest}, less than the crop of {told.size}": (told.shortest or math.inf)
-        < told.geometry.size,
-        "resize 'opencv-bilinear' squashes: it goes with fit = \"squash\"": crops
-        and told.resize == "opencv-bilinear",
-    }
-    problem = next((text for text, holds in problems.items() if holds), "")
+    given = [pair for pair in ((told.scale, told.shift), (told.mean, told.std)) if any(pair)]
+    crops = isinstance(told.size, int) and told.size <= (told.shortest or 0)
+    problem = ""
+    if len(given) != (told.type != "uint8") or not all(map(all, given)) or not all(told.std or [1]):
+        problem = "expected either scale and shift (of 0 to 255), or mean and std (of 0 to 1, no std zero)"
+        problem = "type is uint8: leave out scale, shift, mean and std" if told.type == "uint8" else problem
+    elif told.shortest if told.fit == "squash" else not crops or told.resize == "opencv-bilinear":
+        problem = 'fit = "crop" takes a square size, a shortest that is no less, and a filter other than '
+        problem += 'opencv-bilinear; fit = "squash" takes no shortest'
     if problem:
         raise BackboneError(f"{path}: {problem}")
     return told

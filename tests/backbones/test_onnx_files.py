@@ -176,7 +176,7 @@ def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
         ({"scale": [1.0] * 3, "shift": [0.0] * 3}, "either"),
         ({"std": [0.5, 0.0, 0.5]}, "zero"),
         ({"fit": "squash"}, "shortest"),
-        ({"shortest": 20}, "less than the crop"),
+        ({"shortest": 20}, "shortest that is no less"),
         ({"size": [24, 24]}, "square"),
         ({"size": [24, 24, 3]}, "pixels or height and width"),
         ({"resize": "opencv-bilinear"}, "opencv"),
