@@ -84,15 +84,14 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     The loudness is still the mean square of the K-weighted samples, which can be averaged.
     """
     hop = RATE // STEPS_A_SECOND
-    n_steps = len(samples) // hop
-    spectra = fft.rfft(_windows(samples, n_steps, WINDOW) * _hann(WINDOW), axis=1)
+    spectra = fft.rfft(_windows(samples, WINDOW) * _hann(WINDOW), axis=1)
     power = np.square(np.abs(spectra)) / (0.375 * WINDOW * WINDOW / 2)
     bands = np.log((_mel_filters() @ power.T).T + FLOOR)
     rises = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0).mean(axis=1)
     heard = power[:, HEARD_BINS] + FLOOR
     flatness = np.exp(np.log(heard).mean(axis=1)) / heard.mean(axis=1)
     mean_squares = _mean_squares(samples, hop)
-    periodic = harmonicity(samples, n_steps)
+    periodic = harmonicity(samples)
     voiced = (periodic > VOICED) & (_lufs(mean_squares) > SILENT_LUFS)
     columns = [bands, *(x[:, None] for x in (mean_squares, rises, flatness, periodic, voiced))]
     return np.concatenate(columns, axis=1).astype(np.float32)
@@ -122,13 +121,13 @@ def gated_loudness(mean_squares: NDArray[Any]) -> float:
     return float(_lufs(heard[_lufs(heard) > _lufs(heard.mean()) - 10].mean()))
 
 
-def harmonicity(samples: NDArray[np.float32], n_steps: int) -> NDArray[np.float64]:
+def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     """Find the largest normalised autocorrelation of every step at 75 to 500 Hz (Boersma 1993, eq. 9).
 
     The autocorrelation of a windowed signal is divided by that of the window.
     """
     window = _hann(PITCH_WINDOW)
-    windows = _windows(samples, n_steps, PITCH_WINDOW)
+    windows = _windows(samples, PITCH_WINDOW)
     windows = (windows - windows.mean(axis=1, keepdims=True)) * window
 
     def autocorrelation(values: NDArray[Any]) -> NDArray[Any]:
@@ -156,12 +155,12 @@ def k_weighting(rate: int) -> NDArray[np.float64]:
     return np.asarray(sections / sections[:, 3:4])
 
 
-def _windows(samples: NDArray[np.float32], n_steps: int, size: int) -> NDArray[np.float32]:
-    """Cut a window around the middle of every step, `[n_steps, size]`; silence beyond the ends."""
+def _windows(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:
+    """Cut a window around the middle of every step, `[N // 320, size]`; silence beyond the ends."""
     hop = RATE // STEPS_A_SECOND
     before = size // 2 - hop // 2
     padded = np.pad(samples, (before, size))
-    return np.lib.stride_tricks.sliding_window_view(padded, size)[: n_steps * hop : hop]
+    return np.lib.stride_tricks.sliding_window_view(padded, size)[: len(samples) // hop * hop : hop]
 
 
 def _hann(size: int) -> NDArray[np.float32]:

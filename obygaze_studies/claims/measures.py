@@ -129,8 +129,7 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
     expected = found.sum(axis=2, keepdims=True) * found.sum(axis=1, keepdims=True)
     expected = expected / found.sum(axis=(1, 2), keepdims=True)
     terms = np.divide((found - expected) ** 2, expected, out=np.zeros_like(found), where=expected > 0)
-    total: Numbers = terms.sum(axis=(1, 2))
-    return total
+    return np.asarray(terms.sum(axis=(1, 2)))
 
 
 def rising(manifest: manifests.Manifest) -> Measured:
