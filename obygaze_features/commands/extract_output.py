@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from obygaze_features.manifest import counted
 from obygaze_features.options import Answer
 from obygaze_features.screen import table
 from obygaze_features.store.format import TABLE
@@ -58,10 +59,8 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     if at_fault:
         place = f"list of all {unit}s with their reasons: {sealed / TABLE}" if sealed else ""
         lines += [place or "list of them: the same command with --json"]
-    told = [
-        f"{NOTE}{n:,} {unit}{'' if n == 1 else 's'}: {remark}"
-        for remark, n in report.remarks.most_common(SHOWN_REMARKS)
-    ]
+    remarks = report.remarks.most_common(SHOWN_REMARKS)
+    told = [f"{NOTE}{counted(n, unit)}: {remark}" for remark, n in remarks]
     if len(report.remarks) > SHOWN_REMARKS:
         told += [f"{NOTE}{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all"]
     told += [report.sentence(unit)] if report.clips else []

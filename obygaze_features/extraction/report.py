@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.row_digests import RowDigests
+from obygaze_features.manifest import counted
 from obygaze_features.store import ClipResult, Stage, StageWriter
 from obygaze_features.templates import sentences
 
@@ -121,7 +122,7 @@ class RunReport:
         """Format as one line; `unit` names a row: clip or text. Texts are not decoded."""
         here = {"cores": usable_cores(), "memory_mb": peak_memory_mb()}
         facts = sentences(__package__, "report.txt.jinja", report=self, unit=unit, here=here)
-        return f"{self.clips} {unit}s in {self.wall_s:.1f} s ({'; '.join(facts)})"
+        return f"{counted(self.clips, unit)} in {self.wall_s:.1f} s ({'; '.join(facts)})"
 
 
 Run = Generator[tuple[RunReport, list[ClipResult]]]
