@@ -101,17 +101,17 @@ def describe_clip(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     distance = 0.5 * np.abs(np.diff(histogram, axis=0)).sum(axis=1)
     columns = [
         histogram,
-        colourfulness(clip)[:, None],
-        _mean(a)[:, None],
-        _mean(b)[:, None],
+        colourfulness(clip),
+        _mean(a),
+        _mean(b),
         lightness_statistics(lightness),
         edge_statistics(lightness),
         lbp_histogram(lightness),
-        _from_sample_before(np.abs(np.diff(lightness, axis=0)).mean(axis=(1, 2), dtype=np.float64))[:, None],
-        _from_sample_before(distance)[:, None],
-        np.concatenate([[0.0], distance > CUT_DISTANCE])[:, None],
+        _from_sample_before(np.abs(np.diff(lightness, axis=0)).mean(axis=(1, 2), dtype=np.float64)),
+        _from_sample_before(distance),
+        np.concatenate([[0.0], distance > CUT_DISTANCE]),
     ]
-    return np.concatenate(columns, axis=1)
+    return np.column_stack(columns)
 
 
 def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -144,16 +144,12 @@ def colourfulness(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     return np.asarray(spread + 0.3 * offset)
 
 
-def lab(clip: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Convert sRGB frames to CIELAB (CIE 1976, D65): L* in 0-100, a*, b*, each `[F, h, w]`."""
+def lab(clip: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Convert sRGB frames to CIELAB (CIE 1976, D65): L* in 0-100, a*, b*, `[3, F, h, w]`."""
     linear = [_LINEAR[clip[..., c]] for c in range(3)]
     x, y, z = (sum(weight * channel for weight, channel in zip(row, linear, strict=True)) for row in _TO_XYZ)
     fx, fy, fz = (np.where(t > 216 / 24389, cube_root(t), (24389 / 27 * t + 16) / 116) for t in (x, y, z))
-    return (
-        (116 * fy - 16).astype(np.float32),
-        (500 * (fx - fy)).astype(np.float32),
-        (200 * (fy - fz)).astype(np.float32),
-    )
+    return np.array([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)], np.float32)
 
 
 def cube_root(t: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -174,7 +170,7 @@ def lightness_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     """Compute mean, standard deviation and percentiles of L*, `[F, 5]`."""
     flat = lightness.reshape(len(lightness), -1)
     percentiles = np.percentile(flat, LIGHTNESS_PERCENTILES, axis=1).T
-    return np.concatenate([_mean(flat)[:, None], np.sqrt(_variance(flat))[:, None], percentiles], axis=1)
+    return np.column_stack([_mean(flat), np.sqrt(_variance(flat)), percentiles])
 
 
 def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -185,9 +181,7 @@ def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     along_y = (smooth_x[:, 2:] - smooth_x[:, :-2]) / 8
     magnitude = np.sqrt(along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2).astype(np.float32)
     orientations = _shares(orientation_bins(along_x, along_y), ORIENTATIONS, weights=magnitude)  # type: ignore[arg-type]
-    return np.concatenate(
-        [_mean(magnitude)[:, None], np.sqrt(_variance(magnitude))[:, None], orientations], axis=1
-    )
+    return np.column_stack([_mean(magnitude), np.sqrt(_variance(magnitude)), orientations])
 
 
 def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32]) -> NDArray[np.int32]:

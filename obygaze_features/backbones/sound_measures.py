@@ -93,8 +93,7 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     mean_squares = _mean_squares(samples, hop)
     periodic = harmonicity(samples)
     voiced = (periodic > VOICED) & (_lufs(mean_squares) > SILENT_LUFS)
-    columns = [bands, *(x[:, None] for x in (mean_squares, rises, flatness, periodic, voiced))]
-    return np.concatenate(columns, axis=1).astype(np.float32)
+    return np.column_stack([bands, mean_squares, rises, flatness, periodic, voiced]).astype(np.float32)
 
 
 def weighted_squares(samples: NDArray[np.float32]) -> NDArray[np.float32]:
