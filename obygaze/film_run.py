@@ -115,15 +115,14 @@ def run(  # noqa: PLR0917 - click passes options by name
     told: dict[str, object] = {"--flags": flags, "--title": title, "--year": year}
     told |= {"--encoding": encoding or None, "--variables": staged if variables else None}
     score += [word for option, value in told.items() if value is not None for word in (option, value)]
+    measure = ["film", "variables", *films, "--windows", sealed, *beside, *["--sound"] * sound]
     steps: list[tuple[Sequence[object], Path]] = [
         (cut, windows),
         (["extract", windows, store, *features, *(beside if shots == "own" else []), *parallel], sealed),
+        *[([*measure, "--out", staged], staged)] * variables,
         ([*score, "--out", scored], scored),
+        (["film", "report", scored, "--out", page, "--language", language], page),
     ]
-    if variables:
-        measure = ["film", "variables", *films, "--windows", sealed, *beside, *["--sound"] * sound]
-        steps.insert(2, ([*measure, "--out", staged], staged))
-    steps.append((["film", "report", scored, "--out", page, "--language", language], page))
     if shots in SECOND_PASS:
         needs = f"{SECOND_PASS[shots]} needs all frames in order, from the first on"
         click.echo(f"--shots {shots}: every film is decoded twice, because {needs}")

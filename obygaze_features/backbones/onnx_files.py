@@ -94,9 +94,7 @@ class OnnxNetwork:
         layout, affine = self.told.layout, self.told.affine
         pixels = (clip if self.told.channels == "RGB" else clip[..., ::-1]).astype(np.float32)
         pixels = pixels * np.array(affine.scale, np.float32) + np.array(affine.shift, np.float32)
-        if "F" in layout:
-            pixels = pixels[None]
-        axes = "NFHWC" if "F" in layout else "NHWC"
+        pixels, axes = (pixels[None], "NFHWC") if "F" in layout else (pixels, "NHWC")
         pixels = pixels.transpose([axes.index(axis) for axis in layout])
         inputs = np.ascontiguousarray(pixels, dtype=self.told.type)
         session = _session(self.path, self.sha256, self.inside)
