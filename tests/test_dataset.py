@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Group, open_store
-from obygaze_models.commands.evaluate_commands import _other_films
+from obygaze_models.commands.evaluate_commands import _said_otherwise
 from obygaze_models.dataset import Exclusion, load_dataset, load_datasets
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol import find_target
@@ -71,7 +71,7 @@ def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
     }
 
 
-def test_features_of_other_times_are_none_and_other_films_are_told(make_store, manifest, tmp_path):
+def test_clips_of_other_times_and_other_films_are_told(make_store, manifest, tmp_path):
     spans = dict.fromkeys(MOVIES, (10.0, 20.0))
     store = open_store(make_store(tmp_path / "films", MOVIES, {"one": {"pooled": POOLED}}, spans=spans))
     moved = {"a1": (10.9, 20.4), "a2": (None, None), "b1": (10.0, 22.0), "c1": (0.0, 10.0)}
@@ -79,13 +79,11 @@ def test_features_of_other_times_are_none_and_other_films_are_told(make_store, m
         replace(manifest.clips[row], start_s=start, end_s=end, movie="new" if clip == "a2" else MOVIES[clip])
         for row, (clip, (start, end)) in zip((0, 1, 2, 3), moved.items(), strict=True)
     ]
-    data = load_dataset(store, manifest.with_clips(clips))
-    assert data.clip_ids.tolist() == ["a1", "a2"]
-    assert [(one.clip_id, "other times" in one.reason) for one in data.excluded] == [
-        ("b1", True),
-        ("c1", True),
-    ]
-    assert _other_films(store, data) == [("a2", "a", "new")]
+    manifest = manifest.with_clips(clips)
+    assert _said_otherwise(store, manifest, load_dataset(store, manifest)) == {
+        "films": [("a2", "a", "new")],
+        "times": [("b1", (10.0, 20.0), (10.0, 22.0)), ("c1", (10.0, 20.0), (0.0, 10.0))],
+    }
 
 
 def test_rows_are_found_by_clip_and_kept_with_their_labels(store, manifest):

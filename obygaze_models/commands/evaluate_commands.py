@@ -32,6 +32,9 @@ HOURS_SAID = 0.5
 MOST_NAMED = 5
 """Pairs of films that look alike that are named."""
 
+MOST_MOVED_S = 1.0
+"""Seconds by which times of a store and a manifest may differ unsaid: some round to whole seconds."""
+
 IN_TIME = "pcbm_time"
 """The model whose bottleneck fuses modalities by concepts of their frames."""
 
@@ -165,7 +168,7 @@ def evaluate(
         account=[*of_one_film(data.movies.tolist()), *account],
         excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
         alike=alike,
-        renamed=_other_films(source, data),
+        otherwise=_said_otherwise(source, clips, data),
         movies=set(data.movies),
         models=[(name, file, read_model(file).card) for name, file in kept.items()],
         known=model_names(),
@@ -250,12 +253,24 @@ def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[
             yield from ((shared, store) for shared in found)
 
 
-def _other_films(source: "Store | list[Store]", data: "Dataset") -> list[tuple[str, str, str]]:
-    """List the clips that are of another film in a store, each with its film there and here."""
+def _said_otherwise(
+    source: "Store | list[Store]", manifest: "of.Manifest", data: "Dataset"
+) -> dict[str, list[tuple[str, object, object]]]:
+    """List the clips that a store has of another film or other times, with what it and the manifest say."""
+    own = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
     stores = [source] if isinstance(source, of.Store) else source
-    there = {clip.clip_id: clip.movie for store in stores for clip in store.clips}
-    films = zip(data.clip_ids.tolist(), data.movies.tolist(), strict=True)
-    return [(clip, there[clip], here) for clip, here in films if there[clip] not in {"", here}]
+    pairs = [(clip, own[clip.clip_id]) for store in stores for clip in store.clips if clip.clip_id in own]
+    spans = [(c.clip_id, (there.start_s, there.end_s), (c.start_s, c.end_s)) for there, c in pairs]
+    return {
+        "films": [
+            (c.clip_id, there.movie, c.movie) for there, c in pairs if there.movie not in {"", c.movie}
+        ],
+        "times": [(clip, there, here) for clip, there, here in spans if any(map(_is_moved, there, here))],
+    }
+
+
+def _is_moved(there: float | None, here: float | None) -> bool:
+    return there is not None and here is not None and abs(there - here) > MOST_MOVED_S
 
 
 def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:

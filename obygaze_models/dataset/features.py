@@ -14,8 +14,6 @@ from obygaze_models.errors import DatasetError
 Features = Literal["pooled", "frames", "tokens"]
 Pool = Literal["max", "mean"]
 ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Features names the same
-MOST_MOVED_S = 1.0
-"""Seconds by which a manifest's times may differ from those of the features: some round to whole seconds."""
 
 
 def find_group(store: Store, backbone: str | None) -> Group:
@@ -38,15 +36,12 @@ def find_group(store: Store, backbone: str | None) -> Group:
     return store[backbone]
 
 
-def unusable(store: Store, group: Group, row: int, span: Sequence[float | None] = ()) -> str | None:
-    """Explain why a clip, of this span where it is known, has no features to use; None if it has."""
+def unusable(store: Store, group: Group, row: int) -> str | None:
+    """Explain why a clip has no features to use; None if it has."""
+    if group.usable[row]:
+        return None
     clip = store.clips[row].within(group.name)
-    if not group.usable[row]:
-        return f"{clip.status}: {clip.reason}" if clip.reason else clip.status
-    ends = zip(span, (clip.start_s, clip.end_s), strict=False)
-    if any(abs(own - other) > MOST_MOVED_S for own, other in ends if own is not None and other is not None):
-        return "the store's features are of other times of its film"
-    return None
+    return f"{clip.status}: {clip.reason}" if clip.reason else clip.status
 
 
 def find_array(store: Store, group: Group, features: Features | None) -> Features:

@@ -104,12 +104,11 @@ def load_dataset(
     labels = labels_of(manifest)
     annotated = annotated_clips(labels, manifest)
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in manifest}
     kept, rows, excluded = [], [], []
     for index in np.flatnonzero(annotated | unlabelled).tolist():
         clip_id = str(labels.clip_ids[index])
         row = row_of.get(clip_id)
-        reason = "not in the store" if row is None else unusable(store, group, row, spans.get(clip_id, ()))
+        reason = "not in the store" if row is None else unusable(store, group, row)
         if row is not None and reason is None:
             kept.append(index)
             rows.append(row)

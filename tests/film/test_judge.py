@@ -337,7 +337,7 @@ def test_a_machines_labels_of_all_windows_narrow_a_rate_as_a_models_probabilitie
     with pytest.raises(FilmError, match="2 annotators"):
         correct_rate(timeline, blind, labels=every.with_clips([*flipped[1:], every.clips[0]]))
     elsewhere = every.with_clips([replace(clip, movie="other") for clip in flipped])
-    with pytest.raises(FilmError, match="no span of it"):
+    with pytest.raises(FilmError, match="no span"):
         correct_rate(timeline, blind, labels=elsewhere)
 
 
