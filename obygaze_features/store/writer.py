@@ -215,7 +215,9 @@ class StageWriter:
         if row is None:
             raise StoreError(f"{where}: not in the plan of this stage")
         piece = self._open.get(row // PIECE_ROWS)
-        if (row in self._best and is_done(self._best[row])) or (piece and row in piece.entries):
+        # What another process did since this one was asked for it is done again: both have the same features.
+        there = row in self._best and is_done(self._best[row]) and row not in self.to_do
+        if there or (piece and row in piece.entries):
             raise StoreError(f"{where}: already done; rows of a stage are written once")
         if result.status == "failed":
             return {}

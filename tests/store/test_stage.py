@@ -121,6 +121,19 @@ def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(sta
     assert list(stage.status()) == [good]
 
 
+def test_what_another_process_did_since_a_run_looked_is_done_again(stage, ids, tmp_path):
+    asked = stage.missing()
+    do(Stage.open(stage.path, plan(40), [TOY], CORPUS), ids[:20], ok)
+    with stage.writer(asked) as writer:
+        writer.commit([result(clip, [TOY]) for clip in ids[:3]])
+        with pytest.raises(StoreError, match="already done"):
+            writer.commit([result(ids[2], [TOY])])
+    do(stage, ids[20:], ok)
+    assert not stage.missing()
+    assert not stage.damage()
+    assert verify(seal(stage.path, tmp_path / "toy", licence="CC0-1.0"), "full").ok
+
+
 def test_clips_out_of_plan_done_twice_or_without_a_group_are_refused(stage, ids):
     clip, other = ids[:2]
     do(stage, [other], ok)
