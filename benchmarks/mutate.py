@@ -41,6 +41,11 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS = {
     "obygaze_features/door": ["tests/test_door.py"],
     "obygaze_features/io": ["tests/test_io.py", "tests/store"],
+    "obygaze_features/manifest": ["tests/manifest", "tests/cli", "tests/film", "tests/test_every_door.py"],
+    "obygaze_features/text_records": ["tests/manifest", "tests/test_text.py"],
+    "obygaze_features/workbook": ["tests/manifest"],
+    "obygaze_features/backbones": ["tests/backbones"],
+    "obygaze_features/extraction/variables": ["tests/extraction/test_variables.py"],
     "obygaze_features/store": ["tests/store"],
     "obygaze_features/exchange": ["tests/exchange"],
     "obygaze_models/models": ["tests/models"],
@@ -109,16 +114,37 @@ def changed(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         case ast.BoolOp(op=op):
             other = ast.Or if isinstance(op, ast.And) else ast.And
             yield f"{type(op).__name__} -> {other.__name__}", ast.BoolOp(other(), node.values)
-        case ast.UnaryOp(op=ast.Not()):
-            yield "not left out", node.operand
         case ast.Constant(value=bool(value)):
             yield f"{value} -> {not value}", ast.Constant(not value)
         case ast.Constant(value=int(value) | float(value)):
             yield f"{value} -> {value + 1}", ast.Constant(value + 1)
-        case ast.Expr(value=ast.Call() | ast.Yield()) if isinstance(node.value, ast.Call):
-            yield "call left out", ast.Pass()
         case ast.Return(value=ast.expr()):
             yield "None returned", ast.Return(ast.Constant(None))
+        case _:
+            yield from _without(node)
+
+
+def _without(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Yield what is left of a node without a rule or a step, and say it."""
+    match node:
+        case ast.UnaryOp(op=ast.Not()):
+            yield "not left out", node.operand
+        case ast.Expr(value=ast.Call()):
+            yield "call left out", ast.Pass()
+        case ast.AugAssign():
+            yield "step left out", ast.Pass()
+        case ast.If(body=body, orelse=orelse):
+            yield "rule left out", ast.If(ast.Constant(False), body, orelse)
+        case ast.IfExp(orelse=orelse):
+            yield "rule left out", orelse
+        case (
+            ast.ListComp(generators=[one])
+            | ast.SetComp(generators=[one])
+            | ast.GeneratorExp(generators=[one])
+        ) if one.ifs:
+            other = copy.copy(node)
+            other.generators = [ast.comprehension(one.target, one.iter, [], 0)]
+            yield "filter left out", other
 
 
 def _is_text(node: ast.BinOp) -> bool:
