@@ -149,7 +149,6 @@ def _motion(
     kept = (np.abs(back - corners).max(axis=(1, 2)) < BACK) & (went & came).astype(bool)[:, 0]
     if kept.sum() < LEAST_CORNERS:
         return None
-    cv2.setRNGSeed(0)
     found, inliers = cv2.estimateAffinePartial2D(
         corners[kept], there[kept], method=cv2.RANSAC, ransacReprojThreshold=OFF
     )

@@ -17,6 +17,12 @@ def read(*pairs, gap_s=0.5):
     return camera_values(encode(frames[None])["frames"][0], times)
 
 
+def dots(places):
+    y, x = np.mgrid[:180, :320]
+    grey = sum(150 * np.exp(-((x - left) ** 2 + (y - top) ** 2) / 8) for left, top in places)
+    return np.repeat(np.uint8(50 + grey)[..., None], 3, axis=2)
+
+
 @pytest.mark.parametrize(
     ("moved", "expected"),
     [
@@ -46,11 +52,24 @@ def test_a_camera_that_stands_still_does_not_move_and_bars_are_not_the_picture()
     assert read(barred)["tilt"] == pytest.approx(0.1, rel=0.05)
 
 
+def test_a_fast_motion_is_found_and_a_small_picture_stays_as_it_is():
+    assert read((BEFORE, filmed(STILL, right=96)))["pan"] == pytest.approx(0.6, rel=0.05)
+    wide = np.repeat(np.repeat(BEFORE, 2, axis=0), 2, axis=1)
+    assert (prepare(wide).shape, prepare(wide[:, :200]).shape) == ((180, 320, 1), (360, 200, 1))
+
+
 def test_what_cannot_be_told_is_absent():
     other = filmed(leaves(np.random.default_rng(1)))
     grey = np.full_like(BEFORE, 90)
     assert read((BEFORE, other)) == read((grey, grey)) == read((BEFORE, BEFORE), gap_s=1.2) == {}
     assert read((BEFORE, other), (BEFORE, BEFORE)) == read((BEFORE, BEFORE))
+    strips = [filmed(STILL, right=16 * number) for number in range(-3, 4)]
+    torn = np.hstack([strip[:, 45 * n : 45 * n + 45] for n, strip in enumerate(strips)])
+    assert read((BEFORE, grey)) == read((0 * grey, 0 * grey)) == read((BEFORE[:, :315], torn)) == {}
+    # A similarity fits some of few dots that move apart.
+    places = np.array([(40 * (n % 8) + 20, 60 * (n // 8) + 22) for n in range(20)])
+    apart = places + np.random.default_rng(1).integers(-6, 7, places.shape)
+    assert read(tuple(dots(at) for at in (places, apart))) == {}
 
 
 @pytest.mark.parametrize(("asked", "n_frames"), [(32, 4), (5, 4), (3, 2), (1, 2)])

@@ -43,6 +43,7 @@ def written(folder, told=TOLD, *, shape=("n", 3, 24, 24), kind="FLOAT", name="ne
     if rank == 5:
         nodes += [make.make_node("Flatten", [at], ["flat"], axis=3)]
         nodes += [make.make_node("ReduceMean", [at], ["map"], axes=[3, 4], keepdims=0)]
+        nodes += [make.make_node("ReduceMean", ["map"], ["clip"], axes=[1], keepdims=0)]
         out = value("out", kinds.FLOAT, ["n", shape[1], 3])
     else:
         axes = [1, 2] if last else [2, 3]
@@ -102,8 +103,12 @@ def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
     clip = prepared(backbone)
     singly = np.concatenate([by_hand(path, frame[None]) for frame in clip])  # it takes one picture at a time
     assert np.array_equal(backbone.encode(clip[None])["frames"][0], singly)
-    told = {"constants": None, "order": "resize, crop; RGB, NHWC, uint8"}
-    assert told.items() <= backbone.provenance["preset"].items()
+    recorded = {"constants": None, "order": "resize, crop; RGB, NHWC, uint8"}
+    assert recorded.items() <= backbone.provenance["preset"].items()
+    with pytest.raises(BackboneError, match="vectors were expected"):
+        load_backbone(f"onnx:{path}:x", 4)
+    with pytest.raises(BackboneError, match="leave out scale"):
+        load_backbone(f"onnx:{written(tmp_path, TOLD | {'type': 'uint8'}, kind='UINT8')}", 4)
 
 
 @pytest.mark.parametrize("resize", ["pillow-bicubic", "opencv-bilinear"])
@@ -142,8 +147,12 @@ def test_a_network_of_clips_says_how_many_frames_it_takes(tmp_path, layout, orde
     found = backbone.encode(clip[None])
     assert np.array_equal(found["tokens"], expected)
     assert np.array_equal(found["pooled"][0], expected[0].mean(axis=0))
+    assert [output.dtype for output in backbone.outputs] == ["float16", "float32"]
+    assert list(load_backbone(f"onnx:{path}:clip").encode(clip[None])) == ["pooled"]
     with pytest.raises(BackboneError, match="8 frames"):
         load_backbone(f"onnx:{path}", 8)
+    with pytest.raises(BackboneError, match="vectors were expected"):
+        load_backbone(f"onnx:{path}:x")
 
 
 def test_a_layer_inside_is_given_as_an_output_of_a_graph_would_be(tmp_path):
@@ -157,6 +166,11 @@ def test_a_layer_inside_is_given_as_an_output_of_a_graph_would_be(tmp_path):
     features = by_hand(more, np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2)), "inside")
     expected = features.transpose(0, 2, 3, 1).reshape(4, -1, 3).mean(axis=1)
     assert np.array_equal(backbone.encode(clip[None])["frames"][0], expected)
+    more.with_suffix(".toml").write_bytes(path.with_suffix(".toml").read_bytes())
+    named = [load_backbone(f"onnx:{each}:out", 4).encode(clip[None])["frames"] for each in (path, more)]
+    assert np.array_equal(*named)
+    with pytest.raises(BackboneError, match="choose one of its outputs"):
+        load_backbone(f"onnx:{more}", 4)
 
 
 @pytest.mark.parametrize("field", ["layout", "type", "channels", "resize", "size", "fit", "mean", "shortest"])
@@ -211,14 +225,15 @@ def test_files_that_hold_no_network_are_refused_by_what_they_are(tmp_path):
         path.write_bytes(content)
         with pytest.raises(BackboneError, match=words):
             load_backbone(f"onnx:{path}", 4)
-    for source in (tmp_path / "absent.onnx", path.with_suffix(".toml")):
-        with pytest.raises(BackboneError):
-            load_backbone(f"onnx:{source}", 4)
+    path.with_name("absent.toml").write_bytes(path.with_suffix(".toml").read_bytes())
+    for name, words in (("absent.onnx", r"absent\.onnx: there is no"), ("net.toml", "expected onnx:FILE")):
+        with pytest.raises(BackboneError, match=words):
+            load_backbone(f"onnx:{tmp_path / name}", 4)
     path.write_bytes(whole)
     with pytest.raises(BackboneError, match="absent"):
         load_backbone(f"onnx:{path}:absent", 4)
     path.with_suffix(".toml").unlink()
-    with pytest.raises(BackboneError, match="layout"):
+    with pytest.raises(BackboneError, match=r"\(layout, type, channels, resize, size, fit; "):
         load_backbone(f"onnx:{path}", 4)
 
 

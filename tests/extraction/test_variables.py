@@ -57,15 +57,41 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
         for row, clip in enumerate(clips)
     ]
     shots = find_shots(film)
-    monkeypatch.setattr(module, "read_windows", None)
-    monkeypatch.setattr(module, "read_stretch", None)
-    assert film_variables(film, SPANS, shots=shots, camera=cameras) == whole
+    for name in ("read_stretch", "read_windows"):
+        monkeypatch.setattr(module, name, None)
+        known = cameras if name == "read_windows" else None
+        assert film_variables(film, SPANS, shots=shots, camera=known) == whole
+
+
+def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
+    class Faces:
+        def prepare(self, frame):
+            return frame.mean(axis=2)
+
+        def __call__(self, pictures):
+            return {"faces": float(len(pictures)), "face": float(np.max(pictures) > 16)}
+
+    for name in ("read_windows", "find_shots"):
+        monkeypatch.setattr(module, name, None)
+    shown, notes = [], []
+    spans = [*SPANS, (3.2, 3.8)]
+    found = film_variables(
+        film, spans, faces=Faces(), note=notes.append, show=lambda *done: shown.append(done)
+    )
+    assert [(each["faces"], each["face"], "camera" in each) for each in found] == [
+        *[(2.0, 1.0, True)] * 3,
+        (2.0, 0.0, False),
+    ]
+    assert shown[-1] == (4, 4)
+    assert "1 of 4 windows" in "".join(notes)
 
 
 def test_of_a_window_that_ends_after_the_film_what_is_there_counts(film):
     notes = []
-    whole, late, later = film_variables(film, [(2.0, 8.0), (2.0, 14.0), (20.0, 30.0)], note=notes.append)
+    spans = [(2.0, 8.0), (2.0, 14.0), (40.0, 50.0)]
+    whole, late, later = film_variables(film, spans, speech=True, note=notes.append)
     assert (late["cuts"], late["black"]) == pytest.approx((whole["cuts"], whole["black"]))
+    assert late["speech"] == pytest.approx(whole["speech"] / 2, abs=0.01)
     assert later == {}
     assert "2 of 3 windows end after the film" in "".join(notes)
 
