@@ -51,7 +51,8 @@ def seconds(text: str) -> float | None:
     if not text:
         return None
     if not abs(value := number_of(text)) < 1e9:
-        raise ManifestError(f"{text!r} is not a finite number of seconds")
+        what = "a date, not a time" if math.isfinite(value) else "not a finite number of seconds"
+        raise ManifestError(f"{text!r} is {what}")
     return value
 
 

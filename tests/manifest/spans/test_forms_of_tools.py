@@ -17,6 +17,15 @@ SHORT = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n10\n<exists>\
 BORIS_7 = "Observation id\to\n\nMedia file(s)\nPlayer #1\ta.mp4\n\nTime offset (s)\t{}\n\nTime\tMedia file path\tSubject\tBehavior\tStatus\n1.0\ta.mp4\t\tS\tSTART\n5.0\ta.mp4\t\tS\tSTOP\n"
 TIMES = ["Start (s)", "Stop (s)"]
 BORIS_8 = ["Observation id", "Source", "Time offset (s)", "Behavior", "Behavior type", *TIMES]
+BORIS_9 = [
+    "Observation id",
+    "Source",
+    "Media duration (s)",
+    "Behavior",
+    "Behavior type",
+    *TIMES,
+    "Media file name",
+]
 ELAN = ("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "File Path")
 
 
@@ -25,6 +34,22 @@ def boris(*rows):
         [f"o{n}", *source_and_offset, "S", "STATE", "1", "5"] for n, source_and_offset in enumerate(rows)
     )
     return tabbed(BORIS_8, *states)
+
+
+def enqueued(start, stop, name):
+    return tabbed(
+        BORIS_9,
+        [
+            "o",
+            "player #1:b.mp4;x/a.mp4|player #2:c.mp4",
+            "180.000;360.000|540",
+            "S",
+            "STATE",
+            start,
+            stop,
+            name,
+        ],
+    )
 
 
 def elan(*rows, names=ELAN):
@@ -50,7 +75,12 @@ READ = {
     "BORIS offset as clock, live": boris(("NA", "00:00:00.000")),
     "BORIS offset as a German spreadsheet saves it": boris(("a.mp4", "0,000")),
     **{f"BORIS, header {how}": boris(("a.mp4", "0")).replace("\t".join(BORIS_8), header) for how, header in (("in capitals", "\t".join(BORIS_8).upper()), ("with blanks", " \t".join(BORIS_8)))},
-    "BORIS two players": boris(("player #1:films/a.mp4;player #2:b.mp4", "0")),
+    "BORIS offset that does not apply": boris(("a.mp4", "NA")),
+    "BORIS two players": boris(("player #1:films/a.mp4|player #2:b.mp4", "0")),
+    "BORIS two players, of versions 8.9": boris(("player #1: films/a.mp4 player #2: b.mp4", "0")),
+    "BORIS 7 with two players": BORIS_7.format("0.0").replace("\n\nTime off", "\nPlayer #2\tb.mp4\n\nTime off"),
+    "BORIS a file that is not found": tabbed(BORIS_9, ["o", "a.mp4", "9", "S", "STATE", "1", "5", "Not found"]),
+    "BORIS second of two media": enqueued("181", "185", "x/a.mp4"),
     "TextGrid short, old": SHORT.replace("ooTextFile", "ooTextFile short").replace("Object class = ", ""),
     "RTTM with other records first": "LEXEME a 1 1 4 hi lex x <NA> <NA>\nSPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\n",
     "ELAN as CSV": "Tier,Begin Time - ss.msec,End Time - ss.msec,Annotation\nlevel,1.000,5.000,S\n",
@@ -101,6 +131,15 @@ def read(tmp_path):
     return read
 
 
+@pytest.mark.parametrize(
+    ("at", "parts"), [("170", [("b", 170.0, 180.0), ("a", 0.0, 5.0)]), ("179.999", [("a", 0.0, 5.0)])]
+)
+def test_an_event_over_the_end_of_a_medium_is_in_both(read, at, parts):
+    imported = read(enqueued(at, "185", ""))
+    assert [(clip.movie, clip.start_s, clip.end_s) for clip in imported.manifest] == parts
+    assert len(imported.accounts[0].left_out) == 2 - len(parts)
+
+
 @pytest.mark.parametrize("form", READ)
 def test_the_form_is_read_whole(read, form):
     imported = read(READ[form])
@@ -114,7 +153,9 @@ REFUSED = {
     "BORIS offset above the table": (BORIS_7.format("10.0"), "offset"),
     "BORIS offset in small letters": (boris(("a.mp4", "10")).replace("Time offset", "time offset"), "moved"),
     "BORIS two media without observation": (tabbed(BORIS_8[1:], ["a.mp4", "", "S", "STATE", "1", "5"], ["b.mp4", "", "S", "STATE", "1", "5"]), "Observation id"),
-    "BORIS media one after the other": (boris(("player #1:a.mp4|b.mp4", "0")), "observation"),
+    "BORIS media one after the other": (boris(("player #1:a.mp4;b.mp4", "0")), "2 media"),
+    "BORIS media one after the other, above the table": (BORIS_7.format("0.0").replace("\n\nTime off", "\nPlayer #1\tb.mp4\n\nTime off"), "2 media"),
+    "BORIS media one after the other, one without a length": (enqueued("1", "5", "b.mp4").replace("180.000;", ";"), "2 media"),
     "BORIS two films of one name": (boris(("player #1:C:\\one\\a.mp4", "0"), ("player #1:C:\\two\\a.mp4", "0")), "both be movie"),
     "RTTM two films of one name": ("SPEAKER one/a.mp4 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER two/a.mp4 1 6 1 <NA> <NA> S <NA> <NA>\n", "both be movie"),
     "VIAN with a cell too many": ("segmentation_name,start_ms,end_ms\nM,1,2,3\n", "line 2: 4 cells"),
@@ -158,6 +199,8 @@ LEFT_OUT = {
     "TextGrid behind its end": SHORT.replace("\n5\n", "\n50\n"),
     "ActivityNet annotation that is none": '{"database":{"a":{"annotations":["x"]}}}',
     "ActivityNet behind the end": '{"database":{"a":{"duration":1,"annotations":[{"segment":[1,6],"label":"S"}]}}}',
+    "BORIS a file that is not at its time": enqueued("1", "5", "a.mp4"),
+    "BORIS times by dates": enqueued("1609459201.5", "1609459205.5", "Not found"),
     "CVAT a shape before the first frame": cvat([(-1, 0), (125, 1)]),
     "SRT half a line of times": "1\n00:00:01,000 --\n> 00:00:05,000\nHi\n\n2\n00:00:07,000 --> 00:00:06,000\nx\n",
 }  # fmt: skip
