@@ -40,9 +40,13 @@ def to_textgrid(made: Exported) -> str:
 
 
 def to_rttm(made: Exported) -> str:
-    """Write turns of RTTM, each labelled by its tier; the caveats are comments at the top."""
+    """Write turns of RTTM, each labelled by its tier.
+
+    The caveats are the first turn's orthography, in one word: pyannote reads no comments.
+    """
     spans = [(tier.name, span) for tier in made.tiers for span in _subtitles(tier)]
-    return "".join(f";; {line}\n" for line in made.caveats) + write_rttm(spans, made.film.movie)
+    caveats = "_".join(" ".join(made.caveats).split())
+    return write_rttm(spans, made.film.movie).replace(" <NA> ", f" {caveats} ", 1)
 
 
 def to_csv(made: Exported) -> str:

@@ -19,8 +19,15 @@ def to_edl(made: Exported) -> str:
 
     Resolve reads colour, text and length in frames (`|C:... |M:... |D:...`); `* LOC` lines are Avid's, which
     have no ends. Time codes count from the film's start time code.
+
+    Raises
+    ------
+    FilmError
+        A second has more than 100 frames.
     """
     drop, first = made.start
+    if made.rate > 100:
+        raise FilmError("edl: time codes have two digits of frames: give a rate of 100 a second at most")
 
     def label(frame: int) -> str:
         code = frame_label(first + frame, made.rate, drop=drop)
