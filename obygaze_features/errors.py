@@ -36,11 +36,12 @@ class LinkError(InputError):
 class ManifestError(ObygazeError):
     """A manifest, or annotations to import, cannot be used.
 
-    `column` is the manifest column at fault, where there is one.
+    `column` is the manifest column at fault, where there is one. A message with a cell of any length in it is
+    cut in the middle.
     """
 
     def __init__(self, message: str, column: str = "") -> None:
-        super().__init__(message)
+        super().__init__(message if len(message) < 2000 else f"{message[:1200]} ... {message[-600:]}")
         self.column = column
 
 

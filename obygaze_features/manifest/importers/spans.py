@@ -370,17 +370,17 @@ class _Made:
     def _join(self, given: Given, levels: list[marks.Marked], named: Sequence[RawSpan]) -> None:
         """Give concepts to the level above them, or with their times and annotator; without levels, clips."""
         account = given.account
-        by_id = {level.raw.own: level for level in levels if level.raw.own}
+        real = [level for level in levels if level.is_level]
+        by_id = {level.raw.own: level for level in real if level.raw.own}
         by_span: dict[tuple[object, ...], list[marks.Marked]] = {}
-        for level in levels if named else ():
+        for level in real if named else ():
             by_span.setdefault(marks.span_key(level.raw, level.movie, self._annotator), []).append(level)
-        alone = not any(level.is_level for level in levels)
         for mark in named:
             movie = self._movie(given, mark)
             key = marks.span_key(mark, movie, self._annotator)
             above = [by_id[name] for name in mark.above if name in by_id]
             same = above or [each for each in by_span.get(key, []) if marks.is_of_one(each.raw, mark)]
-            if not same and alone:
+            if not same and not real:
                 same = [marks.Marked(mark, movie, is_level=False, parts=[""])]
                 levels += same
                 by_span.setdefault(key, []).extend(same)

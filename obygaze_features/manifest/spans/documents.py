@@ -46,15 +46,11 @@ _UPLOAD = re.compile(r"(/upload/\d+/)[0-9a-f]{8}-")
 
 def read_labelstudio(given: Given) -> Iterator[RawSpan]:
     """Yield timeline labels, labels of sound, and shown stretches of rectangles; frames count from 1."""
-    tasks = given.document
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise given.error(
-            "not an export of Label Studio: a list of tasks was expected (export as JSON, not JSON-MIN)"
-        )
+    tasks = _dicts({} if given.document is None else given.document)
     for place, task in enumerate(tasks, start=1):
         at = f"task {task.get('id', place)}"
         if not isinstance(task.get("annotations"), list):
-            raise given.error(f"{at}: no annotations: export as JSON, not JSON-MIN")
+            raise given.error(f"{at}: no annotations of Label Studio: export as JSON, not JSON-MIN")
         for name, why in UNFINISHED.items():
             for n, guess in enumerate(_dicts(task.get(name)), start=1):
                 for _ in _dicts(guess.get("result")):
@@ -122,9 +118,10 @@ def _region(
         spans = [_ends(value)]
     if not spans:
         yield RawSpan(where, why=f"of type {kind or 'none'}, without a stretch of time")
+    why = "a frame below 1, the first of Label Studio" * any(first < 1 for first, _ in frames)
     for start, end in spans:
         for label in labels:
-            yield RawSpan(where, start, end, label, _words(result.get("from_name")), cells)
+            yield RawSpan(where, start, end, label, _words(result.get("from_name")), cells, why=why)
 
 
 def _ends(value: dict[str, Any]) -> tuple[float, float]:
@@ -192,11 +189,12 @@ def read_cvat(given: Given) -> Iterator[RawSpan]:
         if node.tag not in {"version", "meta", "track", "image", "tag"}:
             yield RawSpan(f"element {node.tag:.60}", why="of a kind that is not read")
     yield from _pictures(given, root)
-    for what, (tier, label), runs in [*_tracks(root, step), *_tags(root, step)]:
+    for what, (tier, label, seen), runs in [*_tracks(root, step), *_tags(root, step)]:
         if isinstance(runs, str):
             yield RawSpan(what, why=runs)
             continue
         film = {"media": "".join(sources), "subject": what if what.startswith("track") else ""}
+        film["seen_score"] = seen
         for first, end in runs:
             where = f"{what}, frame {first}"
             times = given.frames(first, where), given.frames(end, where)
@@ -218,8 +216,8 @@ def _pictures(given: Given, root: Element) -> Iterator[RawSpan]:
 
 Runs = list[tuple[float, float]]
 """First frames of stretches, and the ones after their last."""
-Said = tuple[str, str]
-"""Attribute or "", and its value or the label."""
+Said = tuple[str, str, str]
+"""Attribute or "", its value or the label, and 1 where a model helped."""
 NO_FRAME = "a shape without the number of its frame"
 MADE = "of a model (automatic annotation), which is no label"
 
@@ -233,12 +231,13 @@ def _tracks(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
         is_whole = all(frame is not None for frame, _ in frames)
         if track.get("source") == "auto" or not shown or not is_whole:
             why = "it is shown nowhere" if is_whole else NO_FRAME
-            yield what, ("", ""), MADE if track.get("source") == "auto" else why
+            yield what, ("", "", ""), MADE if track.get("source") == "auto" else why
             continue
-        said = {("", one_line(track.get("label", ""))): shown}
+        seen = "1" * (not {"auto", "semi-auto"}.isdisjoint(node.get("source") for node in (track, *track)))
+        said = {("", one_line(track.get("label", "")), seen): shown}
         for node in track:
-            for each in _attributes(node):
-                said.setdefault(each, set()).update({_frame(node) or 0} & shown)
+            for words in _attributes(node):
+                said.setdefault((*words, seen), set()).update({_frame(node) or 0} & shown)
         for each, numbers in said.items():
             yield what, each, _runs(sorted(numbers), outside | (shown - numbers), step, None)
 
@@ -263,10 +262,11 @@ def _tags(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
     for tag, frame in [*tags, *((tag, _frame(tag)) for tag in root.findall("tag"))]:
         label = one_line(tag.get("label", ""))
         if frame is None or tag.get("source") == "auto":
-            yield f"tag {label!r}", ("", ""), "without the number of its frame" if frame is None else MADE
+            yield f"tag {label!r}", ("", "", ""), "without the number of its frame" if frame is None else MADE
             continue
-        for said in (("", label), *_attributes(tag)):
-            tagged.setdefault(said, set()).add(frame)
+        for words in (("", label), *_attributes(tag)):
+            seen = "1" * (tag.get("source") == "semi-auto")
+            tagged.setdefault((*words, seen), set()).add(frame)
     for said, numbers in tagged.items():
         yield f"tag {said[1]!r}", said, _runs(sorted(numbers), (), step, step)
 

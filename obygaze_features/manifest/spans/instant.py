@@ -132,7 +132,7 @@ def whole_rate(rate: Fraction) -> int:
     labels = round(rate)
     if rate not in (labels, Fraction(labels * 1000, 1001)):
         raise ManifestError(
-            f"{float(rate):g} frames per second have no time code: its rates are whole, or n * 1000/1001; "
+            f"{float(rate):.12g} frames per second have no time code: its rates are whole, or n * 1000/1001; "
             "give times in seconds"
         )
     return labels

@@ -17,9 +17,9 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import clock, time_code, time_or_nan, western
 from obygaze_features.text import unsuitable
 
-_CLOCK = r"(-?)\s*+(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:])\s*(\d{1,9}))?"
-_TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:\s+(.*))?", re.ASCII)
-_SETTINGS = re.compile(r"(?:\w+:\S+(?:\s+|$))*")
+_CLOCK = r"(-?)\s*+(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
+_TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:\s+((?:(?!-->).)*))?", re.ASCII)
+_SETTINGS = re.compile(r"(?i)(?:(?:[XY][12]|align|line|position|region|size|vertical)\s*:\s*\S+(?:\s+|$))*")
 """Places, of SRT (`X1:10`) and WebVTT (`align:start`)."""
 _BROKEN = re.compile(
     r"\s*\d{1,3}:\d{1,2}[:.,]\d.*\d:\d{1,2}[:.,]\d|[->\s]*\d{1,3}:\d\d:\d\d[.,]\d{1,3}[->\s]*$", re.ASCII
@@ -36,9 +36,10 @@ _SRT_TAG = re.compile(
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]+)>")
 _ASS_TAG = re.compile(r"(?<!\\)\{[^{}]*\}")
-_DRAWING = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}.*?(?=\{[^{}]*\\p0[^{}]*\}|$)", re.DOTALL)
+_REST = r"(?:[^{}\\]|\\(?!p(?![a-z])))*+\}"
+"""Of a tag, behind its last `\\p`, which begins drawings, or text without a number or with 0."""
+_DRAWING = re.compile(rf"\{{[^{{}}]*\\p[1-9]{_REST}.*?(?=\{{[^{{}}]*\\p(?![1-9a-z]){_REST}|$)", re.DOTALL)
 _BESIDE = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
-_FRAMES = re.compile(r"\s*\{\d+\}\{\d+\}")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
 _ASS_COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
 """Where no line Format says which they are."""
@@ -60,14 +61,10 @@ class Subtitle(NamedTuple):
 
 def read_cues(given: Given) -> Iterator[RawSpan]:
     """Yield the cues of WebVTT, or without its first line the subtitles of SRT."""
-    is_vtt = given.text.startswith("WEBVTT")
+    is_vtt = given.account.kind == "vtt"
     lines = [line.replace("\0", "") for line in given.lines]
     if "\0" in given.text:
         given.account.note("characters NUL left out")
-    if any(_FRAMES.match(line) for line in lines[:3]):
-        raise given.error(
-            "line 1: MicroDVD, whose times are frames: convert it to SRT at the film's frame rate"
-        )
     if is_vtt and any(map(_SEGMENT.match, lines[:9])):
         given.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
     starts = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
@@ -76,18 +73,20 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
     if not is_vtt:
         yield from _cut_at_numbers(lines, starts, bodies)
     clean = _vtt_text if is_vtt else _srt_text
-    shown: list[tuple[str, str]] = []
+    shown, unread = list[tuple[str, str]](), list[str]()
     back, last = list[int](), 0.0
     for at, body in zip(starts, bodies, strict=True):
         start, end, behind, why = _times(lines[at], given.rate)
-        said = [line for line in (behind, *body) if line]
-        text, who = one_line(clean("\n".join(said))), _VOICE.findall("\n".join(said))
+        unread += [f"{one_line(behind):.40}"] * (is_vtt and behind != "")
+        said = [line for line in ("" if is_vtt else behind, *body) if line]
+        text, who = one_line(clean("\n".join(said))), map(clean, _VOICE.findall("\n".join(said)))
         back += [at] * (start < last - STEP_BACK_S)
         last = last if math.isnan(start) else start
         if text:
             shown.append((clean(said[0]).strip(), clean(said[-1]).strip()))
         cells = {"subject": one_line("; ".join(dict.fromkeys(who)))}
         yield RawSpan(f"line {at + 1}", start, end, text, "", cells, why=why or "no text" * (not text))
+    given.account.unread("setting", unread)
     parts = [at for at, line in enumerate(lines) if line.startswith("WEBVTT")]
     parts = parts if is_vtt else [at for at in starts if at and lines[at - 1].strip() == "1"]
     if again := [*parts[1:], *back]:
@@ -172,8 +171,8 @@ def _times(line: str, rate: Fraction | None) -> tuple[float, float, str, str]:
 
 def _seconds(match: re.Match[str], first: int, rate: Fraction | None) -> float:
     sign, hours, minutes, whole, point, rest = match.groups(default="")[first : first + 6]
-    if point == ":" and len(rest) != 3:
-        return time_code(f"{hours or 0}:{minutes:0>2}:{whole:0>2}:{rest:0>2}", rate) or 0.0
+    if point == ";" or (point == ":" and len(rest) != 3):
+        return time_code(f"{hours or 0}:{minutes:0>2}:{whole:0>2}{point}{rest:0>2}", rate) or 0.0
     # "1,5" is 5 milliseconds, as players read it.
     time_s = time_code(":".join(filter(None, (hours, minutes, f"{whole}.{rest:0>3}")))) or 0.0
     return -time_s if sign else time_s
@@ -198,9 +197,10 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             written = cells.get("text", "")
             text = one_line(_ass_text(written))
             why = "a drawing" if _DRAWING.search(written) else "no text"
+            why = why * (not text) if section == "[events]" else f"in {section:.20}, no event"
             who = {"subject": one_line(cells.get("name", "") or cells.get("actor", ""))}
-            yield RawSpan(f"line {at}", start, end, text, "", who, why=why * (not text))
-        elif key == "timer" and not re.fullmatch(r"\s*(?:100(?:\.0*)?)?\s*", value):
+            yield RawSpan(f"line {at}", start, end, text, "", who, why=why)
+        elif key == "timer" and not re.fullmatch(r"\s*(?:100(?:[.,]0*)?)?\s*", value):
             given.account.note(f"line {at}: Timer {one_line(value)}: a speed that is not applied")
         elif section == "[events]" and line.strip() and line.strip()[0] not in ";!":
             why = f"a {key or 'line of no kind':.20}"  # a comment, a picture, a sound

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
+from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan, number
 from obygaze_features.manifest.spans.instant import instants, western
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.text_tables import Row, Table, placed, table_of
@@ -79,10 +79,14 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
         raise given.error("no start and end of segments: export both from VIAN, as milliseconds")
     bodies = [name for name in made.columns if name.lower().startswith("annotation_")]
     keywords = [name for name in made.columns if ":" in name]
+    said = [(name, one_line(row.cells[name])) for row in made.rows for name in keywords]
+    given.account.unread(
+        "keyword", (f"{n} {cell:.40}" for n, cell in said if number(cell or 0) not in {0, 1})
+    )
     for row, at, no_time in timed(given, made.rows, *columns):
         kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
         odd = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
-        marked = (name.rpartition(":")[2] for name in keywords if row.cells[name].strip() in {"1", "1.0"})
+        marked = (name.rpartition(":")[2] for name in keywords if number(row.cells[name]) == 1)
         text = "; ".join(filter(None, [*(one_line(row.cells[name]) for name in bodies), *marked]))
         cells = {"movie": first_of(row.cells, *VIAN["film"])}
         tier = one_line(row.cells.get("segmentation_name", ""))

@@ -15,8 +15,8 @@ from obygaze_features.templates import filled
 _TOKEN = re.compile(r'"(?:[^"]|"")*"|![^\r\n]*|\S+')
 S = TypeVar("S", bound=tuple[float, float, str])
 RTTM_FIELDS = 9
-RTTM_UNREAD = ("orthography", "speaker type", "", "confidence", "lookahead")
-"""Fields behind the times; that without a name is the speaker's."""
+RTTM_UNREAD = ("channel", "orthography", "speaker type", "", "confidence", "lookahead")
+"""The field before the times, and those behind them; that without a name is the speaker's."""
 
 
 def read_textgrid(given: Given) -> Iterator[RawSpan]:
@@ -63,7 +63,7 @@ def _tokens(given: Given) -> Iterator[tuple[str, int]]:
         line += text.count("\n", last, match.start())
         last = match.start()
         found = match[0]
-        if found[0] == '"' or found in {"<exists>", "<absent>"} or not math.isnan(number(found)):
+        if found[0] == '"' or found in {"<exists>", "<absent>"} or re.match(r"[-+]?\d", found):
             yield found, line
 
 
@@ -153,7 +153,7 @@ def read_rttm(given: Given) -> Iterator[RawSpan]:
         elif len(cells) not in {RTTM_FIELDS, RTTM_FIELDS + 1}:
             yield RawSpan(where, why=f"{len(cells)} fields where RTTM has 9 or 10: names hold no blanks")
         else:
-            said = zip(RTTM_UNREAD, cells[5:], strict=False)
+            said = zip(RTTM_UNREAD, ["<NA>" if cells[2] == "1" else cells[2], *cells[5:]], strict=False)
             unread += [name for name, cell in said if name and cell != "<NA>"]
             start, length = map(number, cells[3:5])
             label = "" if cells[7] == "<NA>" else one_line(cells[7])

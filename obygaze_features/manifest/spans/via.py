@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from obygaze_features.manifest.spans.given import Given, RawSpan, json_in, number
 from obygaze_features.manifest.spans.subtitles import one_line
 
-VIA_HEADER = "# CSV_HEADER = metadata_id,"
+VIA_HEADER = "# CSV_HEADER = metadata_id"
 
 
 def read_via(given: Given) -> Iterator[RawSpan]:
@@ -25,15 +25,16 @@ def read_via(given: Given) -> Iterator[RawSpan]:
     header = next((line for line in lines if line.startswith(VIA_HEADER)), VIA_HEADER)
     names = header.partition("=")[2].strip().split(",")
     for at, line in enumerate(lines, start=1):
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.startswith(("#", '"#')):
             continue
-        cells = dict(zip(names, next(csv.reader(io.StringIO(line)), []), strict=False))
+        cells = dict(zip(names, row := next(csv.reader(io.StringIO(line)), []), strict=False))
         ends = [number(each) for each in json_in(cells.get("temporal_coordinates", ""), list) or []]
         media, metadata = json_in(cells.get("file_list", ""), list), json_in(cells.get("metadata", ""), dict)
         why = "its file_list is not of one file" if media is None or len(media) != 1 else ""
         why = "its metadata cannot be read" if metadata is None else why
         if len(ends) != 2:
             why = "a frame, which is no span" if len(ends) == 1 else "no start and end"
+        why = why if len(row) == len(names) else "not VIA's cells, with commas between: export it again"
         start, end = ends if len(ends) == 2 else (math.nan, math.nan)
         film = {"media": str(media[0])} if media else {}
         for tier, text in _via_texts(metadata or {}, attributes) or [("", "")]:

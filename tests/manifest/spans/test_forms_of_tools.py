@@ -166,6 +166,8 @@ REFUSED = {
     "VIA without its attributes": (VIA_HEAD.replace("}}", "}"), "ATTRIBUTE"),
     "VIA project": ('{"project":{},"metadata":{"1":{"vid":"1","z":[1,5]}}}', "VIA"),
     "ActivityNet results": ('{"results":{"a":[{"segment":[1,5]}]}}', "model"),
+    **{f"JSON of other tools, {key}": (json.dumps([{"start": 1, "end": 5, key: [{"result": [STRETCH]}]}]), "with annotations") for key in ("segments", "completions")},
+    "TextGrid with decimal commas": (SHORT.replace("\n10\n", "\n9,5\n"), "line 5: 9,5"),
     "a film twice": ('{"database":{"a":{"annotations":[]},"a":{"annotations":[]}}}', "twice"),
     "another JSON": ('{"images":[]}', "Label Studio"),
     "three digits of frames": ("movie,start_s,end_s\na,00:00:01:012,00:00:05:000\n", "digits"),
@@ -191,6 +193,8 @@ def test_the_form_is_refused_with_its_own_reason(read, form):
 LEFT_OUT = {
     "RTTM name with a blank": "SPEAKER my a 1 1 4 <NA> <NA> S <NA> <NA>\n",
     "VIA metadata cut": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":"\n',
+    "VIA as a spreadsheet saves it": VIA_HEAD + '"1_b";"[""a.mp4""]";0;"[1,5]";"[]";"{""1"":""1""}"\n',
+    "Label Studio frame 0": studio([{"type": "timelinelabels", "value": {"ranges": [{"start": 0, "end": 9}], "timelinelabels": ["S"]}}]),
     "VIA two files": VIA_HEAD + '"1_b","[""a.mp4"",""b.mp4""]",0,"[1,5]","[]","{""1"":""1""}"\n',
     "Label Studio draft": studio([], drafts=[{"result": [STRETCH]}]),
     "Label Studio null": studio([None]),

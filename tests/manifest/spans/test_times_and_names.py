@@ -84,9 +84,8 @@ def test_what_is_no_time_is_an_error_of_its_cell(cell):
 
 
 def test_a_cell_of_many_digits_takes_no_longer_than_it_is_long():
-    assert all(
-        isinstance(value, ManifestError) for value in instants(["9" * 500_000 + "x", "0" * 500_000 + ":"])
-    )
+    values = instants(["9" * 500_000 + "x", "0" * 500_000 + ":"])
+    assert all(isinstance(value, ManifestError) and len(str(value)) < 2000 for value in values)
 
 
 RATES = [*map(Fraction, (24, 25, 30, 50, 60)), *(Fraction(n * 1000, 1001) for n in (24, 30, 60, 120))]
