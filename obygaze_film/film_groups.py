@@ -311,13 +311,19 @@ def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> d
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     """Join what a table says of a film with its record and its staging's means; a year gives a decade."""
     staged = film.variables.drop(columns=["start_s", "end_s"]).mean().dropna()
-    known = {"title": film.record.title, "year": str(film.record.year or "")}
-    known |= {str(name): repr(float(mean)) for name, mean in staged.items()}
+    recorded = {"title": film.record.title, "year": str(film.record.year or "")}
     # What looks alike is one group: accents in either form, blanks and line breaks of any number.
-    written = {name: composed(" ".join(cell.split())) for name, cell in cells.items()}
-    known |= {name: cell or known.get(name, "") for name, cell in written.items()}
-    year = known["year"]
-    return {"decade": f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else "", **known}
+    written = {
+        name: composed(" ".join(cell.split())) or recorded.get(name, "") for name, cell in cells.items()
+    }
+    year = {**recorded, **written}["year"]
+    decade = f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else ""
+    return {
+        **{str(name): repr(float(mean)) for name, mean in staged.items()},
+        "decade": decade,
+        **recorded,
+        **written,
+    }
 
 
 def _refuse_unknown(columns: Sequence[str | None], every: Facts) -> None:

@@ -16,6 +16,7 @@ from obygaze_features.manifest import (
     FilmPart,
     RawSpan,
     Subtitle,
+    counted,
     find_film,
     read_parts,
     read_subtitles,
@@ -410,13 +411,15 @@ def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float,
     return [(line.start_s, line.end_s, line.text) for line in said], account.line()
 
 
-def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Read what `obygaze film variables` measured in windows of films; other films are left out.
+def read_variables(
+    path: Path, films: Mapping[str, Windows], tell: Callable[[str], None] = lambda _: None
+) -> dict[str, pd.DataFrame]:
+    """Read what `obygaze film variables` measured in windows of films; `tell` gets what was left out.
 
     Raises
     ------
     FilmError
-        The table has no window of these films.
+        The table has no window of these films, one twice, or no column of numbers.
     ManifestError
         It is no table of windows, or a cell is no number.
     """
@@ -424,20 +427,31 @@ def read_variables(path: Path, movies: Sequence[str]) -> dict[str, pd.DataFrame]
     rest = [name for name in table.columns if name not in FIELDS]
     names = ["start_s", "end_s", *rest]
     found: dict[str, list[list[float]]] = {}
-    for row in table.pointed(rest).timed():
-        movie = find_film(row.cells["movie"], movies)
-        if movie is not None:
-            found.setdefault(movie, []).append([row.number(name, path) for name in names])
+    rows = list(table.pointed(rest).timed())
+    for row in rows:
+        start_s, end_s, *values = (row.number(name, path) for name in names)
+        if not 0 <= start_s < end_s <= MOST_S:
+            raise FilmError(f"{path}: line {row.line}: no window lasts from {start_s:g} to {end_s:g} s")
+        movie = find_film(row.cells["movie"], films)
+        if movie is not None and start_s < films[movie].end_s:
+            found.setdefault(movie, []).append([start_s, end_s, *values])
     if not found:
-        raise FilmError(f"{path}: it has no window of {', '.join(movies)}")
-    tables = {movie: pd.DataFrame(rows, columns=names) for movie, rows in found.items()}
+        raise FilmError(f"{path}: it has no window of {', '.join(films)}")
+    tables = {movie: pd.DataFrame(own, columns=names) for movie, own in found.items()}
     for movie, windows in tables.items():
         twice = windows[windows.duplicated(["start_s", "end_s"])]
         if len(twice):
             raise FilmError(
                 f"{path}: film {movie} has two rows of the window at {twice['start_s'].iloc[0]:g} s"
             )
-    return {movie: rows.sort_values("start_s", ignore_index=True) for movie, rows in tables.items()}
+    used = [name for name in rest if any(windows[name].notna().any() for windows in tables.values())]
+    if not used:
+        raise FilmError(f"{path}: it has no column of numbers; 'obygaze film variables' measures them")
+    others = len(rows) - sum(map(len, found.values()))
+    left_out = [name for name in table.columns if name not in {"clip_id", "movie", "start_s", "end_s", *used}]
+    left_out += [counted(others, "row") + " of other films, or behind a film's end"] * bool(others)
+    tell(f"{path.name}: {', '.join(used)}" + f"; left out {', '.join(left_out)}" * bool(left_out))
+    return {movie: own.sort_values("start_s", ignore_index=True) for movie, own in tables.items()}
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:

@@ -1,7 +1,6 @@
 """Read tables and lists of texts from text files; errors name the line and column."""
 
 import hashlib
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -35,6 +34,9 @@ TEXT_COLUMNS = (("text_id", "text"), ("caption_id", "caption"))
 LINE_DIGITS = 6
 """Digits of a line's number, so that ids stay the same when lines are added below."""
 
+LARGEST = 1e30
+"""Of a table's numbers: squares of larger ones have no place in what is computed of them."""
+
 SHOWN_PROBLEMS = 3
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -66,9 +68,10 @@ class Row:
         """
         text = self.cells[column].strip()
         number = number_of(text)
-        if text and not math.isfinite(number):
+        if text and not abs(number) <= LARGEST:
             raise ManifestError(
-                f"{path}: line {self.line}, column {column}: {text!r} is no number; leave the column out"
+                f"{path}: line {self.line}, column {column}: {text!r} is no number up to {LARGEST:g}; leave "
+                "the column out"
             )
         return number
 

@@ -1,5 +1,6 @@
 """`obygaze film score`, `evaluate`, `next`, `rate`: score films and compare the scores with people."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,8 @@ def score(
         raise click.UsageError("--flags replaces flags of shots: give --shots too")
     refuse_wrong_order(models[0], [*models[1:], store_path])
     store = of.open_store(store_path)
-    movies = list(windows_of(store))
+    windows = windows_of(store)
+    movies = list(windows)
     if (title or year) and len(movies) > 1:
         raise click.UsageError(
             f"--title and --year are for one film, the store has {len(movies)}: use --films FILE.csv"
@@ -79,13 +81,14 @@ def score(
     if title or year:
         known = facts.get(movies[0], FilmFacts())
         facts[movies[0]] = FilmFacts(title or known.title, year or known.year, known.source_sha256)
+    tell = partial(click.echo, err=True)
     scored = obygaze_film.score_films(
         store,
         models,
         shots=read_shots(shots, movies, flags) if shots else None,
-        subtitles=read_said(subtitles, movies, encoding, lambda line: click.echo(line, err=True)),
+        subtitles=read_said(subtitles, movies, encoding, tell),
         facts=facts,
-        variables=read_variables(variables, movies) if variables else None,
+        variables=read_variables(variables, windows, tell) if variables else None,
     )
     write_films(scored, out)
     folders = [folder_of[timeline.movie] for timeline in scored]

@@ -12,11 +12,15 @@ from obygaze_features.manifest import Manifest
 from obygaze_film import Timeline, compare_films, score_films
 from obygaze_film.errors import FilmError
 from obygaze_film.page import film_page
-from obygaze_film.rows import read_variables
+from obygaze_film.rows import Windows, read_variables
 from tests.film.films import film_store
 
 HEAD = "clip_id,movie,start_s,end_s,loudness,cuts,camera"
 LINES = ("a-0001,a,0.0,8.0,-23.5,12,", "a-0002,a,4.0,12.0,-40,,0.25", "b-0001,b,0.0,8.0,-30,6,0.1")
+
+
+def films_of(*movies):
+    return {movie: Windows((), np.array([[0.0, 60.0]])) for movie in movies}
 
 
 def table(path, lines=LINES, head=HEAD):
@@ -25,7 +29,13 @@ def table(path, lines=LINES, head=HEAD):
 
 
 def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(tmp_path):
-    found = read_variables(table(tmp_path / "v.csv"), ["a", "c"])
+    lines = [*(f"{line}," for line in LINES), "a-0009,a,60,70,1,1,1,"]
+    said = []
+    found = read_variables(table(tmp_path / "v.csv", lines, f"{HEAD},black"), films_of("a", "c"), said.append)
+    assert said == [
+        "v.csv: loudness, cuts, camera; left out black, 2 rows of other films, or behind a film's end"
+    ]
+    found["a"] = found["a"].drop(columns="black")
     assert list(found) == ["a"]
     assert list(found["a"]) == ["start_s", "end_s", "loudness", "cuts", "camera"]
     assert found["a"]["cuts"].tolist()[0] == 12
@@ -36,14 +46,22 @@ def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(tmp_pat
 def test_what_is_no_number_is_refused_by_line_and_column(tmp_path, cell):
     path = table(tmp_path / "v.csv", [LINES[0], LINES[1].replace("-40", cell)])
     with pytest.raises(ManifestError, match=f"line 3, column loudness: '{cell}'"):
-        read_variables(path, ["a"])
-    with pytest.raises(FilmError, match="no window of z"):
-        read_variables(table(path), ["z"])
+        read_variables(path, films_of("a"))
+    for films, lines, head, words in (
+        ("z", LINES, HEAD, "no window of z"),
+        ("a", ["a-0001,a,0,8,"], "clip_id,movie,start_s,end_s,cuts", "no column of numbers"),
+        *(
+            ("a", [f"a-0001,a,{times},1,1,1"], HEAD, "line 2")
+            for times in ("10,0", "-5,5", "0,", "0,2000000")
+        ),
+    ):
+        with pytest.raises(FilmError, match=words):
+            read_variables(table(path, lines, head), films_of(films))
 
 
 def test_two_rows_of_a_window_and_times_that_no_film_has_are_refused(tmp_path, trained):
     with pytest.raises(FilmError, match="two rows"):
-        read_variables(table(tmp_path / "v.csv", [LINES[0], LINES[0]]), ["a"])
+        read_variables(table(tmp_path / "v.csv", [LINES[0], LINES[0]]), films_of("a"))
     (film,) = score_films(film_store(tmp_path, "a", end_s=60.0), [trained.paths["pcbm_lr"]])
     for late in (
         {"variables": pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "cuts": [1.0]})},
@@ -90,10 +108,14 @@ def test_films_are_compared_by_a_variable_above_and_up_to_its_median(films):
     assert x == pytest.approx({"a": 0.0, "b": 0.1, "c": 0.2})
     left_out = compare_films(films, Manifest((), Path()), trend="camera").notes
     assert any("camera" in note and "(d)" in note for note in left_out)
-    facts = {film.movie: {"camera": "hand-held"} for film in films}
-    assert {film.group for film in compare_films(films, Manifest((), Path()), facts, by="camera").films} == {
-        "hand-held"
-    }
+    facts = {film.movie: {"camera": "hand-held" * (film.movie != "b")} for film in films}
+    found = compare_films(films, Manifest((), Path()), facts, by="camera")
+    assert {film.group for film in found.films} == {"hand-held"}
+    assert any("without camera" in note and "(b)" in note for note in found.notes)
+    dated = [film.variables.rename(columns={"camera": "year"}) for film in films]
+    films = [replace(film, variables=own) for film, own in zip(films, dated, strict=True)]
+    assert {film.facts["year"] for film in compare_films(films, Manifest((), Path())).films} == {""}
+    films = [replace(film, variables=film.variables.rename(columns={"year": "camera"})) for film in films]
     with pytest.raises(FilmError, match="no column zoom"):
         compare_films(
             [replace(film, variables=films[0].variables) for film in films], Manifest((), Path()), by="zoom"
