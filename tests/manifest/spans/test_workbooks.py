@@ -42,6 +42,20 @@ def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
     )
 
 
+@pytest.mark.parametrize(
+    ("code", "is_said"),
+    [
+        ("0.0&quot; min&quot;", True), ("0.0\\ \\s", True), ("0%", True), ("000", True), ("0.0,", True),
+        ("#,##0.0", False), ("[$-407]0.0", False), ("0.0_-", False), ("[h]&quot; h &quot;mm", False),
+    ],
+)  # fmt: skip
+def test_formats_that_show_more_than_a_number_are_noted(read, code, is_said):
+    pytest.importorskip("python_calamine")
+    styles = f'<numFmts count="1"><numFmt numFmtId="164" formatCode="{code}"/></numFmts><cellXfs'
+    changes = ('numFmtId="46"', 'numFmtId="164"'), ("<cellXfs", styles), ('<c r="C2">', '<c r="C2" s="1">')
+    assert ("shows more" in read({"a.xlsx": patched(BOOK, *changes)})[1]) == is_said
+
+
 @pytest.mark.parametrize(("end_s", "is_said"), [(7230, False), (7200, True)])
 def test_a_clock_of_whole_minutes_may_be_of_minutes_and_seconds(read, end_s, is_said):
     rows = [["movie", "start_s", "end_s"], ["a", ("time", 5400 / 86400), ("time", end_s / 86400)]]
