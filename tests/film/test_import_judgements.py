@@ -21,14 +21,16 @@ def file(folder, name, *lines, head=HEAD):
 def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
     ab_file = file(
         tmp_path, "one.csv",
-        "a,'=tt1,,0,5,S,,AB,1,agree", "b,'=tt1,,5,9,,,AB,1,unsure", "c,'=tt1,,0,5,HN,Body,AB,1,disagree",
+        "a,'=tt1,,0,5,S,,AB,1,agree,", "b,'=tt1,,5,9,,,AB,1,unsure,",
+        "c,'=tt1,,0,5,HN,Body,AB,1,disagree,dark",
+        head=HEAD.replace("judgement\n", "judgement,comment\n"),
     )  # fmt: skip
     cd_file = file(tmp_path, "two.csv", "a,'=tt1,,0,5,sure,body;look,'=CD(),0,", "b,'=tt1,,5,9,EN,,'=CD(),0,")
     imported = import_judgements([ab_file, cd_file], tmp_path)
     first, second, _ = imported.manifest.clips
     assert (first.clip_id, first.movie, first.level, first.annotator) == ("tt1-AB-0001", "=tt1", "HN", "AB")
     assert (second.level, second.concepts, second.annotator) == ("S", ("Look", "Body"), "=CD()")
-    assert first.extras == {"seen_score": "1", "judgement": "disagree"}
+    assert first.extras == {"seen_score": "1", "judgement": "disagree", "comment": "dark"}
     one, two = imported.accounts
     assert (one.seen, one.used, one.left_out) == (3, 2, [("line 3", "without a level")])
     assert (two.seen, two.used) == (2, 2)

@@ -47,9 +47,6 @@ from obygaze_features.text import composed, first_few
 OURS = ("judgements", "table")
 """Kinds of tables with the columns of a manifest: what is wrong in them is refused, not left out."""
 
-KEPT_OF_JUDGEMENTS = (SEEN_SCORE, "judgement", "draw", "place")
-"""Extra columns of judgements that the manifest keeps."""
-
 KEPT_OF_TOOLS = (
     SEEN_SCORE, DECIDED_ON, "subject", "observation", "modifiers", "comment",
     "model", "prompt", "answered_on",
@@ -229,9 +226,8 @@ class _Made:
                 problems.add(line, f"is empty: a judgement {of}", name)
         if cells[SEEN_SCORE] not in {"0", "1"}:
             problems.add(line, f"{cells[SEEN_SCORE]!r}: expected 1 (the score was in sight) or 0", SEEN_SCORE)
-        kept = {name: cells[name] for name in (*FIELDS, *KEPT_OF_JUDGEMENTS) if name in cells}
         # Ids are made anew; those of a foreign movie's name need not be valid.
-        row = Row(line, {"movie": "", **kept, "clip_id": f"line-{line}"})
+        row = Row(line, {"movie": "", **cells, "clip_id": f"line-{line}"})
         return row if len(problems.messages) == before else None
 
     def _judge(self, clip: Clip, account: Account, line: int) -> bool:
