@@ -185,8 +185,8 @@ def evaluate_films(
     Raises
     ------
     FilmError
-        No film is annotated, the codebook lacks the positive levels, or a clip has no span, or one behind its
-        film.
+        No film is annotated, the codebook lacks the positive levels, or a clip has no span, or one that ends
+        behind its film.
 
     Examples
     --------
@@ -210,10 +210,12 @@ def evaluate_films(
     for film in own:
         spans_of, whole_s = people[film.movie], film.record.duration_s
         for who, spans in spans_of.items():
-            if len(spans) and spans[-1, 0] > whole_s + 1:
-                where = f"film {film.movie} lasts {whole_s:g} s, and {who} marks it from {spans[-1, 0]:g} s"
-                raise FilmError(f"{where}: is this another cut, or does its time code not begin at 0?")
-        n = int(np.ceil(max(whole_s, *map(ends, spans_of.values()))))
+            if ends(spans) > whole_s + 1:
+                where = f"film {film.movie} lasts {whole_s:g} s, and {who} marks it to {ends(spans):g} s"
+                raise FilmError(
+                    f"{where}: another cut, or a time code not from 0? Else import it with --videos"
+                )
+        n = int(np.ceil(whole_s))
         machine[film.movie] = marks_of(film, key, n)
         humans[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
     record = {

@@ -200,9 +200,10 @@ def test_films_that_nobody_annotated_are_left_out_by_name():
     more = (*truth.clips, Clip("b", "N", "", 0.0, 100.0, "S", (), "ann"))
     measured = evaluate_films(films, Manifest(more, Path()), n_shifts=5)
     assert "N (did you mean 'n'?)" in str(evaluation_report(measured).notes)
-    late = replace(truth.clips[0], start_s=3600.0, end_s=3605.0)
-    with pytest.raises(FilmError, match="lasts 600 s"):
-        evaluate_films(films, Manifest((late,), Path()), n_shifts=5)
+    for start_s, end_s in ((3600.0, 3605.0), (480.0, 9e7)):
+        late = replace(truth.clips[0], start_s=start_s, end_s=end_s)
+        with pytest.raises(FilmError, match="lasts 600 s"):
+            evaluate_films(films, Manifest((late,), Path()), n_shifts=5)
 
 
 def test_rules_that_mark_all_or_nothing_of_a_film_that_is_all_positive():
