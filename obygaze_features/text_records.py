@@ -19,6 +19,9 @@ SAMPLE = 1 << 16
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
+SEPARATOR = re.compile(r'"?sep=(.)"?(?:\r\n|\r|\n)', re.IGNORECASE)
+"""Excel's own first line, which says what stands between cells."""
+
 MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 """Byte order marks; those of UTF-32 first, which begin as those of UTF-16 do."""
 
@@ -28,10 +31,23 @@ def marked_encoding(content: bytes) -> str:
     return next((name for mark, name in MARKS.items() if content.startswith(mark)), "")
 
 
+def unmarked_encoding(content: bytes) -> str:
+    """Return the encoding that a text without a mark shows: UTF-16 by its zeros, Japanese by its escapes."""
+    if b"\x1b$B" in content or b"\x1b$@" in content:  # escapes to Japanese letters, all in ASCII
+        return "iso2022_jp"
+    head = content[:4096]
+    few, many = sorted((head[::2].count(0), head[1::2].count(0)))
+    if many < max(0.02 * len(head), 2 * few, 8):  # of digits and line ends; few of letters such as U+4E00
+        return ""
+    return "utf-16-le" if head[1::2].count(0) == many else "utf-16-be"
+
+
 def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:
     """Decode a text: UTF-8, or UTF-16 or 32 with their marks; the error names what is wrong."""
     if why := no_text(content):
         raise refusal(f"{path}: {why}")
+    if not marked_encoding(content) and (name := unmarked_encoding(content)):
+        raise refusal(f"{path}: {name} without its mark; save the file as UTF-8 (in Excel: CSV UTF-8)")
     try:
         # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
         return content.decode(marked_encoding(content) or "utf-8-sig")
@@ -63,7 +79,7 @@ def split_records(
         Whether cells are those of the header that is expected.
     """
     line, delimiter, text = 1, "", text.replace("\ufeff", "")  # byte order marks of parts that were joined
-    if said := re.match(r'"?sep=(.)"?\r?\n', text, re.IGNORECASE):  # Excel's own first line
+    if said := SEPARATOR.match(text):
         delimiter, line, text = said[1], 2, text[said.end() :]
     delimiter = delimiter or _delimiter(text[:SAMPLE], is_header)
     reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)

@@ -24,7 +24,7 @@ from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import content_of, counted, naming, placed
 from obygaze_features.templates import packaged
 from obygaze_features.text import first_few
-from obygaze_features.text_records import DELIMITERS, HEADER_ROWS, marked_encoding, split_records
+from obygaze_features.text_records import DELIMITERS, HEADER_ROWS, SEPARATOR, marked_encoding, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
 
 FACTS: Final = packaged(__package__, "kinds.toml")
@@ -220,9 +220,11 @@ class Given:
 
     @cached_property
     def first_rows(self) -> list[set[str]]:
-        """The names in each of its first rows, by each sign that may stand between them."""
+        """The names in each of its first rows, by the sign that it says is between them, or each that may."""
+        said = SEPARATOR.match(self.head)
         texts: list[Iterable[Sequence[str]]] = [
-            csv.reader(io.StringIO(self.head, newline=""), delimiter=sign) for sign in DELIMITERS
+            csv.reader(io.StringIO(self.head, newline=""), delimiter=sign)
+            for sign in (said[1] if said else DELIMITERS)
         ]
         found: list[set[str]] = []
         for rows in texts if self.sheet is None else [[cells for _, cells in self.sheet]]:

@@ -142,15 +142,17 @@ def test_rolling_captions_are_noted(read):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be"])
-def test_marks_and_zeros_tell_the_encoding(read, encoding):
-    assert read("f.srt", srt((at(1), "Привет")), encoding)[0] == [(1.0, 2.0, "Привет")]
+@pytest.mark.parametrize("text", ["Привет", "上の字幕は日本語です。" * 20])
+def test_marks_and_zeros_tell_the_encoding(read, encoding, text):
+    assert read("f.srt", srt((at(1), text)), encoding)[0] == [(1.0, 2.0, text)]
 
 
 def test_another_encoding_is_said_or_given(read):
     text = srt((at(1), "Привет"))
     assert any("Windows-1252" in note for note in read("f.srt", text, "cp1251")[1].notes)
-    lines, account = read("f.srt", text, "cp1251", encoding="cp1251")
-    assert (lines, account.notes) == ([(1.0, 2.0, "Привет")], [])
+    for own in ("cp1251", "utf-8", "utf-8-sig", "utf-16"):
+        lines, account = read("f.srt", text, own, encoding="cp1251")
+        assert (lines, account.notes) == ([(1.0, 2.0, "Привет")], [])
     with pytest.raises(ManifestError, match=r"f.srt"):
         read("f.srt", text, encoding="no-such")
     assert read("g.srt", srt((at(1), "Café")), "cp1252")[0] == [(1.0, 2.0, "Café")]
