@@ -189,10 +189,10 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     """Read and check a manifest file, and its codebook.
 
     The codebook is the one of the file beside it (`films.csv`: `films.codebook.toml`), else the built-in one
-    that the column `codebook` names, else `obygaze12`. A spreadsheet may have saved the table, with
-    semicolons or tabs between cells and decimal commas in seconds, or as a workbook. With `spreadsheet_safe`,
-    a person may have filled it in: levels and concepts in any case or by their titles, times as clock, and
-    apostrophes before cells that a spreadsheet would run.
+    that the column `codebook` names, else `obygaze12`. Times are seconds or clock. A spreadsheet may have
+    saved the table, with semicolons or tabs between cells and decimal commas in seconds, or as a workbook.
+    With `spreadsheet_safe`, a person may have filled it in: levels and concepts in any case or by their
+    titles, and apostrophes before cells that a spreadsheet would run.
 
     Raises
     ------
@@ -214,8 +214,7 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     table = read_table(path, FIELDS, advice=ADVICE)
     codebook = _codebook_of(table)
     collected = Collected(table.problems)
-    from_sheet = spreadsheet_safe or table.delimiter != ","
-    for row in table.timed() if from_sheet else table.checked():
+    for row in table.timed(verbatim=table.delimiter == "," and not spreadsheet_safe):
         collected.add(clip_of(row, table.problems, codebook, spelled=spreadsheet_safe), row.line)
     with placed(path):
         return Manifest(tuple(collected.clips), absolute(path).parent, codebook)

@@ -15,7 +15,7 @@ from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants, pointed
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.text import as_written, composed, first_few, number_of, unsuitable
+from obygaze_features.text import as_written, composed, number_of, unsuitable
 from obygaze_features.text_records import decoded_text, header_row, read_records
 from obygaze_features.workbook import Records
 
@@ -100,7 +100,7 @@ class Table:
         yield from self.rows
         self.problems.refuse()
 
-    def timed(self, *, rate: Fraction | None = None) -> Iterator[Row]:
+    def timed(self, *, rate: Fraction | None = None, verbatim: bool = False) -> Iterator[Row]:
         """Yield the rows that are not empty, times written as seconds; then refuse what was noted.
 
         Where semicolons or tabs are between cells, the decimal sign may be a comma.
@@ -109,12 +109,15 @@ class Table:
         ----------
         rate
             Frames per second of times that end in frames.
+        verbatim
+            Whether apostrophes before cells belong to them: no spreadsheet wrote the table.
         """
         columns = [name for name in TIMES if name in self.columns]
-        rows = [row.as_written() for row in self.rows if not row.is_empty]
+        rows = [row if verbatim else row.as_written() for row in self.rows if not row.is_empty]
         usual = "" if self.delimiter in {";", "\t"} else "."
         with placed(f"{self.path}: column {' or '.join(columns)}"):
-            values = instants([row.cells[name] for name in columns for row in rows], usual, rate)
+            cells = [row.cells[name] for name in columns for row in rows]
+            values = instants(cells, usual, rate, len(columns))
         for place, row in enumerate(rows):
             found = dict(zip(columns, values[place :: len(rows)], strict=True))
             wrong = {name: value for name, value in found.items() if isinstance(value, ManifestError)}
@@ -142,13 +145,15 @@ class Table:
         return found
 
     def pointed(self, names: Sequence[str]) -> "Table":
-        """Write numbers of columns with points, where ; or tabs are between cells: all decide the sign."""
+        """Write numbers with points, where ; or tabs are between cells; each column decides its own sign."""
         if self.delimiter not in {";", "\t"}:
             return self
-        with placed(f"{self.path}: columns {first_few(names, SHOWN_PROBLEMS)}"):
-            cells = iter(pointed([row.cells[name] for row in self.rows for name in names]))
-        rows = (Row(row.line, {**row.cells, **dict(zip(names, cells, strict=False))}) for row in self.rows)
-        return replace(self, rows=tuple(rows))
+        told = [dict(row.cells) for row in self.rows]
+        for name in names:
+            with placed(f"{self.path}: column {name}"):
+                for cells, number in zip(told, pointed([cells[name] for cells in told]), strict=True):
+                    cells[name] = number
+        return replace(self, rows=tuple(map(Row, (row.line for row in self.rows), told)))
 
     def as_csv(self, texts: Collection[str]) -> str:
         """Write it with commas between cells and points in numbers; the columns `texts` stay as they are."""

@@ -155,7 +155,7 @@ MISTAKES = f"""
 1 manifest import folder in/videos --out in/segments.csv
     in/segments.csv is there already; choose another --out, or replace it with --force
 1 manifest import spans in/codes.csv --videos in/videos --out out/codes.csv
-    '00:00:01:00' ends in frames; give their rate, as in --rate 25
+    '00:00:01:00' ends in frames: write hh:mm:ss.ms, or give their rate where there is a --rate
 1 manifest import folder in/videos --codebook mobygase --out out/a.csv
     mobygase: neither a file nor a built-in codebook (did you mean 'mobygaze'?)
 1 manifest import folder in/videos --out in/fights-2.csv --force

@@ -329,7 +329,7 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
         ("title,year\nPsycho,1960\nPsycho,1997\n", {"tt02": "1997"}, "Psycho (1960)"),
         ("title,note\nPsycho (1998),x\nPsycho (1960),y\n", {"tt02": ""}, "Psycho (1960)"),
         ("My films,,\n\nTitle,Year,note\nPSYCHO,1998,x\n", {"tt02": "1998"}, ""),
-        ("title;year;votes\nPsycho;1998;1.234,5\n", {"tt02": "1998"}, ""),
+        ("title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n", {"tt02": "1998"}, ""),
     ],
 )
 def test_a_title_is_that_of_a_film_of_its_year(films, tmp_path, rows, matched, note):

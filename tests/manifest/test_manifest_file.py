@@ -34,7 +34,10 @@ anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter
     lambda text: unsuitable(text, lines=True) is None
 )
 instants = st.floats(0, 1e6)
-spans = st.one_of(st.just((None, None)), st.tuples(instants, instants).filter(lambda span: span[0] < span[1]))
+spans = st.one_of(
+    st.just((None, None)),
+    st.tuples(instants, instants).filter(lambda span: span[0] < span[1] >= 1),  # else shares of a day
+)
 
 
 @st.composite
@@ -96,6 +99,11 @@ def test_unknown_columns_are_kept_verbatim(tmp_path):
     assert dict(read_manifest(path).clips[0].extras) == {"note": " spaced ", "other": 'a, "b"'}
 
 
+def test_times_are_read_as_those_of_every_table(tmp_path):
+    clip = read_manifest(written(tmp_path, "a-1,a,,00:00:40,1:10.5,S,,")).clips[0]
+    assert (clip.start_s, clip.end_s) == (40.0, 70.5)
+
+
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
     path = tmp_path / "films.csv"
     path.write_bytes(b"\xef\xbb\xbf" + HEADER.encode() + b"\r\n" + GOOD.encode() + b"\r\n\r\n")
@@ -113,6 +121,8 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
         ("a-2,a,,0,,S,,", "line 3, column end_s"),
         ("a-2,a,,,,Sure,,", "line 3, column level"),
         ("a-2,a,,,,S,Look;;Body,", "line 3, column concepts"),
+        ("a-2,a,,00:00:01:12,2,S,,", "line 3, column start_s"),
+        ("a-2,a,,0.0104166666666667,0.0208333333333333,S,,", "column start_s or end_s"),
         (",a,,,,S,,", "line 3, column clip_id"),
         ("a-2,,,,,S,,", "line 3, column movie"),
         ("a/2,a,,,,S,,", "line 3, column clip_id"),
@@ -135,6 +145,7 @@ def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where):
     [
         (b"", None),
         (b"clip_id,movie\n", None),
+        ("clip_id,movie\n".encode("utf-16-le"), "utf-16-le without its mark"),
         (HEADER.encode() + b",movie\n", "'movie'"),
         (HEADER.encode() + b"\na-1,\xe9,,,,,,\n", "line 2"),
         (b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml", "Excel"),

@@ -14,7 +14,7 @@ SHORTEST_S = 1 / 120
 """Length in seconds of the shortest frame that films have; nobody means a shorter span."""
 
 CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{0,30})?)", re.ASCII)
-FRAME_CODE = re.compile(r"(\d{1,9}):(\d\d):(\d\d)([:;])(\d{2,3})", re.ASCII)
+FRAME_CODE = re.compile(r"(\d{1,9})([:;])(\d\d)\2(\d\d)(\2|;)(\d{2,3})", re.ASCII)
 DROPPING = {Fraction(30_000, 1001): 2, Fraction(60_000, 1001): 4}
 """Rates with drop-frame time code, and the labels that are dropped in a minute. Source: SMPTE ST 12-1."""
 
@@ -28,8 +28,8 @@ _GROUPED = {
     sign: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?:[{sign}]\d*)?", re.ASCII)
     for sign, other in (".,", ",.")
 }
-_FINE = re.compile(r"0?[.,]\d{7,}")
-"""More digits than people or tools write of seconds: a share of a day has them."""
+_FINE = re.compile(r"\d*\.\d{7,}(?:[eE]-\d+)?", re.ASCII)
+"""More digits than people write of seconds: a share of a day has them."""
 
 
 def western(text: str) -> str:
@@ -59,9 +59,9 @@ def seconds(text: str) -> float | None:
 def time_code(text: str, rate: Fraction | None = None) -> float | None:
     """Read seconds, [hh:]mm:ss[.ms], or hh:mm:ss:ff at a rate; None if the cell is empty.
 
-    A time code counts frames at the whole rate (24 at 23.976 fps). With `;` before the frames it drops
-    numbers, at 29.97 and 59.94 fps alone: two (at 59.94 four) at each minute but the tenth. Source: SMPTE ST
-    12-1.
+    A time code counts frames at the whole rate (24 at 23.976 fps). With `;` before the frames, or everywhere,
+    it drops numbers, at 29.97 and 59.94 fps alone: two (at 59.94 four) at each minute but the tenth. Source:
+    SMPTE ST 12-1.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     (90.5, 90.5)
     """
     text = western(text)
-    if ":" not in text:
+    if not is_clock(text):
         return seconds(text)
     if clock := CLOCK.fullmatch(text):
         hours, minutes = int(clock[1] or 0), int(clock[2])
@@ -89,21 +89,28 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     elif code := FRAME_CODE.fullmatch(text):
         if rate is None:
             raise ManifestError(
-                f"{text!r} ends in frames; give their rate, as in --rate 25 (before milliseconds write '.')"
+                f"{text!r} ends in frames: write hh:mm:ss.ms, or give their rate where there is a --rate"
             )
         return _of_label(text, code, rate)
-    raise ManifestError(f"{text!r} is no time: expected seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate")
+    raise ManifestError(
+        f"{text!r} is no time: expected seconds or hh:mm:ss.ms; hh:mm:ss:ff where there is a --rate"
+    )
+
+
+def is_clock(text: str) -> bool:
+    """Return whether a time is written as hours, minutes and seconds, or frames."""
+    return not {":", ";"}.isdisjoint(western(text))
 
 
 def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
     """Read a time code of frames."""
     labels, dropped = whole_rate(rate), 0
-    if len(code[5]) > 2 and labels <= 100:
+    if len(code[6]) > 2 and labels <= 100:
         raise ManifestError(
             f"{text!r}: three digits are no frames; are they milliseconds? Write '.' before them"
         )
-    hours, minutes, whole, frames = (int(code[group]) for group in (1, 2, 3, 5))
-    if code[4] == ";":
+    hours, minutes, whole, frames = (int(code[group]) for group in (1, 3, 4, 6))
+    if code[5] == ";":
         if rate not in DROPPING:
             raise ManifestError(
                 f"{text!r}: ';' before the frames is drop frame, which 29.97 and 59.94 fps alone have; "
@@ -184,7 +191,7 @@ def clock(time_s: float, point: str = ".") -> str:
 # --- columns of tables
 # ---------------------------------------------------------------------------
 def instants(
-    cells: Sequence[str], usual: str = ".", rate: Fraction | None = None
+    cells: Sequence[str], usual: str = ".", rate: Fraction | None = None, n_columns: int = 1
 ) -> list[float | ManifestError | None]:
     """Read a column of times, whose decimal sign all its cells decide.
 
@@ -196,6 +203,8 @@ def instants(
         The decimal sign of tables of this kind; "" where it may be either.
     rate
         Frames per second of hh:mm:ss:ff.
+    n_columns
+        How many columns they are of, one behind the other.
 
     Returns
     -------
@@ -205,13 +214,12 @@ def instants(
     Raises
     ------
     ManifestError
-        Both signs are decimal in the column, a cell could be thousands as well, all are shares of a day, or
+        Both signs are decimal in the column, a cell could be thousands as well, some are shares of a day, or
         some time codes drop labels and others do not.
     """
     texts = [text.strip() for text in pointed(cells, usual)]
-    numbers = [text for text in texts if text and ":" not in text]
     codes = [code for code in map(FRAME_CODE.fullmatch, map(western, texts)) if code]
-    if rate in DROPPING and len({code[4] for code in codes}) > 1:
+    if rate in DROPPING and len({code[5] for code in codes}) > 1:
         raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
     values: list[float | ManifestError | None] = []
     for text in texts:
@@ -219,11 +227,13 @@ def instants(
             values.append(time_code(text, rate))
         except ManifestError as error:
             values.append(error)
-    fine = next(filter(_FINE.match, numbers), "")
-    if fine and max((value for value in values if isinstance(value, float)), default=1.0) < 1:
+    n_rows = len(texts) // n_columns
+    large = {at % n_rows for at, value in enumerate(values) if isinstance(value, float) and value >= 1}
+    fine = {at % n_rows: text for at, text in enumerate(texts) if _FINE.fullmatch(text)}
+    if fine and large.isdisjoint(fine):
         raise ManifestError(
-            f"{fine!r}: all times are below 1 and have many digits, as shares of a day have, by which "
-            "spreadsheets keep times; format the column as text or number of seconds (value * 86400)"
+            f"{min(fine.values())!r}: times below 1 alone have many digits, as shares of a day have, by "
+            "which spreadsheets keep times; format the column as text or number of seconds (value * 86400)"
         )
     return values
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan, number
-from obygaze_features.manifest.spans.instant import instants, western
+from obygaze_features.manifest.spans.instant import instants, is_clock
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.text_tables import Row, Table, placed, table_of
 from obygaze_features.workbook import Records
@@ -50,13 +50,13 @@ def timed(
     """
     cells = [row.cells[name] for name in (start, end) for row in rows]
     with placed(f"{given.path}: columns {start} and {end}"):
-        values = instants(cells, given.usual, given.rate)
+        values = instants(cells, given.usual, given.rate, 2)
     for row, *ends in zip(rows, values[: len(rows)], values[len(rows) :], strict=True):
         where, why, found = f"line {row.line}", "", []
         for name, column, value in zip(("start", "end"), (start, end), ends, strict=True):
             if not isinstance(value, float):
                 why = why or (f"no {name}" if value is None else f"no time ({value})")
-            elif ":" in western(row.cells[column]):
+            elif is_clock(row.cells[column]):
                 found.append(value)  # a clock, whatever its column is called
             else:
                 found.append(value / per_second if per_second else given.frames(value, where))

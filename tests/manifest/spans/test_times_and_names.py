@@ -46,11 +46,19 @@ def test_the_whole_column_decides_the_decimal_sign(cells, usual, expected):
         (["1,5", "2.5"], "."),
         (["0.00104166666666667", "0.00105324074074074"], "."),
         (["0,0208333333333333", "0"], ""),
+        (["0.0104166666666667", "00:30:00", "45.5"], "."),
+        (["5.787037037037037e-05", "30"], "."),
     ],
 )
 def test_what_fits_two_readings_and_shares_of_a_day_are_refused(cells, usual):
     with pytest.raises(ManifestError):
         instants(cells, usual)
+
+
+def test_times_of_many_digits_beside_seconds_in_their_row_or_column_are_seconds():
+    for starts, ends in (([0, 0.9583333333333334], [0.9583333333333334, 45]), ([0.125], [1.958333333333333])):
+        values = [*starts, *ends]
+        assert instants([*map(str, values)], n_columns=2) == values
 
 
 def test_labels_that_are_dropped_and_labels_that_are_not_make_no_time_line():
@@ -101,7 +109,8 @@ def test_a_label_of_frames_is_the_time_of_its_frame(rate, frames, drop):
     ("text", "rate"),
     [
         ("01:00:00;00", "25"), ("01:00:00;00", "23.976"), ("01:00:00;00", "30"), ("00:02:00;00", "29.97"),
-        ("00:02:00;01", "29.97"), ("00:01:00;03", "59.94"), ("01:00:00:00", "12.5"), ("00:00:00:24", "24"),
+        ("00:02:00;01", "29.97"), ("00;01:10;02", "29.97"), ("00;01;10:02", "29.97"), ("00;01;10;02", "25"),
+        ("00:01:00;03", "59.94"), ("01:00:00:00", "12.5"), ("00:00:00:24", "24"),
     ],
 )  # fmt: skip
 def test_time_codes_that_cannot_exist_are_refused(text, rate):
@@ -116,7 +125,8 @@ def test_letters_and_digits_of_full_width_are_the_same_names():
 
 
 def test_a_tenth_minute_drops_nothing():
-    assert time_code("00:10:00;00", frame_rate("29.97")) == float(17982 * Fraction(1001, 30000))
+    for text in ("00:10:00;00", "00;10;00;00", "００；１０；００；００"):
+        assert time_code(text, frame_rate("29.97")) == float(17982 * Fraction(1001, 30000))
 
 
 @pytest.mark.parametrize(
