@@ -73,7 +73,8 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
                 continue
             start, end, above, who = times.of(node, tier)
             own = node.get("ANNOTATION_ID", "")
-            text = " ".join((node.findtext("ANNOTATION_VALUE") or "").split())
+            values = ("".join(value.itertext()) for value in node.findall("ANNOTATION_VALUE"))
+            text = "; ".join(filter(None, map(one_line, values)))
             why = "" if text else f"without a {chosen[name].removesuffix('s')}"
             yield RawSpan(
                 f"annotation {own} of tier {name!r} (from {start / 1000:g} s)", start / 1000, end / 1000,
@@ -154,19 +155,30 @@ class _Slots:
         self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in every}
         if len(self._nodes) < len(every):
             raise given.error(f"{len(every)} annotations have {len(self._nodes)} ids: each needs its own")
+        self._nodes.pop("", None)
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
-        self._spread(tiers)
+        self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in every} - {""}
+        self._slots |= {f"after {name}": "" for name in self._followed}
+        self._spread([dict(map(self._ends, map(self._line, tier.findall("ANNOTATION/*")))) for tier in tiers])
 
-    def _spread(self, tiers: list[Element]) -> None:
+    def _line(self, node: Element) -> list[Element]:
+        """List an annotation, the one that it refers to, and so on up to the one that has times."""
+        line = dict[Element, None]()
+        while node not in line:
+            line[node] = None
+            node = self._nodes.get(node.get("ANNOTATION_REF", ""), (node, node))[0]
+        return [*line]
+
+    def _ends(self, line: Sequence[Element]) -> tuple[str, str]:
+        """Name the slots of an annotation: those of the one that has times, or between two of a chain."""
+        first, last = (line[-1].get(f"TIME_SLOT_REF{n}", "") for n in (1, 2))
+        before = (f"after {name}" for node in line if (name := node.get("PREVIOUS_ANNOTATION")))
+        after = (f"after {name}" for node in line if (name := node.get("ANNOTATION_ID")) in self._followed)
+        return next(before, first), next(after, last)
+
+    def _spread(self, chains: Sequence[Mapping[str, str]]) -> None:
         """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even."""
         slots = self._slots
-        chains = [
-            {
-                node.get("TIME_SLOT_REF1", ""): node.get("TIME_SLOT_REF2", "")
-                for node in tier.findall("ANNOTATION/ALIGNABLE_ANNOTATION")
-            }
-            for tier in tiers
-        ]
         known, before = sum(isinstance(time, int) for time in slots.values()), -1
         while before < known < len(slots):  # a subdivision of a subdivision needs another round
             before = known
@@ -179,7 +191,7 @@ class _Slots:
                     end = slots.get(last)
                     if isinstance(start, int) and isinstance(end, int):
                         step = (end - start) / (len(inner) + 1)
-                        slots |= {slot: round(start + n * step) for n, slot in enumerate(inner, start=1)}
+                        slots |= {slot: int(start + n * step) for n, slot in enumerate(inner, start=1)}
                         known += len(inner)
 
     def of(self, node: Element, tier: Element) -> tuple[int, int, tuple[str, ...], str]:
@@ -187,12 +199,10 @@ class _Slots:
 
         It is that of the tier that has its times, of the one above it, or its own.
         """
-        aligned, owner, above = node, tier, dict[str, None]()
-        while aligned.tag == "REF_ANNOTATION" and aligned.get("ANNOTATION_REF", "") not in above:
-            name = aligned.get("ANNOTATION_REF", "")
-            above[name] = None
-            aligned, owner = self._nodes.get(name, (aligned, owner))
-        start, end = (self._time(node, tier, aligned.get(f"TIME_SLOT_REF{n}", "")) for n in (1, 2))
+        line = self._line(node)
+        above = tuple(each.get("ANNOTATION_ID", "") for each in line[1:])
+        owner = self._nodes[above[-1]][1] if above else tier
+        start, end = (self._time(node, tier, slot) for slot in self._ends(line))
         if not 0 <= start < end:
             raise self._error(node, tier, f"it lasts from {start} to {end} ms: mend it in ELAN")
         over = self._tiers.get(owner.get("PARENT_REF", ""), owner)
@@ -202,7 +212,7 @@ class _Slots:
             self._given.account.note(
                 f"tier {name!r} is signed {other}, it or the tier above it {who}: taken as {who}'s"
             )
-        return start, end, tuple(above), who
+        return start, end, above, who
 
     def _time(self, node: Element, tier: Element, slot: str) -> int:
         time = self._slots.get(slot, "")

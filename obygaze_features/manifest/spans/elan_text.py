@@ -3,62 +3,60 @@
 Source: ELAN manual, "Export as tab-delimited text".
 """
 
-import csv
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import takewhile
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
 from obygaze_features.manifest.spans.instant import CLOCK, time_or_nan
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import first_of, table, timed
 from obygaze_features.manifest.text_tables import counted
+from obygaze_features.text_records import header_row, split_records
 from obygaze_features.workbook import Records
 
 TIME = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
 TIMES = ("Begin Time", "End Time", "Duration")
 """Of an annotation, in ELAN's order, each in all forms that are exported."""
 _READ = KINDS["elan-text"]["read"]
-_TITLE = re.compile(r"(?!.* Time - )(?:[^\t]*$|\"?sep=)", re.IGNORECASE)
-"""What stands above the annotations: lines without tabs, and a spreadsheet's own."""
 _OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
 
 
 def read_elan_text(given: Given) -> Iterator[RawSpan]:
     """Yield the annotations of ELAN's tab-delimited text or CSV: with a header, or without."""
-    if given.sheet is not None:
-        yield from _with_header(given, given.sheet)
-        return
-    lines = list(enumerate(given.lines, start=1))
-    titles = list(takewhile(lambda each: _TITLE.match(each[1]), lines))
-    for _, line in titles:
-        if (moved := _OFFSET.match(line.strip('"'))) and int(moved[1]):
+    rows = _rows(given) if given.sheet is None else given.sheet
+    filled = (at for at, (_, cells) in enumerate(rows) if sum(map(bool, cells)) > 2)
+    first = header_row(rows, _has_times) or next(filled, 0)
+    for moved in filter(None, (_OFFSET.search("\t".join(cells)) for _, cells in rows[:first])):
+        if int(moved[1]):
             raise given.error(
                 f"its media are moved by {moved[1]} ms: export without offsets, or give the .eaf"
             )
-    if above := sum(bool(line.strip()) and "sep=" not in line.lower() for _, line in titles):
-        given.account.note(f"{counted(above, 'line')} above the annotations left out")
-    body = [(at, line) for at, line in lines[len(titles) :] if line.strip()]
-    if not body:
+    given.account.note(f"{counted(first, 'line')} above the annotations left out" * bool(first))
+    if not rows:
         raise given.error("no annotation of ELAN's tab-delimited text")
-    if "\t" in body[0][1]:  # ELAN quotes nothing there
-        rows = [(at, line.split("\t")) for at, line in body]
-    else:
-        sign = ";" if ";" in body[0][1] else ","
+    yield from (_with_header if _has_times(rows[first][1]) else _without_header)(given, rows[first:])
+
+
+def _has_times(cells: Sequence[str]) -> bool:
+    return any(TIME.fullmatch(cell.strip()) for cell in cells)
+
+
+def _rows(given: Given) -> Records:
+    """Split a text into cells: at tabs, where ELAN quotes nothing, or as a spreadsheet does."""
+    rows = [(at, line.split("\t")) for at, line in enumerate(given.lines, start=1) if line.strip()]
+    if not any(len(cells) > 2 for _, cells in rows):
+        rows, sign = split_records(given.path, given.text, ManifestError, _has_times)
         given.usual *= sign != ";"  # a spreadsheet wrote it
-        rows = [(at, next(csv.reader([line], delimiter=sign))) for at, line in body]
-    if any(TIME.fullmatch(cell.strip()) for cell in rows[0][1]):
-        yield from _with_header(given, rows)
-    else:
-        yield from _without_header(given, rows)
+    return rows
 
 
 def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
-    header = _in_english(given, [cell.strip() for cell in rows[0][1]], rows[1:])
+    header = _in_english(given, [cell.strip() for cell in rows[0][1]], rows)
     rows = [(rows[0][0], header), *rows[1:]]
     forms = {(m[1], m[2]): cell for cell in header if (m := TIME.fullmatch(cell))}
     known = ("hh:mm:ss.ms", "ss.msec", "msec", *(form for _, form in forms if "PAL" in form))
@@ -66,7 +64,8 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     form = next((form for form, (start, *ends) in have.items() if start and any(ends)), "")
     if not form:
         raise given.error(
-            "line 1: no begin and end times, or durations, in one form: export them as hh:mm:ss.ms or ss.msec"
+            f"line {rows[0][0]}: no begin and end times, or durations, in one form: export them as "
+            "hh:mm:ss.ms or ss.msec"
         )
     if "PAL" in form:
         given.rate = Fraction(50 if "50" in form else 25)
@@ -101,8 +100,8 @@ def _in_english(given: Given, header: list[str], rows: Records) -> list[str]:
     forms = Counter(match[2] for _, match in found)
     if set(forms.values()) != {len(TIMES)}:
         raise given.error(
-            "line 1: of a header in another language it is unclear which times are ends: export begin, end "
-            "and duration"
+            f"line {rows[0][0]}: of a header in another language it is unclear which times are ends: export "
+            "begin, end and duration"
         )
     named, (first, _), (last, _) = header.copy(), found[0], found[-1]
     for place, (at, match) in enumerate(found):
@@ -110,7 +109,7 @@ def _in_english(given: Given, header: list[str], rows: Records) -> list[str]:
     files = [
         at
         for at in range(last + 2, len(header))
-        if all(cell.lower().endswith(".eaf") for _, row in rows for cell in row[at : at + 1])
+        if all(cell.lower().endswith(".eaf") for _, row in rows[1:] for cell in row[at : at + 1])
     ]
     others = [(0, "Tier"), (1, "Participant")][:first] + [(last + 1, "Annotation")] * bool(first)
     others += zip(files, ("File Name", "File Path"), strict=False)

@@ -28,9 +28,9 @@ def aligned(name, first, last, text):
     )
 
 
-def referring(name, above, text):
+def referring(name, above, text, more=""):
     return (
-        f'<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="{name}" ANNOTATION_REF="{above}">'
+        f'<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="{name}" ANNOTATION_REF="{above}" {more}>'
         f"<ANNOTATION_VALUE>{text}</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION>"
     )
 

@@ -72,7 +72,7 @@ def twice(second):
     scene = tier("scene", aligned("a", "t1", "t2", "kiss"))
     return {
         "EAF, two tiers": (eaf(SLOTS, tier("x", aligned("a", "t1", "t2", "S")) + tier("y", aligned("b", "t1", "t2", second))), {"x": "levels", "y": "levels"}),
-        "EAF, a subdivision": (eaf(SLOTS, scene + tier("x", referring("b", "a", "S") + referring("c", "a", second))), {"x": "levels"}),
+        "EAF, two of one annotation": (eaf(SLOTS, scene + tier("x", referring("b", "a", "S") + referring("c", "a", second))), {"x": "levels"}),
         "RTTM": ("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", second)), {}),
         "Label Studio": (studio(labels("S"), labels(second)), {}),
         "ActivityNet": (json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": n} for n in ("S", second)]}}}), {}),

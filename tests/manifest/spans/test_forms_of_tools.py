@@ -11,7 +11,7 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
-from tests.manifest.spans.files import EXAMPLES, VIA_HEAD, aligned, eaf, referring, tabbed, tier
+from tests.manifest.spans.files import EXAMPLES, VIA_HEAD, aligned, eaf, referring, sheet, tabbed, tier
 
 SHORT = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n10\n<exists>\n1\n"IntervalTier"\n"a"\n0\n10\n1\n1\n5\n"S"\n'
 BORIS_7 = "Observation id\to\n\nMedia file(s)\nPlayer #1\ta.mp4\n\nTime offset (s)\t{}\n\nTime\tMedia file path\tSubject\tBehavior\tStatus\n1.0\ta.mp4\t\tS\tSTART\n5.0\ta.mp4\t\tS\tSTOP\n"
@@ -52,6 +52,11 @@ def enqueued(start, stop, name):
     )
 
 
+def subdivided(parts):
+    scene = tier("scene", aligned("a", "t1", "t2", "kiss"))
+    return eaf({"t1": 1000, "t2": 9000}, scene + tier("human: level@AB", parts))
+
+
 def elan(*rows, names=ELAN):
     return tabbed(names, *rows)
 
@@ -69,6 +74,7 @@ def studio(result, **task):
 
 RANGES = {"ranges": [{"start": 26, "end": 125}], "timelinelabels": ["S"]}
 STRETCH = {"type": "timelinelabels", "value": RANGES}
+EAF = eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", aligned("x", "t1", "t2", "S")))
 CLOCKS = ("00:00:01.000", "00:00:05.000")
 READ = {
     "BORIS 7 with what stands above the table": BORIS_7.format("0.0"),
@@ -96,6 +102,8 @@ READ = {
     "ELAN without header, with its file": tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "C:\\d\\a.eaf"]),
     "ELAN with ids and descriptions": elan(["level", *CLOCKS, "S", "a1", "a word of the vocabulary", "a.mp4"], names=("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "Annotation ID", "Description", "File Path")),
     "ELAN tier that begins with a quote": elan(['"level"', *CLOCKS, "S", "a.eaf"]),
+    "ELAN in a workbook, below a title": sheet([["Tags of film a"], ["of", "2024"], ELAN[:4], ["level", *CLOCKS, "S"]]),
+    "ELAN as CSV, below a title": "Tags, of film a\n" + ",".join(ELAN[:4]) + "\n" + ",".join(("level", *CLOCKS, "S")) + "\n",
     "VIAN of several films": "movie_name,segmentation_name,start_ms,end_ms,annotation_0\na,Main,1000,5000,S\n",
     "VIA checkbox": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":{""1"":true,""0"":false}}"\n',
     "Label Studio upload": studio([STRETCH]),
@@ -115,7 +123,10 @@ READ = {
     "table with a sign of its own": "sep=|\nmovie|start_s|end_s|level\na|1|5|S\n",
     "table with titles": '"My table"\n\nmovie,start_s,end_s,level\na,1,5,S\n',
     "video of a page": "video,start_s,end_s,level\nhttps://www.youtube.com/watch?v=a&t=1,1,5,S\n",
-    "EAF": eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", aligned("x", "t1", "t2", "S"))),
+    "EAF": EAF,
+    **{f"EAF in {name}": EAF.replace("?>", said).replace("@AB", "@Zoë").encode(name) for name, said in (("latin-1", " encoding='latin-1'?>"), ("shift_jis_2004", " encoding='shift_jis_2004'?>"), ("cp1252", "?>"), ("utf-16-be", " encoding='UTF-16'?>"))},
+    "EAF first half of a subdivision": subdivided(referring("b", "a", "S") + referring("c", "a", "", 'PREVIOUS_ANNOTATION="b"')),
+    "EAF below the first half of a subdivision": subdivided(referring("d", "b", "S")).replace("<TIER", tier("half", referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"') + referring("b", "a", "x")) + "<TIER", 1),
 }  # fmt: skip
 
 
@@ -125,8 +136,8 @@ def read(tmp_path):
 
     def read(content):
         path = tmp_path / "a.x"
-        path.write_text(content, encoding="utf-8", newline="")
-        movie = "a" if "ANNOTATION_DOCUMENT" in content else ""
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        movie = "a" if b"ANNOTATION_DOCUMENT" in path.read_bytes().replace(b"\0", b"") else ""
         return import_spans([path], tmp_path, rate=Fraction(25), movie=movie)
 
     return read
@@ -179,6 +190,9 @@ REFUSED = {
     "a picture whose id and name differ": ('<annotations><meta/><image id="1" name="frame_000100.PNG"><tag label="S"/></image></annotations>', "frame_000100"),
     "a quote never closed": ('movie,start_s,end_s,note\na,1,2,"x\n', "line 2"),
     "LRC": ("[00:01.00]Hi\n", "SRT"),
+    "EAF two values of an annotation": (EAF.replace("</ANNOTATION_VALUE>", "</ANNOTATION_VALUE><ANNOTATION_VALUE>EN</ANNOTATION_VALUE>"), "S; EN"),
+    "EAF a part of no chain": (subdivided(referring("b", "a", "S", 'PREVIOUS_ANNOTATION="z"')), "no time"),
+    "ELAN in a workbook, media moved": (sheet([["#a.mp4 -- offset: 120"], ELAN[:4], ["level", *CLOCKS, "S"]]), "moved by 120 ms"),
     "EAF slot twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S"))).replace("<TIME_SLOT TIME_SLOT_ID=\"t2\"", '<TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="1"/><TIME_SLOT TIME_SLOT_ID="t2"'), "t2"),
     "EAF annotation twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S")) + tier("human: concepts", referring("x", "x", "Body"))), "ids"),
 }  # fmt: skip
