@@ -17,7 +17,7 @@ from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import clock, time_code, time_or_nan, western
 from obygaze_features.text import unsuitable
 
-_CLOCK = r"(-?)\s*+(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
+_CLOCK = r"(-?)\s*+(?:(\d{1,9})[:;])?(\d{1,2})[:;](\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
 _TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:\s+((?:(?!-->).)*))?", re.ASCII)
 _SETTINGS = re.compile(r"(?i)(?:(?:[XY][12]|align|line|position|region|size|vertical)\s*:\s*\S+(?:\s+|$))*")
 """Places, of SRT (`X1:10`) and WebVTT (`align:start`)."""
@@ -38,7 +38,7 @@ _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]+)>")
 _ASS_TAG = re.compile(r"(?<!\\)\{[^{}]*\}")
 _REST = r"(?:[^{}\\]|\\(?!p(?![a-z])))*+\}"
 """Of a tag, behind its last `\\p`, which begins drawings, or text without a number or with 0."""
-_DRAWING = re.compile(rf"\{{[^{{}}]*\\p[1-9]{_REST}.*?(?=\{{[^{{}}]*\\p(?![1-9a-z]){_REST}|$)", re.DOTALL)
+_DRAWING = re.compile(rf"(?<!\\)\{{[^{{}}]*\\p[1-9]{_REST}.*?(?=\{{[^{{}}]*\\p(?![1-9a-z]){_REST}|$)")
 _BESIDE = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
 _ASS_COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")

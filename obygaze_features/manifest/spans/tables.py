@@ -80,9 +80,7 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
     bodies = [name for name in made.columns if name.lower().startswith("annotation_")]
     keywords = [name for name in made.columns if ":" in name]
     said = [(name, one_line(row.cells[name])) for row in made.rows for name in keywords]
-    given.account.unread(
-        "keyword", (f"{n} {cell:.40}" for n, cell in said if number(cell or 0) not in {0, 1})
-    )
+    given.account.unread("keyword", (f"{n} {c:.40}" for n, c in said if number(c or 0) not in {0, 1}))
     for row, at, no_time in timed(given, made.rows, *columns):
         kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
         odd = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
