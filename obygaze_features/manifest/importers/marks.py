@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence, Set
 
-from obygaze_features.file_kinds import FILM_SUFFIXES
 from obygaze_features.manifest.clip import Clip, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.eaf import MODEL, key_among
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S
-from obygaze_features.manifest.spans.names import film_by_file, imdb_id, is_foreign, nearest, path_of, plain
+from obygaze_features.manifest.spans.names import film_by_file, imdb_id, nearest, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
 from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
 from obygaze_features.text import composed, first_few
@@ -45,16 +44,11 @@ def span_key(raw: RawSpan, movie: str, usual: str) -> tuple[object, ...]:
     return movie, annotator_of(raw, usual), round(raw.start_s, 3), round(raw.end_s, 3)
 
 
-def is_place(movie: str) -> bool:
-    """Return whether a film is named by a file or a page."""
-    return is_foreign(movie) or path_of(movie).suffix.lower() in FILM_SUFFIXES
-
-
 def film_by_name(given: Given) -> str:
-    """Name the film by the file, without its suffix and language; what is taken away is noted."""
-    name = film_by_file(given.path)
-    without = f", without {given.path.stem[len(name) :]!r}" * (name != given.path.stem)
-    if given.account.kind not in OF_A_FILM or (without and imdb_id(name) != name):
+    """Name the film by the file, without suffixes and language; one that may have more is noted."""
+    name, stem = film_by_file(given.path), given.path.stem
+    without = f", without {stem[len(name) :]!r}" * (name != stem)
+    if given.account.kind not in OF_A_FILM or ("." in stem and imdb_id(name) != name):
         given.account.note(f"film {name!r} by the file's name{without}")
     return name
 
@@ -149,12 +143,7 @@ def doubts(table: Table, book: Codebook) -> list[str]:
     """Say which rows of a table are of whole films, and which columns are named as labels are."""
     rows = [row for row in table.rows if not row.is_empty]
     whole = [row.line for row in rows if not row.cells[TIMES[0]].strip()]
-    said = {(name, row.cells.get(name, "").strip()) for row in rows for name in ("movie", "annotator")}
-    notes = [
-        f"{name} {text!r} taken as a name: where there is none, leave its cells empty"
-        for name, text in sorted(said)
-        if plain(text) in NO_VALUE
-    ]
+    notes = []
     if 0 < len(whole) < len(rows):
         what = counted(len(whole), "row")
         notes.append(f"{what} without times taken as whole films (the first: line {whole[0]})")
@@ -162,6 +151,16 @@ def doubts(table: Table, book: Codebook) -> list[str]:
     if beside := [name for name in table.columns if plain(name) in words]:
         notes.append(f"columns named as labels are no labels ({', '.join(beside)}): write level and concepts")
     return notes
+
+
+def nameless(clips: Sequence[Clip]) -> list[str]:
+    """Say which names of films and annotators are what programs write for none."""
+    said = {(name, getattr(clip, name)) for clip in clips for name in ("movie", "annotator")}
+    return [
+        f"{name} {text!r} taken as a name: where there is none, leave it empty"
+        for name, text in sorted(said)
+        if plain(text) in NO_VALUE
+    ]
 
 
 def respelled_labels(row: Row, clip: Clip, codebook: Codebook) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, clip_of, grouped
+from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, absolute, clip_of, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers import marks
@@ -24,7 +24,10 @@ from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.names import (
+    are_apart,
+    film_named,
     is_foreign,
+    is_place,
     of_one_film,
     path_of,
     plain,
@@ -131,7 +134,10 @@ def import_spans(
     for name, role in (tiers or {}).items():
         if role not in ROLES:
             raise ManifestError(f"tier {name!r}: {role!r} is no role: expected levels or concepts")
-    root = local_path(root)
+    root, movie = local_path(root), film_named(movie)
+    if movie:
+        with placed("--movie"):
+            Clip("film", movie)
     made = _Made(root, codebook, annotator, FilmFiles(videos, root), length_of)
     for path in map(local_path, files):
         given = Given(path, rate, encoding, movie, tiers or {})
@@ -157,7 +163,8 @@ class _Made:
         self._judged: dict[tuple[object, ...], int] = {}
         self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
         self._accounts: list[Account] = []
-        self._places: dict[str, str] = {}
+        self._places: dict[tuple[str, str], dict[Path, str]] = {}
+        self._apart: dict[str, str] = {}
         self._said: dict[tuple[object, ...], tuple[Clip, Given, str]] = {}
 
     # --- tables with the columns of a manifest
@@ -212,8 +219,8 @@ class _Made:
         cells = dict(row.cells)
         if judged:
             return self._judgement(row.line, cells, problems)
-        if marks.is_place(cells.get("movie", "")):  # of a file, as in other tools
-            named = problems.attempt(row.line, "movie", self._movie, given, RawSpan("", cells=cells))
+        if is_place(place := cells.get("movie", "")):
+            named = problems.attempt(row.line, "movie", self._at, given, place, film_named(place))
             cells["movie"] = named or ""
         return problems.attempt(row.line, "video", self._completed, given, row.line, cells)
 
@@ -250,13 +257,8 @@ class _Made:
         if is_foreign(written) or inside.is_absolute() or ".." in inside.parts:
             inside = PurePosixPath(inside.name)
         if written and not movie:
-            movie = composed(movie_of(inside))
-            twin = self._places.setdefault(movie, written)
-            of_two = path_of(twin).parent != path_of(written).parent
-            if of_two and path_of(twin).name == path_of(written).name and (is_foreign(written) or not file):
-                raise ManifestError(
-                    f"{twin!r} and {written!r} would both be movie {movie!r}: add a column movie"
-                )
+            movie = given.movie or composed(movie_of(inside))
+            self._at(given, movie if given.movie or len(inside.parts) > 1 else written, movie)
         movie = movie or given.movie
         name = composed(name_of(inside)) if written else slug(movie)
         if cells["start_s"] and cells["end_s"]:
@@ -350,18 +352,32 @@ class _Made:
         return f"the same as {place}" + f" but for {', '.join(other)}" * bool(other)
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
+        """Name the film of a span: as its file does, as the person does, by its media, or by its file."""
         said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
-        if marks.is_place(said):
-            said, media = "", said
-        name = said or given.movie or (stem_of(media) if media else "")
-        if not name and given.account.kind == "eaf":
+        named = film_named(said) or given.movie or stem_of(media)
+        if not named and given.account.kind == "eaf":
             raise given.error("does not say which film it is of: give --movie")
-        twin = self._places.setdefault(f"{given.path}: {name}", media)
-        if not said and not given.movie and path_of(twin).parent != path_of(media).parent:
-            raise given.error(
-                f"{twin!r} and {media!r} would both be movie {name!r}: rename one, or import them apart"
-            )
-        return composed(" ".join((name or marks.film_by_name(given)).split()))
+        movie = composed(" ".join((named or marks.film_by_name(given)).split()))
+        own = "" if named else absolute(given.path).as_posix()
+        if place := said if is_place(said) else "" if said or given.movie else media or own:
+            with placed(given.path):
+                self._at(given, place, movie)
+        return movie
+
+    def _at(self, given: Given, place: str, movie: str) -> str:
+        """Refuse two places in a file that give one film, or are two videos; note those of several files."""
+        known = self._places.setdefault((movie, given.account.kind), {given.path: place})
+        twin, first = known.setdefault(given.path, place), next(iter(known.values()))
+        for other in {twin, first} - {place}:
+            if are_apart(other, place):
+                found = {self._films.find(each) for each in (other, place)} - {None}
+                if other == twin or len(found) > 1:
+                    raise ManifestError(
+                        f"{other!r} and {place!r} would both be movie {movie!r}: name each in a column "
+                        "movie, or import them apart with --movie"
+                    )
+                self._apart.setdefault(movie, f"{movie}: {other} and {place}")
+        return movie
 
     def _join(self, given: Given, levels: list[marks.Marked], named: Sequence[RawSpan]) -> None:
         """Give concepts to the level above them, or with their times and annotator; without levels, clips."""
@@ -439,14 +455,19 @@ class _Made:
             if tabled and new and account.kind == "answers":
                 what = counted(len(new), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
-            account.note(*self._late(own))
+            account.note(*self._late(own), *marks.nameless(own))
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         notices += of_one_film(clip.movie for clip in kept)
         named, places = {clip.movie for clip in kept}, {clip.video for clip in kept if clip.video}
-        if len(named) == 1 < len(places) and named <= self._places.keys():
-            what = f"the folder of all {len(places)} videos is taken as their movie, {min(named)!r}"
+        if len(named) == 1 < len(places) and named <= {movie for movie, _ in self._places}:
+            what = f"all {len(places)} videos are taken as of one movie, {min(named)!r}"
             notices.append(f"{what}: if they are several films, add a column movie")
+        if self._apart:
+            what = f"named by files of several folders ({first_few([*self._apart.values()], 3)})"
+            notices.append(
+                f"{counted(len(self._apart), 'movie')} {what}: import apart those of several films"
+            )
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
         judged = any(account.kind == "judgements" for account in self._accounts)

@@ -6,12 +6,11 @@ Source: EAF 2.8 and 3.0 (Max Planck Institute for Psycholinguistics).
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import PurePosixPath
 from xml.etree.ElementTree import Element
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
-from obygaze_features.manifest.spans.names import find_film, path_of, plain
+from obygaze_features.manifest.spans.names import find_film, path_of, plain, stem_of
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed, first_few
@@ -57,7 +56,7 @@ def read_eaf(given: Given) -> Iterator[RawSpan]:
     media = _media(given, root)
     cells = {
         "movie": facts.get("obygaze movie", "") or facts.get("movie", ""),
-        "media": _place(header if media is None else media).name,
+        "media": _place(header if media is None else media),
         "codebook": facts.get("obygaze codebook", "") or facts.get("codebook", ""),
         "seen_score": str(int(any(name.startswith(MODEL) for name in (*facts, *ids)))),
     }
@@ -112,7 +111,7 @@ def _media(given: Given, root: Element) -> Element | None:
     """Find the film's media; refuse where several have other offsets and none is said to be the film."""
     every = root.findall("HEADER/MEDIA_DESCRIPTOR")
     films = [node for node in every if node.get("MIME_TYPE", "").startswith("video")] or every
-    stems = [_place(node).stem for node in films]
+    stems = [stem_of(_place(node)) for node in films]
     movie = find_film(given.movie, dict.fromkeys(stems)) if given.movie else None
     films = [node for node, stem in zip(films, stems, strict=True) if movie in {None, stem}]
     if len({(node.get("TIME_ORIGIN") or "0").strip() for node in films}) > 1:
@@ -120,18 +119,18 @@ def _media(given: Given, root: Element) -> Element | None:
             f"its media begin at different times (TIME_ORIGIN): which is the film? Give --movie, one of "
             f"{', '.join(map(repr, stems))}"
         )
-    if len({_place(node).stem for node in films}) > 1:
+    if len({stem_of(_place(node)) for node in films}) > 1:
         given.account.note(
-            f"of {len(films)} media {_place(films[0]).name!r} is taken as the film: "
+            f"of {len(films)} media {path_of(_place(films[0])).name!r} is taken as the film: "
             "give --movie if it is another"
         )
     return films[0] if films else None
 
 
-def _place(node: Element | None) -> PurePosixPath:
+def _place(node: Element | None) -> str:
     """Return where media are; a header of version 2.0 and before names its own."""
     named = ("MEDIA_URL", "RELATIVE_MEDIA_URL", "MEDIA_FILE")
-    return path_of(next(filter(None, (node.get(name) for name in named)), "") if node is not None else "")
+    return next(filter(None, (node.get(name) for name in named)), "") if node is not None else ""
 
 
 class _Slots:

@@ -18,8 +18,13 @@ _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 _ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
-_LANGUAGE = re.compile(rf"(\.(({'|'.join(FACTS['languages'])})([-_][A-Za-z]{{2,4}})?|forced|sdh|cc))+$")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^?#]*")
+_LANGUAGES = "|".join(FACTS["languages"])  # a word in a title begins with a capital
+_LANGUAGE = re.compile(
+    rf"(\.(({_LANGUAGES}|{_LANGUAGES.upper()})([-_]([A-Za-z]{{2,4}}|\d{{3}}))*|(?i:forced|sdh|cc|default)))+$"
+)
+_URL = re.compile(  # tools write files' names as they are; a page of IMDb names its film, whatever follows
+    r"(?i:file:/.*)|[A-Za-z][A-Za-z0-9+.-]+:/(?:[^?#]*?/title/tt\d+|[^?#]*)", re.ASCII
+)
 
 
 def plain(text: str) -> str:
@@ -56,6 +61,11 @@ def is_foreign(place: str) -> bool:
     return bool(_DRIVE.match(place) or _URL.match(place) or place.startswith(("\\\\", "~")))
 
 
+def is_place(film: str) -> bool:
+    """Return whether a film is named by a file or a page."""
+    return is_foreign(film) or path_of(film).suffix.lower() in FILM_SUFFIXES
+
+
 @lru_cache(4096)  # many spans are of few films
 def path_of(place: str) -> PurePosixPath:
     r"""Write a path of any system, or a URL, as a path with slashes.
@@ -66,6 +76,8 @@ def path_of(place: str) -> PurePosixPath:
     ('a.mp4', 'a b.mp4')
     >>> path_of("https://www.youtube.com/watch?v=abc").name  # the query names the film, not the path
     'abc'
+    >>> path_of("file:///films/Rocky #1.mp4").name  # of a file it is no query
+    'Rocky #1.mp4'
     """
     url = _URL.match(place)
     if url is None:
@@ -90,16 +102,35 @@ def stem_of(place: str) -> str:
     return path.stem if path.suffix.lower() in FILM_SUFFIXES else path.name
 
 
+def film_named(text: str) -> str:
+    r"""Name a film as a person does: by its name, or by its file or page.
+
+    Examples
+    --------
+    >>> film_named("The  Matrix"), film_named("C:\\films\\tt0133093.mp4")
+    ('The Matrix', 'tt0133093')
+    """
+    return composed(" ".join((stem_of(text) if is_place(text) else text.replace("\\", "/")).split()))
+
+
+def are_apart(one: str, other: str) -> bool:
+    """Return whether two places are in folders of which neither path can be the end of the other."""
+    folders = (plain(str(path_of(each).parent)).split("/") for each in (one, other))
+    mine, theirs = ([part for part in parts if part not in {"", "."}] for parts in folders)
+    n = min(len(mine), len(theirs))
+    return mine[len(mine) - n :] != theirs[len(theirs) - n :]
+
+
 def film_by_file(path: PurePath) -> str:
     """Name the film of a file that is of one film, by its id or without suffix and language.
 
     Examples
     --------
-    >>> film_by_file(PurePath("tt0054215.x.srt")), film_by_file(PurePath("Psycho.1960.pt-BR.srt"))
+    >>> film_by_file(PurePath("tt0054215.x.srt")), film_by_file(PurePath("Psycho.1960.mkv.pt-BR.srt"))
     ('tt0054215', 'Psycho.1960')
     """
     by_id = _ID_OF_FILE.match(path.name)
-    return by_id[0] if by_id else _LANGUAGE.sub("", path.stem)
+    return by_id[0] if by_id else stem_of(_LANGUAGE.sub("", path.stem))
 
 
 def imdb_id(text: str) -> str:

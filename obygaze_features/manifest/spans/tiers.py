@@ -144,7 +144,7 @@ def read_rttm(given: Given) -> Iterator[RawSpan]:
     """Yield the turns of speakers."""
     unread: list[str] = []
     for at, line in enumerate(given.lines, start=1):
-        cells = line.replace("\0", "").split()
+        cells = ["" if cell == "<NA>" else cell for cell in line.replace("\0", "").split()]
         if not cells or cells[0].startswith(";;"):
             continue
         where = f"line {at}"
@@ -153,11 +153,11 @@ def read_rttm(given: Given) -> Iterator[RawSpan]:
         elif len(cells) not in {RTTM_FIELDS, RTTM_FIELDS + 1}:
             yield RawSpan(where, why=f"{len(cells)} fields where RTTM has 9 or 10: names hold no blanks")
         else:
-            said = zip(RTTM_UNREAD, ["<NA>" if cells[2] == "1" else cells[2], *cells[5:]], strict=False)
-            unread += [name for name, cell in said if name and cell != "<NA>"]
+            said = zip(RTTM_UNREAD, [cells[2] * (cells[2] != "1"), *cells[5:]], strict=False)
+            unread += [name for name, cell in said if name and cell]
             start, length = map(number, cells[3:5])
-            label = "" if cells[7] == "<NA>" else one_line(cells[7])
-            yield RawSpan(where, start, round(start + length, 9), label, "SPEAKER", {"movie": cells[1]})
+            film = {"movie": cells[1]}
+            yield RawSpan(where, start, round(start + length, 9), one_line(cells[7]), "SPEAKER", film)
     given.account.unread("field", unread)
 
 

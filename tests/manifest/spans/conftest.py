@@ -14,6 +14,7 @@ def read(tmp_path):
     def read(files, **options):
         paths = [tmp_path / name for name in files]
         for path, content in zip(paths, files.values(), strict=True):
+            path.parent.mkdir(exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
         imported = import_spans(paths, tmp_path, **{"rate": Fraction(25)} | options)
         for account in imported.accounts:

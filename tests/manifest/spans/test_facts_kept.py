@@ -122,6 +122,11 @@ def grid(*tiers):
     return f'"ooTextFile"\n"TextGrid"\n0 9 <exists> {tiers.count("Tier")}\n{tiers}'
 
 
+def signed(url):
+    media = f'<MEDIA_DESCRIPTOR MEDIA_URL="{url}"/>'
+    return eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), media)
+
+
 def rectangle(last):
     value = {"framesCount": 100, "duration": 4, "labels": ["S"], "sequence": [{"frame": 1}, {"frame": last}]}
     return studio({"type": "videorectangle", "value": value})
@@ -180,6 +185,9 @@ SAID = {
     **{f"a rectangle that is drawn until frame {last} of 100": says(rectangle(last), start_s=0, end_s=4) for last in (60, 100, 101)},
     "rows without times, columns of labels": says(table("a,1,5,S,1", "Total,,,,", head="movie,start_s,end_s,level,Body"), "line 3", "Body", n=2),
     **{f"{empty} for no value": says(table(f"{empty},1,5,AB", f"m,6,7,{empty}", head="movie,start_s,end_s,annotator"), f"movie {empty!r}", f"annotator {empty!r}", n=2) for empty in ("NA", "nan", "NULL")},
+    "a film NA, RTTM": says("SPEAKER NA 1 1 4 <NA> <NA> S <NA> <NA>\n", "movie 'NA'"),
+    "no film, RTTM": says("SPEAKER <NA> 1 1 4 <NA> <NA> S <NA> <NA>\n", "film 'a'", movie="a", never=("taken as",)),
+    "an annotator null, ELAN": says(tabbed([ELAN[0], "Annotator", *ELAN[2:]], ["l", "null", "1", "5", "S"]), "annotator 'null'"),
     "a header of WebVTT that moves times": says("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:10.000,MPEGTS:0\n\n00:01.000 --> 00:05.000\nx\n", "X-TIMESTAMP-MAP"),
     **{f"a header of ASS, Timer: {speed}": says(f"[Script Info]\nTimer: {speed}\n[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n", *words, never=never) for speed, words, never in (("50.0", ["Timer"], ()), ("100,0000", [], ("Timer",)))},
     **{f"a film whose first span is at {start}": says(table(*LATE).format(start), "first hour (b: ", n=4, never=("a: 00",)) for start in ("10:00:01.000", "3600")},
@@ -191,7 +199,11 @@ SAID = {
     "braces that are escaped": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\p1\\} c\n", text="a {b\\p1} c"),
     "a word of the codebook on a tier of others": says(grid(("words", "sure", "I", "am", "fine", "today")), "tier 'words'", n=5),
     "a word of the codebook on a tier of few others": says(grid(("words", "sure", "hi")), n=2, never=("tier 'words'",)),
-    **{f"the film of {name}": says(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.en.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no"))},
+    **{f"the film of {name}": says(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.en.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no", "film 'dr.no'"), ("Say.It.srt", "Say.It"), *((f"film.{more}.srt", "film", f".{more}") for more in ("mp4", "mkv.en", "EN", "SDH", "es-419", "zh-Hant-TW.default", "fil", "eaf")))},
+    **{f"the media {url}": says(signed(url), movie=movie) for url, movie in (("file:///C:/films/Rocky #1.mp4", "Rocky #1"), ("./O Brother? 2000.mp4", "O Brother? 2000"), ("FILE:/f/Who? id=3.mp4", "Who? id=3"), ("file://srv/f/a%20b%23.mp4", "a b#"), ("https://x.example/a.mp4?b#c", "a"))},
+    **{f"--movie {told}": says(content, n=1, movie=movie, options={"movie": told}) for content in (grid(("a", "hi")), table("1,5", head="start_s,end_s"), table("b.mp4,1,5", head="video,start_s,end_s"), signed("b.mp4")) for told, movie in (("C:\\f\\tt0000042.mp4", "tt0000042"), ("https://www.imdb.com/title/tt0000042/fullcredits", "tt0000042"), ("\\\\srv\\s\\a.mkv", "a"), (" a  b", "a b"))},
+    **{f"films {one} and {other}": says({one: content, other: content.replace("hi", "you").replace("AB", "CD")}, *words, n=2, never=never) for one, other, content, words, never in (("x/a.TextGrid", "y/a.TextGrid", grid(("a", "hi")), ["1 movie named", "y/a.TextGrid"], []), ("x/a.en.srt", "y/a.fr.srt", srt("hi"), ["1 movie named"], []), ("x/a.srt", "b.srt", srt("hi"), [], ["folders"]))},
+    **{f"media {one} and {other}": says({"x.eaf": signed(one), "y.eaf": signed(other).replace("@AB", "@CD")}, *["1 movie named"] * apart, n=2, movie="a", never=["folders"] * (not apart)) for one, other, apart in (("file:///C:/f/a.mp4", "file:///D:/g/a.mp4", True), ("file:///C:/F/a.mp4", "c:\\f\\a.mp4", False), ("a.mp4", "./f/a.wav", False))},
     **{f"{column}s of one id": says(table(*(f"{name},1,5" for name in OF_ONE_ID), head=f"{column},start_s,end_s"), "2 movies begin with tt0000042 ", n=4, never=("tt0000043 (",)) for column in ("movie", "video")},
     "a film that an export does not name": says(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
     "a film that subtitles are of": says(srt("Hi"), never=("by the file's name",)),
@@ -249,6 +261,11 @@ def test_what_a_record_says_is_kept_or_said(read, form):
     assert not [word for word in never if word in said]
 
 
+def test_a_movie_that_can_be_no_name_is_refused_as_the_option(read):
+    with pytest.raises(ManifestError, match="--movie"):
+        read({"a.csv": table("1,5", head="start_s,end_s")}, movie="../a")
+
+
 def test_frames_of_another_rate_than_the_files_are_refused(read):
     value = {"framesCount": 240, "duration": 10, "labels": ["S"], "sequence": [{"frame": 1}]}
     content = studio({"type": "videorectangle", "value": value})
@@ -291,7 +308,7 @@ def test_what_is_of_several_films_and_names_none_is_refused(read, content, what)
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("video,start_s,end_s\nx/a.mp4,1,5\nx/b.mp4,1,5\n", "the folder of all 2 videos"),
+        ("video,start_s,end_s\nx/a.mp4,1,5\nx/b.mp4,1,5\n", "all 2 videos are taken as of one"),
         ("movie,start_s,end_s\na,0,5400000\n", "milliseconds"),
     ],
 )
@@ -314,6 +331,9 @@ def test_videos_of_one_name_are_refused_and_films_without_one_are_said(read, tmp
         (tmp_path / "films" / place).write_bytes(b"x")
     with pytest.raises(ManifestError, match=r"x/a\.mp4"):
         read({"a.csv": "movie,start_s,end_s\na,1,5\n"}, videos=tmp_path / "films")
+    two = {f"{x}.eaf": signed(f"{x}/a.m{y}").replace("@AB", f"@{x}") for x, y in (("x", "p4"), ("y", "kv"))}
+    with pytest.raises(ManifestError, match=r"y\.eaf: .*both be movie"):
+        read(two, videos=tmp_path / "films")
     _, said = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=tmp_path / "films")
     assert "missing on disk: b" in said
 
