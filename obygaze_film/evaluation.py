@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from obygaze_features.manifest import Manifest, name_hint
+from obygaze_features.manifest import Manifest, find_film, name_hint
 from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
     best_top_precision,
@@ -78,13 +79,15 @@ class Marks:
     listed: pd.DataFrame | None = None
 
 
-def annotated(truth: Manifest, positive: set[str]) -> dict[str, dict[str, Spans]]:
+def annotated(truth: Manifest, positive: set[str], ids: Sequence[str] = ()) -> dict[str, dict[str, Spans]]:
     """Collect positive spans by film and annotator; annotators without any are included.
+
+    Films are named as in `ids`, however the truth spells them.
 
     Raises
     ------
     FilmError
-        The codebook lacks the levels, or an annotated clip has no span.
+        The codebook lacks the levels, an annotated clip has no span, or annotators differ in case alone.
     """
     if unknown := sorted(positive - set(truth.codebook.level_names)):
         raise FilmError(
@@ -92,12 +95,16 @@ def annotated(truth: Manifest, positive: set[str]) -> dict[str, dict[str, Spans]
             f"{truth.codebook.name!r}"
         )
     by_movie: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    find, spelled = cache(lambda name: find_film(name, ids) or name), dict[str, str]()
     for clip in truth:
         if clip.level is None:
             continue
         if clip.start_s is None or clip.end_s is None:
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
-        own = by_movie.setdefault(clip.movie, {}).setdefault(clip.annotator or "annotator", [])
+        who = clip.annotator or "annotator"
+        if (other := spelled.setdefault(" ".join(who.casefold().split()), who)) != who:
+            raise FilmError(f"annotators {other!r} and {who!r} of the truth are one name: spell both alike")
+        own = by_movie.setdefault(find(clip.movie), {}).setdefault(who, [])
         if clip.level in positive:
             own.append((clip.start_s, clip.end_s))
     return {movie: {name: merged(own) for name, own in people.items()} for movie, people in by_movie.items()}
@@ -198,15 +205,15 @@ def evaluate_films(
     >>> bool(f1["linear", "second_f1"] > f1["shifted", "second_f1"])
     True
     """
-    model = films[0].model(key)
-    people = annotated(truth, set(model.positive))
+    model, ids = films[0].model(key), [film.movie for film in films]
+    people = annotated(truth, set(model.positive), ids)
     own = [film for film in films if film.movie in people]
     if not own:
         raise FilmError(
-            f"no scored film is annotated: the films are {', '.join(film.movie for film in films)}; "
-            f"the manifest has {', '.join(list(people)[:5])}"
+            f"no scored film is annotated: the films are {', '.join(ids)}; the manifest has "
+            + ", ".join(f"{name}{name_hint(name, ids)}" for name in [*people][:5])
         )
-    machine, humans, ids = {}, {}, [film.movie for film in films]
+    machine, humans = {}, {}
     for film in own:
         spans_of, whole_s = people[film.movie], film.record.duration_s
         for who, spans in spans_of.items():

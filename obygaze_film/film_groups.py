@@ -137,12 +137,12 @@ def match_rows(
     rows : dict
         By movie.
     notes : list of str
-        Rows and films without a match.
+        Rows and films without a match, and films whose title alone matches.
 
     Raises
     ------
     FilmError
-        Two rows are of one film, or a title is that of two films.
+        Two rows are of one film, a title is that of two films, or a filled cell `year` is no year.
     ManifestError
         It has neither column, or holds control characters.
     """
@@ -150,7 +150,7 @@ def match_rows(
     table = read_table(path, (), any_of=KEYS, known=KNOWN)
     key = next(name for name in KEYS if name in table.columns)
     rows: dict[str, TableRow] = {}
-    unmatched = []
+    unmatched, undated = [], []
     for row in table.checked():
         for column, cell in row.cells.items():
             if wrong := unsuitable(cell, lines=True) or unsuitable(column):
@@ -161,34 +161,47 @@ def match_rows(
         try:
             movie, told = _film_of(row, titles, years or {})
         except ManifestError as error:
-            raise FilmError(f"{path}: line {row.line}, column {key}: {error}") from None
+            raise FilmError(f"{path}: line {row.line}, column {error.column or key}: {error}") from None
         if movie is None:
             unmatched.append(told)
         elif movie in rows:
             raise FilmError(f"{path}: line {row.line}, column {key}: film {movie} has a row already")
         else:
-            rows[movie] = row
+            year = year_of(row)
+            rows[movie] = replace(row, cells={**row.cells, "year": str(year)}) if year else row
+            undated += [told] * bool(told)
     absent = [movie for movie in titles if movie not in rows]
     of, without = (said(key, path=path.name) for key in ("films_not_scored", "films_not_there"))
-    return rows, _note(of, unmatched) + _note(without, absent)
+    return rows, _note(of, unmatched) + _note(without, absent) + _note(said("films_by_title"), undated)
+
+
+def year_of(row: TableRow) -> int | None:
+    """Read the year of a film's row, None if it has none; a ManifestError refuses what is no year."""
+    text = row.cells.get("year", "").strip()
+    if text and number_of(text) not in range(1870, 2101):
+        raise ManifestError(f"{text!r} is no year: write four digits, or leave it empty", "year")
+    return int(number_of(text)) if text else None
 
 
 def _film_of(
     row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]
 ) -> tuple[str | None, str]:
-    """Find the film of a row, by a title that of its year or the one beside it; else what to say of it."""
+    """Find the film of a row, by a title that of its year or the one beside it; what to say of it."""
+    of_year = year_of(row)
     if KEYS[0] in row.cells:
         text = row.cells[KEYS[0]]
         return (movie := find_film(text, titles)), "" if movie else f"{text}{name_hint(text, titles)}"
-    forms = [(row.cells["title"].strip(), number_of(row.cells.get("year", "")))]
-    forms += [(ends[1], float(ends[2])) for ends in [_DATED.fullmatch(forms[0][0])] if ends]
+    forms = [(row.cells["title"].strip(), of_year)]
+    forms += [(ends[1], of_year or int(ends[2])) for ends in [_DATED.fullmatch(forms[0][0])] if ends]
     for title, year in forms:
         near = {
-            name: known for name, known in titles.items() if not abs(year - (years.get(name) or math.nan)) > 1
+            name: known
+            for name, known in titles.items()
+            if not abs((year or math.nan) - (years.get(name) or math.nan)) > 1
         }
         if movie := find_film(title, near, near):
-            return movie, ""
-    told = title if math.isnan(year) else f"{title} ({year:g})"
+            return movie, "" if year or not years.get(movie) else title
+    told = f"{title} ({year})" if year else title
     dated = (f"{name} ({years[movie]})" if years.get(movie) else name for movie, name in titles.items())
     return None, f"{told}{name_hint(told, dated)}"
 

@@ -12,7 +12,6 @@ from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
 from obygaze_features.templates import filled
-from obygaze_film.errors import FilmError
 from obygaze_models.commands import finish
 
 if TYPE_CHECKING:
@@ -104,19 +103,16 @@ def score(
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
     """Read titles, years and digests of films; say which are not of the store."""
-    from obygaze_film.film_groups import match_rows
+    from obygaze_film.film_groups import match_rows, year_of
     from obygaze_film.score import FilmFacts
 
     rows, notes = match_rows(path, dict.fromkeys(movies, ""))
     for note in notes:
         click.echo(note, err=True)
-    facts: dict[str, FilmFacts] = {}
-    for movie, row in rows.items():
-        title, year, sha256 = (row.cells.get(name, "") for name in ("title", "year", "sha256"))
-        if year and not (year.isdecimal() and 1870 <= int(year) <= 2100):
-            raise FilmError(f"{path}: line {row.line}, column year: {year!r} is no year")
-        facts[movie] = FilmFacts(title, int(year) if year else None, sha256)
-    return facts
+    return {
+        movie: FilmFacts(row.cells.get("title", ""), year_of(row), row.cells.get("sha256", ""))
+        for movie, row in rows.items()
+    }
 
 
 @declared(__package__, "film evaluate")

@@ -197,9 +197,17 @@ def test_films_that_nobody_annotated_are_left_out_by_name():
     films = [invented_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n")]
     truth = Manifest((Clip("a", "m", "", 0.0, 100.0, "S", (), "ann"),), Path())
     assert evaluate_films(films, truth, n_shifts=5).record["left_out"] == ["n"]
-    more = (*truth.clips, Clip("b", "N", "", 0.0, 100.0, "S", (), "ann"))
-    measured = evaluate_films(films, Manifest(more, Path()), n_shifts=5)
-    assert "N (did you mean 'n'?)" in str(evaluation_report(measured).notes)
+    other = replace(truth.clips[0], clip_id="b", movie="films/N.mkv")
+    measured = evaluate_films(films, Manifest((*truth.clips, other), Path()), n_shifts=5)
+    assert measured.record["left_out"] == measured.record["not_scored"] == []
+    other = replace(other, movie="nn")
+    measured = evaluate_films(films, Manifest((*truth.clips, other), Path()), n_shifts=5)
+    assert "nn (did you mean 'n'?)" in str(evaluation_report(measured).notes)
+    with pytest.raises(FilmError, match=r"has nn \(did you mean 'n'"):
+        evaluate_films(films, Manifest((other,), Path()), n_shifts=5)
+    twin = replace(truth.clips[0], clip_id="b", annotator="Ann")
+    with pytest.raises(FilmError, match="'ann' and 'Ann'"):
+        evaluate_films(films, Manifest((*truth.clips, twin), Path()), n_shifts=5)
     for start_s, end_s in ((3600.0, 3605.0), (480.0, 9e7)):
         late = replace(truth.clips[0], start_s=start_s, end_s=end_s)
         with pytest.raises(FilmError, match="lasts 600 s"):

@@ -300,6 +300,12 @@ def test_films_that_cannot_be_compared_are_left_out_and_named(films, judged):
             compare_films(wrong, judged, **how)
 
 
+UNREADABLE = (
+    "1960-09-08", "c. 1960", "1960 (US)", '"1,960"', "1960/61", "1960\u201361", "9/8/1960", "1960?", "'1960",
+    "MCMLX", "60", "n/a", "1960.5", "inf",
+)  # fmt: skip
+
+
 def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
     path = tmp_path / "films.csv"
     path.write_text("title;genre\nFilm 1;drama\nElsewhere;comedy\n", encoding="utf-8")
@@ -315,6 +321,7 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
         ("movie,genre\ntt01,dra\x1bma\n", ManifestError),
         ("movie,genre\ntt09,\u202edrama\n", ManifestError),
         ("movie,ge\x07nre\ntt01,drama\n", ManifestError),
+        *((f"title,year\nFilm 1,{year}\n", FilmError) for year in UNREADABLE),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(error):
@@ -330,6 +337,10 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
         ("title,note\nPsycho (1998),x\nPsycho (1960),y\n", {"tt02": ""}, "Psycho (1960)"),
         ("My films,,\n\nTitle,Year,note\nPSYCHO,1998,x\n", {"tt02": "1998"}, ""),
         ("title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n", {"tt02": "1998"}, ""),
+        ("title,year\nPsycho,1998.0\n", {"tt02": "1998"}, ""),
+        ("title,year\nPsycho,\uff11\uff19\uff19\uff18\n", {"tt02": "1998"}, ""),
+        ("title,year\nPsycho (1998),1960\n", {}, "Psycho (1960)"),
+        ("title,release_year\nPsycho,1960\n", {"tt02": ""}, "title alone"),
     ],
 )
 def test_a_title_is_that_of_a_film_of_its_year(films, tmp_path, rows, matched, note):

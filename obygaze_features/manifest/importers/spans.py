@@ -91,7 +91,8 @@ def import_spans(
         tiers that people write on in documents of ELAN; elsewhere a text that the codebook has as a level or
         as concepts is one, and every other text is kept in the column `text`.
     movie
-        The film, where a file does not say it; by default the file's name without suffix.
+        The film, or a path or page of it, where no column says it; by default that of the video or media,
+        else the file's name without suffix.
     annotator
         Who annotated, where a file does not say it.
     videos
