@@ -139,7 +139,7 @@ class _Slots:
     def __init__(self, given: Given, root: Element, tiers: list[Element], media: Element | None) -> None:
         self._given = given
         origin = "" if media is None else (media.get("TIME_ORIGIN") or "").strip()
-        if not re.fullmatch(r"-?[0-9]{0,12}", origin) or origin == "-":
+        if not re.fullmatch(r"(?:-?[0-9]{1,12})?", origin):
             raise given.error(f"TIME_ORIGIN {origin!r} of its media is no number of milliseconds")
         self._origin = int(origin or 0)
         if self._origin:
@@ -178,12 +178,12 @@ class _Slots:
     def _spread(self, chains: Sequence[Mapping[str, str]]) -> None:
         """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even."""
         slots = self._slots
-        known, before = sum(isinstance(time, int) for time in slots.values()), -1
-        while before < known < len(slots):  # a subdivision of a subdivision needs another round
-            before = known
+        before = -1
+        while before < (known := sum(isinstance(time, int) for time in slots.values())) < len(slots):
+            before = known  # a subdivision of a subdivision needs another round
             for after in chains:
-                for first, start in [(slot, slots[slot]) for slot in after if slot in slots]:
-                    last, inner = after[first], dict[str, None]()
+                for first, following in after.items():
+                    start, last, inner = slots.get(first), following, dict[str, None]()
                     while slots.get(last) == "" and last in after and last not in inner:
                         inner[last] = None
                         last = after[last]
@@ -191,7 +191,6 @@ class _Slots:
                     if isinstance(start, int) and isinstance(end, int):
                         step = (end - start) / (len(inner) + 1)
                         slots |= {slot: int(start + n * step) for n, slot in enumerate(inner, start=1)}
-                        known += len(inner)
 
     def of(self, node: Element, tier: Element) -> tuple[int, int, tuple[str, ...], str]:
         """Return the start and end of an annotation, the ids of those it refers to, and whose it is.

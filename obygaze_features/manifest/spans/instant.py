@@ -247,7 +247,7 @@ def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
     ['1234', '0.5', 'one']
     """
     texts = [_BLANKS.sub("", western(cell.strip())) for cell in cells]
-    sign = _decimal_sign([text for text in texts if text and ":" not in text], usual)
+    sign = _decimal_sign(texts, usual)
     signs = str.maketrans({",": None} if sign == "." else {".": None, ",": "."})
     numbers = (_PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text) for text in texts)
     return [found[0].translate(signs) if found else cell for found, cell in zip(numbers, cells, strict=True)]
@@ -260,11 +260,11 @@ def time_or_nan(text: str) -> float:
     return math.nan
 
 
-def _decimal_sign(numbers: Sequence[str], usual: str) -> str:
+def _decimal_sign(texts: Sequence[str], usual: str) -> str:
     """Find the decimal sign of a column."""
     only: dict[str, str] = {}
     doubtful = ""
-    for text in numbers:
+    for text in texts:
         fits = [sign for sign in ".," if _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)]
         if len(fits) == 1:
             only.setdefault(fits[0], text)
