@@ -129,15 +129,14 @@ def _line(where: str, said: Any) -> Answered:
     why = "" if cells.get("clip_id") and cells.get("movie") else "no clip_id or no movie"
     for question, answer in said["answers"].items():
         kind, _, name = question.partition(":")
-        if question == "level" and isinstance(answer, dict):
-            given = {f"level:{level}": _probability(p) for level, p in answer.items()}
-        elif question == "level":
-            given = {f"level:{_bare(answer)}": 1.0 if _bare(answer) else math.nan}
+        if question == "level":
+            levels = answer if isinstance(answer, dict) else {_bare(answer): "yes"}
+            given = {f"level:{level}": _probability(p if level else None) for level, p in levels.items()}
         else:
             given = {question: _probability(answer)}
         if kind not in {"level", "concept"} or (question != "level" and not name):
             why = why or f"question {question!r:.40}: expected level, level:NAME or concept:NAME"
-        elif any(map(math.isnan, given.values())):
+        elif not given or any(map(math.isnan, given.values())):
             why = why or f"{question} refused or unclear"
         else:
             each = [*answers, *given]

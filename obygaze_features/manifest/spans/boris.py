@@ -37,7 +37,7 @@ def read_boris(given: Given) -> Iterator[RawSpan]:
     said = [(plain(cells[0]), cell) for _, cells in head for cell in cells[1:2]]
     above = {name: ";".join(cell for key, cell in said if key == plain(by)) for name, by in ABOVE.items()}
     events = table(given, BOUT if bouts else EVENT[:2], records)
-    rows = [_with_places(given, row, above) for row in events.rows if not row.is_empty]
+    rows = [_with_places(given, row, above) for row in events.rows]
     media = _media(given, rows)
     status = next((name for name in (TYPE, "Status") if name in events.columns), "")
     if not (status or bouts):

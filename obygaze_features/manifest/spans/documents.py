@@ -137,11 +137,11 @@ def _of_frames(given: Given, first: float, last: float, fps: float | None, where
 
 def _shown(value: dict[str, Any]) -> list[tuple[float, float]]:
     """Find the stretches in which a rectangle is shown: from a key frame to the one that ends it."""
-    ends: dict[bool, list[float]] = {True: [], False: []}
-    for key in _dicts(value.get("sequence")):
-        ends[bool(key.get("enabled", True))].append(number(key.get("frame")))
-    count = number(value.get("framesCount"))
-    shown, outside = (sorted(min(frame, count) for frame in ends[on] if frame > 0) for on in (True, False))
+    keys, count = _dicts(value.get("sequence")), number(value.get("framesCount"))
+    frames = [(min(number(key.get("frame")), count), bool(key.get("enabled", True))) for key in keys]
+    if not all(frame > 0 for frame, _ in frames):
+        return []
+    shown, outside = (sorted(frame for frame, on in frames if on is kind) for kind in (True, False))
     if count > max(shown, default=0):  # else the last frame is a key
         outside.append(count)
     return _runs(shown, outside, 0 * count, None)

@@ -193,8 +193,9 @@ class Given:
 
     @property
     def lines(self) -> list[str]:
-        """Its lines, which line feeds and carriage returns alone end: texts hold other signs that may."""
-        return re.split(r"\r\n|\r|\n", self.text)
+        """Its lines without NUL; line feeds and carriage returns alone end one: texts hold others that may."""
+        self.account.note("characters NUL left out" * ("\0" in self.text))
+        return re.split(r"\r\n|\r|\n", self.text.replace("\0", ""))
 
     @cached_property
     def head(self) -> str:

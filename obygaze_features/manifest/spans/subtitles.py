@@ -62,9 +62,7 @@ class Subtitle(NamedTuple):
 def read_cues(given: Given) -> Iterator[RawSpan]:
     """Yield the cues of WebVTT, or without its first line the subtitles of SRT."""
     is_vtt = given.account.kind == "vtt"
-    lines = [line.replace("\0", "") for line in given.lines]
-    if "\0" in given.text:
-        given.account.note("characters NUL left out")
+    lines = given.lines
     if is_vtt and any(map(_SEGMENT.match, lines[:9])):
         given.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
     starts = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
@@ -110,7 +108,7 @@ def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tup
         while not is_vtt and at - place < 3 and place > 0 and not lines[place].strip():
             place -= 1
         above = lines[place].strip() if at else ""
-        follows = above.isdecimal() and not is_vtt and int(above[:12]) == last + 1
+        follows = above.isdecimal() and not is_vtt and (at == starts[0] or int(above[:12]) == last + 1)
         stands_alone = above and place == at - 1 and not (at > 1 and lines[at - 2].strip())
         if follows or stands_alone:  # a number needs no blank line before it
             heads[at] = place
@@ -136,7 +134,7 @@ def _cut_at_numbers(
         for n in range(1, len(body)):
             if following and after != following == body[n].strip() and not body[n - 1].strip():
                 yield RawSpan(f"line {lines.index(body[n], at) + 1}", why="text without times")
-                del body[n:]
+                body[:] = "\n".join(body[:n]).rstrip().split("\n")
                 break
 
 
@@ -182,7 +180,7 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
     """Yield the dialogue of ASS or SSA, without drawings and comments."""
     columns, section = list(_ASS_COLUMNS), "[events]"
     for at, line in enumerate(given.lines, start=1):
-        key, _, value = line.replace("\0", "").partition(":")
+        key, _, value = line.partition(":")
         key = key.strip().lower()
         if key.startswith("["):
             section = key

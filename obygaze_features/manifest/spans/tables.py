@@ -21,18 +21,19 @@ def table(
 ) -> Table:
     """Read a table with these columns, and those that are known of its kind.
 
-    What stands above its header is noted, and which columns hold something and are none that are `read`.
+    Rows of nothing do not count. What stands above its header is noted, and which columns hold something
+    and are none that are `read`.
     """
     facts = KINDS[given.account.kind]
-    made = table_of(
-        given.path, *(records or given.records(needed)), needed, known=facts["known"], named=False
-    )
+    split, sign = records or given.records(needed)
+    filled = [each for each in split if any(each[1])]
+    made = table_of(given.path, filled, sign, needed, known=facts["known"], named=False)
     given.account.note(*made.notes)
     given.usual *= made.delimiter != ";"  # which no tool writes, but a spreadsheet
     are_read = re.compile(read or facts["read"], re.IGNORECASE)
     rest = [name for name in made.columns if name and not are_read.fullmatch(name)]
-    filled = (name for name in rest if any(row.cells[name].strip() for row in made.rows))
-    given.account.unread("column", filled)
+    told = (name for name in rest if any(row.cells[name].strip() for row in made.rows))
+    given.account.unread("column", told)
     return made
 
 

@@ -57,7 +57,7 @@ def _tier(given: Given, tokens: Iterator[tuple[str, int]]) -> Iterator[RawSpan]:
 
 def _tokens(given: Given) -> Iterator[tuple[str, int]]:
     """Yield the texts, numbers and flags that stand free, as Praat reads them, with their lines."""
-    text = given.text.replace("\0", "")
+    text = "\n".join(given.lines)
     line, last = 1, 0
     for match in _TOKEN.finditer(text):
         line += text.count("\n", last, match.start())
@@ -144,7 +144,7 @@ def read_rttm(given: Given) -> Iterator[RawSpan]:
     """Yield the turns of speakers."""
     unread: list[str] = []
     for at, line in enumerate(given.lines, start=1):
-        cells = ["" if cell == "<NA>" else cell for cell in line.replace("\0", "").split()]
+        cells = ["" if cell == "<NA>" else cell for cell in line.split()]
         if not cells or cells[0].startswith(";;"):
             continue
         where = f"line {at}"
