@@ -86,14 +86,14 @@ def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(t
         (lambda text: written_on(text, levels=("Sur",), concepts=()), r"film.eaf"),
         (lambda text: written_on(text, concepts=("Bodi",)), "'Bodi'"),
         (lambda text: written_on(text).replace('ANNOTATOR="AB"', ""), "nobody's"),
-        (lambda text: written_on(text).replace('TIME_VALUE="2750"', ""), None),
-        (lambda _: "<svg/>", "film.eaf"),
-        (lambda text: text.replace("<ANN", "<!DOCTYPE a [<!ENTITY b 'c'>]><ANN", 1), None),
-        (lambda text: text.replace('TIME_UNITS="milliseconds"', 'TIME_UNITS="PAL-frames"'), None),
+        (lambda text: written_on(text).replace('TIME_VALUE="2750"', ""), "it has no time"),
+        (lambda _: "<a/>", "film.eaf: .*root is 'a'"),
+        (lambda text: text.replace("<ANN", "<!DOCTYPE a [<!ENTITY b 'c'>]><ANN", 1), "document type"),
+        (lambda text: text.replace('TIME_UNITS="milliseconds"', 'TIME_UNITS="PAL-frames"'), "PAL-frames"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, untouched, change, message):
     path = tmp_path / "film.eaf"
     path.write_text(change(untouched), encoding="utf-8")
     with pytest.raises(ManifestError, match=message):
-        import_spans([path], tmp_path)
+        import_spans([path], tmp_path, "eaf")

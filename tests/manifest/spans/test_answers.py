@@ -19,6 +19,7 @@ from tests.command import obygaze
 BOOK = builtin_codebook("obygaze12")
 ALL_NO = dict.fromkeys(codebook_questions(BOOK), "no") | {"level:EN": "yes"}
 GOOD = {"answers": ALL_NO}
+LEVEL, REFUSAL = {"answers": {"level": "EN"}}, {"answers": {"level": None}}
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 
 
@@ -70,6 +71,7 @@ def test_a_refusal_leaves_the_clip_out_and_is_counted(read, answer):
     clips, said = read({"a.jsonl": lines(GOOD, bad, GOOD, bad)})
     assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c0", "tiny"), ("c2", "tiny")]
     assert "2 left out: concept:Look refused or unclear (the first: line 2)" in said
+    assert "; model: tiny (2);" in said
 
 
 LEFT_OUT = {
@@ -85,6 +87,21 @@ LEFT_OUT = {
     **{f"a question in two spellings, {twin}": (
         [{"answers": ALL_NO | {twin: "yes"}}, GOOD], ["c1"], f"line 1: {twin} is answered twice",
     ) for twin in ("level:en", "concept:body", "level:ＥＮ")},
+    **{f"a level by {level!r}": (
+        [{"answers": {"level": level}}, GOOD], ["c1"], "line 1: level refused or unclear",
+    ) for level in ({}, {"": 1}, "")},
+    "a question of no kind": (
+        [{"answers": ALL_NO | {"gaze:S": "no"}}, GOOD], ["c1"],
+        "line 1: question 'gaze:S': expected level, level:NAME or concept:NAME",
+    ),
+    "a question that most answer, refusals apart": (
+        [{"answers": {"level": "EN", "concept:Body": "no"}}] * 2 + [LEVEL] + [REFUSAL] * 2, ["c0", "c1"],
+        "line 3: no answer to concept:Body",
+    ),
+    "a question that few answer": (
+        [{"answers": {"level": "EN", "concept:Body": "no"}}, LEVEL, LEVEL], ["c0", "c1", "c2"],
+        "3 of 3 spans read",
+    ),
     "questions that the codebook lacks": (
         [{"answers": {"level": "EN", "concept:Body": "no", "concept:Boddy": "no"}}], ["c0"],
         ("1 question not of codebook 'obygaze12' (concept:Boddy); "

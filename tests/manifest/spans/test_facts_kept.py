@@ -9,7 +9,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.sources import SOURCES
-from tests.manifest.spans.files import aligned, eaf, referring, tabbed, tier
+from tests.manifest.spans.files import VIA_HEAD, aligned, eaf, referring, sheet, tabbed, tier
 
 SLOTS = {"t1": 1000, "t2": 5000}
 ELAN = ["Tier", "Participant", "Begin Time - ss.msec", "End Time - ss.msec", "Annotation"]
@@ -167,17 +167,34 @@ SAID = {
     "who speaks, WebVTT": says("WEBVTT\n\n00:01.000 --> 00:05.000\n<v.loud Ann &amp; Bo>Hi</v>\n", text="Hi", subject="Ann & Bo"),
     "who speaks, ASS": says("[Events]\nFormat: Start, End, Name, Text\nDialogue: 0:00:01.00,0:00:05.00,Ann,Hi\n", text="Hi", subject="Ann"),
     "fields of RTTM": says("SPEAKER a 2 1 4 <NA> <NA> S 0.93 <NA>\n", "(channel, confidence)", never=("orthography",)),
-    "columns of ELAN": says(tabbed([*ELAN, "Certainty"], ["level", "", "1", "5", "S", "low"]), "Certainty"),
+    "columns of ELAN": says(tabbed([*ELAN, "Certainty", "Empty"], ["level", "", "1", "5", "S", "low", ""]), "1 column not read (Certainty)"),
     "a tier that is signed by another than its name says": says(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')), "AB", options={"movie": "a"}, annotator="CD"),
     "a level and concepts in one text, VIAN": says("FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n", level="S", concepts=("Body",)),
     **{f"a keyword {cell}, VIAN": says(f"FILM,START_MS,END_MS,SELECTOR_TYPE,Voc:Body\na,1000,5000,SEGMENT,{cell}\n", *["(Voc:Body True)"] * (cell == "True"), concepts=("Body",) * (cell == "1.0")) for cell in ("1.0", "0", "True")},
+    "two STARTs": says(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "0"), ("START", "1"), ("STOP", "5"))), names=EVENTS), "line 2: START without STOP", start_s=1, end_s=5),
+    "a turn of nobody": says("SPEAKER a 1 1 4 <NA> <NA> <NA> <NA> <NA>\n", text=None),
+    "a turn of no length": says("SPEAKER a 1 1 0 <NA> <NA> S <NA> <NA>\n", "it has no length", n=0),
+    "a row of ELAN with a cell too many": says(tabbed(ELAN, ["level", "", "1", "5", "S"], ["level", "", "6", "7", "S", "x"]), "line 3: 6 cells where others have 5", start_s=1),
+    "ELAN in a workbook": says(sheet([ELAN, ["level", "", 1, 5, "S"]]), start_s=1, end_s=5, level="S"),
+    **{f"ELAN in frames of {form}": says(tabbed(["Tier", f"Begin Time - hh:mm:ss:ff {form}", f"End Time - hh:mm:ss:ff {form}", "Annotation"], ["l", start, "00:00:05:00", "S"]), start_s=1.4, end_s=5, level="S", options={"rate": None}) for form, start in (("PAL", "00:00:01:10"), ("PAL-50fps", "00:00:01:20"))},
+    "ELAN in Italian, with its file": says(tabbed([*(f"{name} - ss.msec" for name in ("Inizio", "Fine", "Durata")), "Annotazione", "Nome file"], ["1.0", "5.0", "4.0", "S", "b.eaf"]), "columns told by their order", movie="b", level="S"),
+    "media of ELAN that begin later": says(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), "".join(f'<MEDIA_DESCRIPTOR MEDIA_URL="{name}.mp4" TIME_ORIGIN="2000"/>' for name in "bc")), "'b.mp4' is taken as the film", "(TIME_ORIGIN), 2000 ms", options={"movie": "a"}, start_s=3, end_s=7),
     "a level and concepts in one text, ActivityNet": says(json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": ["Body", "S"]}]}}}), level="S", concepts=("Body",)),
+    **{f"a segment of ActivityNet from {start} to {end} s of 5": says(json.dumps({"database": {"a": {"duration": 5, "annotations": [{"segment": [1, 5], "label": "S"}, {"segment": [start, end], "label": "EN"}]}}}), said, n=n) for start, end, n, said in ((4, 6, 2, "cut at the end of its video, 5 s"), (5, 6, 1, "begins behind the end of its video, 5 s"))},
+    "an element of CVAT of no kind that is known": says(cvat("<skeletons/> stray"), "element skeletons: of a kind that is not read", "left out: 'stray'", n=0),
+    "a frame of CVAT with shapes and a tag with a box that is ticked": says(cvat('<image id="25" name="frame_000025"><box/><tag label="S"><attribute name="Body">true</attribute></tag></image>'), "image 25: shapes of single frames", start_s=1, end_s=1.04, level="S", concepts=("Body",)),
+    "a tag of CVAT without its frame": says(cvat('<tag label="S"/>'), "without the number of its frame", n=0),
     "a track that CVAT annotated by itself": says(cvat(track(0, "S", 'source="auto"')), "model", n=0),
     "a tag that CVAT annotated by itself": says(cvat('<tag label="S" frame="3" source="auto"/>'), "model", n=0),
     "a track, and a tag, that a model of CVAT helped to draw": says(cvat(track(0, "S", 'source="semi-auto"') + '<tag label="S" frame="3" source="semi-auto"/>'), n=3, seen_score="1"),
     "a box that CVAT drew by itself": says(cvat(track(0, "S", 'source="manual"').replace("<box", '<box source="auto"')), n=2, seen_score="1"),
     "a label that a model's prediction began": says(studio(labels("S"), parent_prediction=3), seen_score="1"),
     "a label that was a prediction": says(studio(labels("S", origin="prediction")), seen_score="1"),
+    "whose a label is": says(studio(labels("S"), completed_by={"email": "AB"}), annotator="AB"),
+    "what was cancelled": says(studio(labels("S"), was_cancelled=True), "cancelled", n=0),
+    "labels of one region": says(studio({"type": "labels", "value": {**SPAN, "labels": ["kiss", "hug"]}}), n=2, text=["kiss", "hug"]),
+    "a film by a suffix that films seldom have": says(studio(labels("S")).replace("audio", "video").replace("a.wav", "b.vid"), movie="b.vid"),
+    "a key of a rectangle without its frame": says(rectangle(None), "without a stretch of time", n=0),
     "what nobody marked": says(studio(), "nothing is marked", n=0),
     "notes of regions": says(studio(labels("S", meta={"text": ["doubtful"]})), comment="doubtful"),
     "a clock in a column of milliseconds": says("movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n", start_s=1, end_s=5),
@@ -199,7 +216,7 @@ SAID = {
     "braces that are escaped": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\p1\\} c\n", text="a {b\\p1} c"),
     "a word of the codebook on a tier of others": says(grid(("words", "sure", "I", "am", "fine", "today")), "tier 'words'", n=5),
     "a word of the codebook on a tier of few others": says(grid(("words", "sure", "hi")), n=2, never=("tier 'words'",)),
-    **{f"the film of {name}": says(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.en.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no", "film 'dr.no'"), ("Say.It.srt", "Say.It"), *((f"film.{more}.srt", "film", f".{more}") for more in ("mp4", "mkv.en", "EN", "SDH", "es-419", "zh-Hant-TW.default", "fil", "eaf")))},
+    **{f"the film of {name}": says(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.x.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no", "film 'dr.no'"), ("Say.It.srt", "Say.It"), *((f"film.{more}.srt", "film", f".{more}") for more in ("mp4", "mkv.en", "EN", "SDH", "es-419", "zh-Hant-TW.default", "fil", "eaf")))},
     **{f"the media {url}": says(signed(url), movie=movie) for url, movie in (("file:///C:/films/Rocky #1.mp4", "Rocky #1"), ("./O Brother? 2000.mp4", "O Brother? 2000"), ("FILE:/f/Who? id=3.mp4", "Who? id=3"), ("file://srv/f/a%20b%23.mp4", "a b#"), ("https://x.example/a.mp4?b#c", "a"))},
     **{f"--movie {told}": says(content, n=1, movie=movie, options={"movie": told}) for content in (grid(("a", "hi")), table("1,5", head="start_s,end_s"), table("b.mp4,1,5", head="video,start_s,end_s"), signed("b.mp4")) for told, movie in (("C:\\f\\tt0000042.mp4", "tt0000042"), ("https://www.imdb.com/title/tt0000042/fullcredits", "tt0000042"), ("\\\\srv\\s\\a.mkv", "a"), (" a  b", "a b"))},
     **{f"films {one} and {other}": says({one: content, other: content.replace("hi", "you").replace("AB", "CD")}, *words, n=2, never=never) for one, other, content, words, never in (("x/a.TextGrid", "y/a.TextGrid", grid(("a", "hi")), ["1 movie named", "y/a.TextGrid"], []), ("x/a.en.srt", "y/a.fr.srt", srt("hi"), ["1 movie named"], []), ("x/a.srt", "b.srt", srt("hi"), [], ["folders"]))},
@@ -208,8 +225,10 @@ SAID = {
     "a film that an export does not name": says(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
     "a film that subtitles are of": says(srt("Hi"), never=("by the file's name",)),
     "times without a name and a length": says(tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),
+    "what VIA says of its film and attribute": says(VIA_HEAD + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""1"":""hi""}"\n', movie="b", text="hi", tier="level"),
+    "a text of VIA with a comma": says(VIA_HEAD + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""3"":""well, yes""}"\n', text="well, yes"),
     "a page of IMDb": says(table("https://www.imdb.com/title/tt0000042/?ref_=x,1,5"), movie="tt0000042"),
-    "a number for a film, a list of people": says(json.dumps({"moviegraphs": [{"movie": 42, "start_s": 1, "end_s": 5, "interactions": [ASKS]}]}), "when", movie="42", text="Ann: asks: Bob, Cid"),
+    "a number for a film, a list of people": says(json.dumps({"moviegraphs": [{"movie": 42, "start_s": 1, "end_s": 5, "mood": "x", "interactions": [ASKS]}]}), "2 keys not read (mood, when of interactions)", movie="42", text="Ann: asks: Bob, Cid"),
     "an answer about a clip of no table": says({"t.csv": TABLE, "a.jsonl": asked("c0", "c9")}, "c9", n=3, options={"annotator": "vlm"}),
     "answers without a table": says(asked("c0", "c9"), never=("c9",), n=2, options={"annotator": "vlm"}),
     "an error of a server": says('{"error": "overloaded"}\n' + asked("c0"), "line 1"),
@@ -237,10 +256,14 @@ SAID = {
     "lines of another encoding": says(b"".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n{word}\n\n".encode(encoding) for n, (word, encoding) in enumerate([*[("Déjà", "utf-8")] * 3, ("café", "cp1252")], start=1)), "line 15", n=4, text=[*["Déjà"] * 3, "café"]),
     "a text beside concepts at its times": says(studio(labels("Body"), {"type": "textarea", "value": {**SPAN, "text": ["a note"]}}, {"type": "rating", "value": {**SPAN, "rating": 4}}), n=3, concepts=[(), (), ("Body",)], text=["a note", "4", ""]),
     "a text beside a level and concepts": says(tabbed(*([tier, "", "1.0", "5.0", "4.0", text] for tier, text in (("level", "S"), ("note", "hi"), ("concept", "Body")))), n=2, level=["S", None], concepts=[("Body",), ()]),
-    "every line of events of ASS": says("[Script Info]\n[Events]\n; a remark\n" + "".join(f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x\n" for kind in ("Dialogue", "Picture", "Sound", "Dia}ogue", "")), "1 of 5 spans", "a picture", "a sound", "a dia}ogue", "a line of no kind"),
+    "every line of events of ASS": says("[Script Info]\n[Events]\n; a remark\n" + "".join(f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x\n" for kind in ("Dialogue", "Picture", "Sound", "Movie", "Dia}ogue", "")), "1 of 6 spans", "1 more left out", "a picture", "a sound", "a dia}ogue", "a line of no kind"),
     "a dialogue among the fonts of ASS": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n[Fonts]\nDialogue: 0,0:00:06.00,0:00:07.00,D,,0,0,0,,y\n", "line 4: in [fonts]", text="x"),
-    **{f"a block of SRT without times {block!r}": says(f"2\n00:00:02,000 --> 00:00:02,500\nhi\n\n{block}\n\n4\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 5: text without times", n=2, text="hi") for block in ("3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou")},
+    **{f"a block of SRT without times {block!r}": says(f"2\n00:00:02,000 --> 00:00:02,500\nhi\n\n{block}\n\n4\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 5: text without times", never=("empty line",), n=2, text="hi") for block in ("3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou")},
+    "a block of SRT without times, blank lines below numbers": says("2\n\n00:00:02,000 --> 00:00:02,500\nhi\n\n3\nyou\n\n4\n\n00:00:04,000 --> 00:00:04,500\nhi\n", "2 of 3 spans", "line 6: text without times", never=("empty line",), n=2, text="hi"),
+    **{f"a number of SRT, {number!r}": says(f"5\n{CUE}\nhi{number}00:00:06,000 --> 00:00:07,000\nyou\n", n=2, text=["hi", "you"]) for number in ("\n\n6\n\n", "\n6\n")},
+    "a comment of WebVTT with a line of blanks": says(f"WEBVTT\n\nNOTE a\n \nb\n\n{CUE.replace(',', '.')}\nhi\n", "1 of 1 spans"),
     "a text of SRT with an empty line": says("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n", "empty line", n=2, text=["Count: 2", "you"]),
+    "a row above the header of a tool": says("My fights,,\n" + "segmentation_name,start_ms,end_ms\nM,1000,5000\n", "1 row above the header"),
     "a line above the annotations of ELAN": says("damaged\n" + tabbed(["level", "", "00:00:01.000", "00:00:05.000", "00:00:04.000", "S"]), "1 line above"),
     "what a model wrote": says("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", level="S"),
     "modifiers and comments of BORIS": says(tabbed(["Observation id", "observer", "Media file", "Behavior", "Modifiers", "Behavior type", "Start (s)", "Stop (s)", "Comment start"], ["o", "AB", "f.mp4", "Look", "man|close", "STATE", "1", "2", "unsure"], ["o", "AB", "f.mp4", "Look", "", "STATE", "3", "4", ""]), "observer", n=2, modifiers=["man|close", ""], comment=["unsure", ""]),
@@ -351,7 +374,7 @@ def test_tools_tables_that_a_spreadsheet_saved_may_have_thousands(read, content)
         read({"a.csv": content})
 
 
-@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("kind", [*SOURCES, ""])
 def test_a_file_that_is_no_text_is_refused_as_what_it_is(read, kind):
     with pytest.raises(ManifestError, match=r"a\.x: .*PNG picture"):
         read({"a.x": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-->\n"}, kind=kind)

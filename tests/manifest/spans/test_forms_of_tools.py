@@ -87,18 +87,19 @@ READ = {
     "BORIS 7 with two players": BORIS_7.format("0.0").replace("\n\nTime off", "\nPlayer #2\tb.mp4\n\nTime off"),
     "BORIS a file that is not found": tabbed(BORIS_9, ["o", "a.mp4", "9", "S", "STATE", "1", "5", "Not found"]),
     "BORIS second of two media": enqueued("181", "185", "x/a.mp4"),
+    "BORIS with a row of nothing": boris(("a.mp4", "0")) + "\t" * 6 + "\n",
     "TextGrid short, old": SHORT.replace("ooTextFile", "ooTextFile short").replace("Object class = ", ""),
     "RTTM with other records first": "LEXEME a 1 1 4 hi lex x <NA> <NA>\nSPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\n",
     "ELAN as CSV": "Tier,Begin Time - ss.msec,End Time - ss.msec,Annotation\nlevel,1.000,5.000,S\n",
     "ELAN saved by a spreadsheet": "sep=;\nTier;Begin Time - ss.msec;End Time - ss.msec;Annotation\nlevel;1,0;5,0;S\n",
     "RTTM with tabs": "SPEAKER\ta\t1\t1\t4\t<NA>\t<NA>\tS\t<NA>\t<NA>\n",
-    "ELAN in frames of PAL": elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff PAL", "End Time - hh:mm:ss:ff PAL", "Annotation")),
     "ELAN in German": elan(["level", "", "1.0", "1000", "5.0", "5000", "4.0", "4000", "S"], names=("Zeile", "Teilnehmer", *(f"{name} - {form}" for name in ("Anfangszeit", "Endzeit", "Dauer") for form in ("ss.msec", "msec")), "Anmerkung")),
     "ELAN with durations in place of ends": elan(["level", "00:00:05.000", "1.0", "4.0", "S"], names=("Tier", "End Time - hh:mm:ss.ms", "Begin Time - ss.msec", "Duration - ss.msec", "Annotation")),
     "ELAN without names of tiers": elan(["1.0", "5.0", "S"], names=("Begin Time - ss.msec", "End Time - ss.msec", "Annotation")),
-    "ELAN in Italian, with its file": elan([*CLOCKS, "00:00:04.000", "S", "a.eaf"], names=(*(f"{name} - hh:mm:ss.ms" for name in ("Inizio", "Fine", "Durata")), "Annotazione", "Nome file")),
-    "ELAN in Spanish, a column for each tier": elan([*CLOCKS, "00:00:04.000", "S", ""], names=(*(f"{name} - hh:mm:ss.ms" for name in ("Tiempo inicial", "Tiempo final", "Duración")), "nivel", "notas")),
+    "ELAN in Spanish, a column for each tier": elan([*CLOCKS, "00:00:04.000", "S", "hola"], names=(*(f"{name} - hh:mm:ss.ms" for name in ("Tiempo inicial", "Tiempo final", "Duración")), "nivel", "notas")),
     "ELAN without header, numbers as participant": tabbed(["level", "12", *CLOCKS, "00:00:04.000", "S"]),
+    "ELAN without header, in milliseconds, numbers as participant": tabbed(["level", "12", "1000", "5000", "4000", "S"]),
+    **{f"ELAN without header and durations, {start}, numbers as participant": tabbed(["level", "0", start, end, "S"]) for start, end in (("1.0", "5.0"), ("00:00:01", "00:00:05"))},
     "ELAN without header, with its file": tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "C:\\d\\a.eaf"]),
     "ELAN with ids and descriptions": elan(["level", *CLOCKS, "S", "a1", "a word of the vocabulary", "a.mp4"], names=("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "Annotation ID", "Description", "File Path")),
     "ELAN tier that begins with a quote": elan(['"level"', *CLOCKS, "S", "a.eaf"]),
@@ -111,8 +112,8 @@ READ = {
     **{f"Label Studio, a {name} before the film": studio([STRETCH], data={name: said, "film": "x/a.mp4"}) for name, said in (("poster", "x/b.jpg"), ("title", "Mr.Smith"), ("uploader", "bob@lab.edu"))},
     "Label Studio beside places in texts and time series": studio([{"type": "labels", "value": {"start": 1, "end": 5, "labels": ["S"]}}, {"type": "labels", "value": {"start": 6, "end": 9, "text": "abc", "labels": ["S"]}}, {"type": "paragraphlabels", "value": {"start": "6", "end": "9", "startOffset": 0, "endOffset": 4, "paragraphlabels": ["S"]}}, {"type": "timeserieslabels", "value": {"start": 6, "end": 9, "instant": False, "timeserieslabels": ["S"]}}]),
     "ActivityNet with a long head": json.dumps({"taxonomy": "x" * 99_999, "database": {"a": {"annotations": [{"segment": [1, 5], "label": ["S"]}]}}}),
-    "ActivityNet behind the end": '{"database":{"a":{"duration":5,"annotations":[{"segment":[1,6],"label":"S"}]}}}',
     "CVAT attribute": cvat([(25, 0), (125, 1)]),
+    "CVAT without source and step": cvat([(25, 0), (125, 1)]).replace("a.mp4", "").replace("<task>", "<task><frame_filter></frame_filter>"),
     "CVAT below a comment of several lines": "<?xml version='1.0'?>\n<!-- one\n > two -->\n" + cvat([(25, 0), (125, 1)]),
     "CVAT attribute that nobody chose": cvat([(25, 0), (125, 1)], "__undefined__").replace('"man"', '"S"'),
     "CVAT skeleton, whose points are outside": cvat([]).replace('"man">', '"S">' + "".join(f'<skeleton frame="{frame}"><points outside="{a}"/><points outside="{b}"/></skeleton>' for frame, a, b in ((25, 0, 0), (26, 1, 0), (125, 1, 1)))),
@@ -127,6 +128,7 @@ READ = {
     **{f"EAF in {name}": EAF.replace("?>", said).replace("@AB", "@Zoë").encode(name) for name, said in (("latin-1", " encoding='latin-1'?>"), ("shift_jis_2004", " encoding='shift_jis_2004'?>"), ("cp1252", "?>"), ("utf-16-be", " encoding='UTF-16'?>"))},
     "EAF first half of a subdivision": subdivided(referring("b", "a", "S") + referring("c", "a", "", 'PREVIOUS_ANNOTATION="b"')),
     "EAF below the first half of a subdivision": subdivided(referring("d", "b", "S")).replace("<TIER", tier("half", referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"') + referring("b", "a", "x")) + "<TIER", 1),
+    "EAF without a header": re.sub("<HEADER.*</HEADER>", "", EAF),
 }  # fmt: skip
 
 
@@ -172,8 +174,14 @@ REFUSED = {
     "RTTM two films of one name": ("SPEAKER one/a.mp4 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER two/a.mp4 1 6 1 <NA> <NA> S <NA> <NA>\n", "both be movie"),
     "VIAN with a cell too many": ("segmentation_name,start_ms,end_ms\nM,1,2,3\n", "line 2: 4 cells"),
     "TextGrid binary": ("ooBinaryFile\bTextGrid", "Praat"),
+    "TextGrid with more than its tiers": (SHORT + "7\n", "line 16: 7 after the last tier"),
+    "TextGrid with a tier of no kind": (SHORT.replace("IntervalTier", "PointTier"), 'line 8: "PointTier" is no tier'),
+    "TextGrid with half a tier": (SHORT.replace("<exists>\n1", "<exists>\n1.5"), "line 7: 1.5 is no number of tiers"),
+    "TextGrid cut short": (SHORT.partition('"S"')[0], "ends where a text in quotes was expected"),
     "another object of Praat": (SHORT.replace("TextGrid", "PitchTier"), "PitchTier"),
     "ELAN in frames of NTSC": (elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff NTSC", "End Time - hh:mm:ss:ff NTSC", "Annotation")), "hh:mm:ss.ms"),
+    "ELAN whose media are moved": ("#a.mp4 -- offset: 200\n" + elan(["l", *CLOCKS, "S", "a.eaf"]), "moved by 200 ms"),
+    "ELAN without header, a note behind the text": (tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "note"]), "1 columns after the text"),
     "ELAN in French without durations": (elan(["l", *CLOCKS, "S"], names=("Acteur", "Début - hh:mm:ss.ms", "Durée - hh:mm:ss.ms", "Annotation")), "which times are ends"),
     "VIA without its attributes": (VIA_HEAD.replace("}}", "}"), "ATTRIBUTE"),
     "VIA project": ('{"project":{},"metadata":{"1":{"vid":"1","z":[1,5]}}}', "VIA"),
@@ -181,11 +189,14 @@ REFUSED = {
     **{f"JSON of other tools, {key}": (json.dumps([{"start": 1, "end": 5, key: [{"result": [STRETCH]}]}]), "with annotations") for key in ("segments", "completions")},
     "TextGrid with decimal commas": (SHORT.replace("\n10\n", "\n9,5\n"), "line 5: 9,5"),
     "a film twice": ('{"database":{"a":{"annotations":[]},"a":{"annotations":[]}}}', "twice"),
+    "CVAT in a namespace": ('<annotations xmlns="urn:x"/>', "its root is '{urn:x}annotations'"),
+    "Label Studio, a task that is none": ('[{"data":{"video":"a.mp4"},"annotations":[]},3]', "task 2: no annotations"),
+    "Label Studio, JSON-MIN": ('[{"id":1,"video":"a.mp4"}]', "JSON-MIN"),
     "another JSON": ('{"images":[]}', "Label Studio"),
     "three digits of frames": ("movie,start_s,end_s\na,00:00:01:012,00:00:05:000\n", "digits"),
     "a film by two ids": ("movie,start_s,end_s\ntt0054215,1,2\n54215,3,4\n", "tt0054215"),
     **{f"a table's times {times}": (f"video,start_s,end_s,level\na.mp4,{times},S\n", "(line 2|column)") for times in ('"1,234","1,280"', "0.00104166666666667,0.00105324074074074", "0.0208333333333333,0.0416666666666667", "0.0104166666666667,0.0208333333333333,S\nb.mp4,00:30:00,00:45:00", "1.5,1.501")},
-    "a level that is none": ("video,start_s,end_s,level\na.mp4,1.5,2.5,Sur\n", "line 2"),
+    **{f"a level that is none, {text}": (f"video,start_s,end_s,level\na.mp4,1.5,2.5,{text}\n", rf"line 2, column level: .*\({hint}") for text, hint in (("Sur", "did you mean 'S'"), ("xyzzy", "expected one of EN, HN, NS, S"))},
     **{f"two films of one name, column {column}": (f"{column},start_s,end_s,level\nC:\\one\\film.mp4,1,2,S\nC:\\two\\film.mp4,1,2,S\n", f"line 3, column {column}") for column in ("video", "movie")},
     "a picture whose id and name differ": ('<annotations><meta/><image id="1" name="frame_000100.PNG"><tag label="S"/></image></annotations>', "frame_000100"),
     "a quote never closed": ('movie,start_s,end_s,note\na,1,2,"x\n', "line 2"),
@@ -193,7 +204,9 @@ REFUSED = {
     "EAF two values of an annotation": (EAF.replace("</ANNOTATION_VALUE>", "</ANNOTATION_VALUE><ANNOTATION_VALUE>EN</ANNOTATION_VALUE>"), "S; EN"),
     "EAF a part of no chain": (subdivided(referring("b", "a", "S", 'PREVIOUS_ANNOTATION="z"')), "no time"),
     "ELAN in a workbook, media moved": (sheet([["#a.mp4 -- offset: 120"], ELAN[:4], ["level", *CLOCKS, "S"]]), "moved by 120 ms"),
-    "EAF slot twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S"))).replace("<TIME_SLOT TIME_SLOT_ID=\"t2\"", '<TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="1"/><TIME_SLOT TIME_SLOT_ID="t2"'), "t2"),
+    "EAF slot twice": (EAF.replace("<TIME_SLOT TIME_SLOT_ID=\"t2\"", '<TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="1"/><TIME_SLOT TIME_SLOT_ID="t2"'), "t2"),
+    "EAF slot that is not there": (EAF.replace('REF2="t2"', 'REF2="t3"').replace("</TIME_ORDER>", '<TIME_SLOT TIME_SLOT_ID="t4"/></TIME_ORDER>'), "slot 't3'"),
+    **{f"EAF offset of {origin!r}": (EAF.replace("</HEADER>", f'<MEDIA_DESCRIPTOR MEDIA_URL="a.mp4" TIME_ORIGIN="{origin}"/></HEADER>'), f"TIME_ORIGIN '{origin}'") for origin in ("1.5", "-")},
     "EAF annotation twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S")) + tier("human: concepts", referring("x", "x", "Body"))), "ids"),
 }  # fmt: skip
 
@@ -217,7 +230,6 @@ LEFT_OUT = {
     "ActivityNet label that is none": '{"database":{"a":{"annotations":[{"segment":[1,5],"label":{}}]}}}',
     "TextGrid behind its end": SHORT.replace("\n5\n", "\n50\n"),
     "ActivityNet annotation that is none": '{"database":{"a":{"annotations":["x"]}}}',
-    "ActivityNet behind the end": '{"database":{"a":{"duration":1,"annotations":[{"segment":[1,6],"label":"S"}]}}}',
     "BORIS a file that is not at its time": enqueued("1", "5", "a.mp4"),
     "BORIS times by dates": enqueued("1609459201.5", "1609459205.5", "Not found"),
     "CVAT a shape before the first frame": cvat([(-1, 0), (125, 1)]),
@@ -232,8 +244,11 @@ def test_what_cannot_be_read_is_counted(read, form):
     assert imported.accounts[0].left_out
 
 
-@pytest.mark.parametrize("content", ["'", ",", ",'", ",,\n,,\n", "\t\t\n", ";"])
-def test_a_header_of_nothing_is_refused(tmp_path, content):
+@pytest.mark.parametrize(
+    "content",
+    ["'", ",", ",'", ",,\n,,\n", "\t\t\n", ";", "Behavior,Time\nS,1\n", "segmentation_name,x\nM,1\n"],
+)
+def test_a_header_without_what_is_needed_is_refused(tmp_path, content):
     (tmp_path / "a.x").write_text(content, encoding="utf-8")
     for kind in ("vian", "boris", "table", "elan-text"):
         with pytest.raises(ManifestError, match=r"a\.x"):

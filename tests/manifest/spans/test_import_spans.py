@@ -106,14 +106,23 @@ def test_slots_that_two_annotations_share_are_spread_evenly(read):
     assert clips == [(1.0, 3.0, "S", ()), (3.0, 5.0, "EN", ()), (5.0, 7.0, "HN", ())]
     with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
         elan(read, tier("human: level", aligned("a1", "t1", "t2", "S")), slots=slots)
+    scene = tier("scene", aligned("a3", "t1", "t2", "x") + aligned("a4", "t2", "t4", "x"))
+    words = tier("human: level", aligned("a1", "t1", "t3", "S") + aligned("a2", "t3", "t2", "EN"))
+    assert elan(read, words, scene, slots=slots)[0] == [(1.0, 2.5, "S", ()), (2.5, 4.0, "EN", ())]
 
 
 @pytest.mark.parametrize(
-    "slots", [{"t1": "1000.5", "t2": 5000}, {"t1": -1, "t2": 5}, {"t1": "", "t2": 5}, {"t1": 5, "t2": 5}]
+    ("start", "what"),
+    [
+        ("1000.5", "'1000.5' is no whole"),
+        (-1, "'-1' is no whole"),
+        ("", "it has no time"),
+        (5, "from 5 to 5"),
+    ],
 )
-def test_a_time_that_is_none_names_file_and_annotation(read, slots):
-    with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
-        elan(read, LEVEL, slots=slots)
+def test_a_time_that_is_none_names_file_and_annotation(read, start, what):
+    with pytest.raises(ManifestError, match=rf"film.eaf.*a1.*{what}"):
+        elan(read, LEVEL, slots={"t1": start, "t2": 5})
 
 
 @pytest.mark.parametrize("name", ["human:level", "Human: level", "human: level ", "HUMAN:  LEVEL@AB"])

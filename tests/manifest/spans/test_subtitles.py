@@ -124,8 +124,9 @@ def test_times_are_read_or_left_out_and_never_become_words(read, times, left_out
 
 
 def test_a_nul_costs_itself_alone(read):
-    lines, _ = read("f.srt", srt(*((at(2 * n), f"T\0{n}") for n in range(4))))
+    lines, account = read("f.srt", srt(*((at(2 * n), f"T\0{n}") for n in range(4))))
     assert [text for *_, text in lines] == ["T0", "T1", "T2", "T3"]
+    assert account.notes == ["characters NUL left out"]
 
 
 def test_overlaps_stay_and_several_at_one_time_stay_in_the_order_of_the_file(read):
@@ -141,6 +142,11 @@ def test_rolling_captions_are_noted(read):
     assert not read("g.srt", srt(*((at(n), words[n]) for n in range(8))))[1].notes
 
 
+def test_an_account_that_does_not_add_up_is_refused(tmp_path):
+    with pytest.raises(ManifestError, match="1 spans seen, 0 used and 0 left out"):
+        Account(tmp_path, seen=1).line()
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("text", ["Привет", "上の字幕は日本語です。" * 20])
 def test_marks_and_zeros_tell_the_encoding(read, encoding, text):
@@ -149,7 +155,7 @@ def test_marks_and_zeros_tell_the_encoding(read, encoding, text):
 
 def test_another_encoding_is_said_or_given(read):
     text = srt((at(1), "Привет"))
-    assert any("Windows-1252" in note for note in read("f.srt", text, "cp1251")[1].notes)
+    assert any("Windows-1252, which is a guess" in note for note in read("f.srt", text, "cp1251")[1].notes)
     for own in ("cp1251", "utf-8", "utf-8-sig", "utf-16"):
         lines, account = read("f.srt", text, own, encoding="cp1251")
         assert (lines, account.notes) == ([(1.0, 2.0, "Привет")], [])
@@ -213,8 +219,9 @@ def test_joined_files_of_two_parts_and_japanese_in_escapes_are_said(read):
     part = srt((at(1), "\u65e5\u672c"), (at(3), "B"))
     _, account = read("a.srt", part * 2)
     assert any("line 10: numbers" in note for note in account.notes)
-    _, account = read("a.srt", srt(("01:00:01,000 --> 01:00:02,000", "A"), (at(7), "B"), (at(1), "C")))
-    assert any("line 6: numbers" in note for note in account.notes)
+    cues = ("01:00:01,000 --> 01:00:02,000", "A"), ("00:00:0x,000 -->", "?"), (at(7), "B"), (at(1), "C")
+    _, account = read("a.srt", srt(*cues))
+    assert any("line 10: numbers" in note for note in account.notes)
     joined = "WEBVTT\n\n00:01.000 --> 00:02.000\nA\nWEBVTT\nX-TIMESTAMP-MAP=LOCAL:0,MPEGTS:9\n\n00:01.000 --> 00:02.000\nB\n"
     lines, account = read("a.vtt", joined)
     assert [text for *_, text in lines] == ["A", "B"]

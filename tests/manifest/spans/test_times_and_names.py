@@ -44,7 +44,7 @@ def test_the_whole_column_decides_the_decimal_sign(cells, usual, expected):
         (["1,234", "1,280"], "."),
         (["1.234", "1.280"], ""),
         (["1,5", "2.5"], "."),
-        (["0.00104166666666667", "0.00105324074074074"], "."),
+        (["0.00104166666666667", "", "0.00105324074074074"], "."),
         (["0,0208333333333333", "0"], ""),
         (["0.0104166666666667", "00:30:00", "45.5"], "."),
         (["5.787037037037037e-05", "30"], "."),
@@ -62,10 +62,11 @@ def test_times_of_many_digits_beside_seconds_in_their_row_or_column_are_seconds(
 
 
 def test_labels_that_are_dropped_and_labels_that_are_not_make_no_time_line():
-    cells = ["00:00:01:00", "00:01:05;00"]
+    cells = ["00:00:01:00", "", "00:01:05;00"]
     with pytest.raises(ManifestError, match="drop labels"):
         instants(cells, ".", frame_rate("29.97"))
-    assert [type(value) for value in instants(cells, ".", frame_rate("25"))] == [float, ManifestError]
+    first, empty, last = instants(cells, ".", frame_rate("25"))
+    assert (first, empty, type(last)) == (1.0, None, ManifestError)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,7 @@ def test_a_label_of_frames_is_the_time_of_its_frame(rate, frames, drop):
         ("01:00:00;00", "25"), ("01:00:00;00", "23.976"), ("01:00:00;00", "30"), ("00:02:00;00", "29.97"),
         ("00:02:00;01", "29.97"), ("00;01:10;02", "29.97"), ("00;01;10:02", "29.97"), ("00;01;10;02", "25"),
         ("00:01:00;03", "59.94"), ("01:00:00:00", "12.5"), ("00:00:00:24", "24"),
+        ("00:00:00:24", "2000"),
     ],
 )  # fmt: skip
 def test_time_codes_that_cannot_exist_are_refused(text, rate):
