@@ -193,7 +193,7 @@ class Given:
 
     @property
     def lines(self) -> list[str]:
-        """Its lines without NUL; line feeds and carriage returns alone end one: texts hold others that may."""
+        """Its lines without NUL; line feeds and carriage returns alone end one, as texts hold other signs."""
         self.account.note("characters NUL left out" * ("\0" in self.text))
         return re.split(r"\r\n|\r|\n", self.text.replace("\0", ""))
 
