@@ -218,7 +218,6 @@ Runs = list[tuple[float, float]]
 """First frames of stretches, and the ones after their last."""
 Said = tuple[str, str, str]
 """Attribute or "", its value or the label, and 1 where a model helped."""
-NO_FRAME = "a shape without the number of its frame"
 MADE = "of a model (automatic annotation), which is no label"
 
 
@@ -230,7 +229,7 @@ def _tracks(root: Element, step: int) -> Iterator[tuple[str, Said, Runs | str]]:
         shown, outside = ({n for n, on in frames if n is not None and on is kind} for kind in (True, False))
         is_whole = all(frame is not None for frame, _ in frames)
         if track.get("source") == "auto" or not shown or not is_whole:
-            why = "it is shown nowhere" if is_whole else NO_FRAME
+            why = "it is shown nowhere" if is_whole else "a shape without the number of its frame"
             yield what, ("", "", ""), MADE if track.get("source") == "auto" else why
             continue
         seen = "1" * (not {"auto", "semi-auto"}.isdisjoint(node.get("source") for node in (track, *track)))

@@ -22,7 +22,7 @@ _TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:\s+((?:(?!-->).)*))?", r
 _SETTINGS = re.compile(r"(?i)(?:(?:[XY][12]|align|line|position|region|size|vertical)\s*:\s*\S+(?:\s+|$))*")
 """Places, of SRT (`X1:10`) and WebVTT (`align:start`)."""
 _BROKEN = re.compile(
-    r"\s*\d{1,3}:\d{1,2}[:.,]\d.*\d:\d{1,2}[:.,]\d|[->\s]*\d{1,3}:\d\d:\d\d[.,]\d{1,3}[->\s]*$", re.ASCII
+    r"(?a)\s*\d{1,3}[:;]\d\d?[:.,;]\d.*\d[:;]\d\d?[:.,;]\d|[->\s]*\d{1,3}([:;]\d\d){2}[.,;]\d{1,3}[->\s]*$"
 )
 """A line of times whose arrow is broken, or a half of it: it is never text either."""
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<(?:\d+:)+[\d.]+>|</?>")
@@ -201,8 +201,7 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
         elif key == "timer" and not re.fullmatch(r"\s*(?:100(?:[.,]0*)?)?\s*", value):
             given.account.note(f"line {at}: Timer {one_line(value)}: a speed that is not applied")
         elif section == "[events]" and line.strip() and line.strip()[0] not in ";!":
-            why = f"a {key or 'line of no kind':.20}"  # a comment, a picture, a sound
-            yield RawSpan(f"line {at}", why=why)
+            yield RawSpan(f"line {at}", why=f"a {key or 'line of no kind':.20}")  # a comment, a picture
 
 
 def _ass_text(text: str) -> str:
