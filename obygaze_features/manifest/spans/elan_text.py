@@ -31,11 +31,9 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
     rows = _rows(given) if given.sheet is None else given.sheet
     filled = (at for at, (_, cells) in enumerate(rows) if sum(map(bool, cells)) > 2)
     first = header_row(rows, _has_times) or next(filled, 0)
-    for moved in filter(None, (_OFFSET.search("\t".join(cells)) for _, cells in rows[:first])):
-        if int(moved[1]):
-            raise given.error(
-                f"its media are moved by {moved[1]} ms: export without offsets, or give the .eaf"
-            )
+    above = "\n".join("\t".join(cells) for _, cells in rows[:first])
+    if moved := [time for time in _OFFSET.findall(above) if int(time)]:
+        raise given.error(f"its media are moved by {moved[0]} ms: export without offsets, or give the .eaf")
     given.account.note(f"{counted(first, 'line')} above the annotations left out" * bool(first))
     if not rows:
         raise given.error("no annotation of ELAN's tab-delimited text")
