@@ -46,7 +46,7 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     try:
         lookup(encoding or "utf-8")
     except LookupError:
-        raise ManifestError(f"--encoding {encoding}: no encoding that is known") from None
+        raise ManifestError(f"encoding {encoding!r} is not known: give another (--encoding cp1251)") from None
     if marked := marked_encoding(content):
         return _text_in(marked, content), ""
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
