@@ -70,9 +70,21 @@ def test_what_is_wrong_is_named(tmp_path, line, message):
         import_judgements([file(tmp_path, "j.csv", line)], tmp_path)
 
 
-def test_a_table_without_the_columns_is_refused_with_advice(tmp_path):
-    with pytest.raises(ManifestError):
-        import_judgements([file(tmp_path, "j.csv", "1,2", head="start,end\n")], tmp_path)
+@pytest.mark.parametrize("head", ["start,end\n", HEAD.replace("seen_score", "seen")])
+def test_a_table_without_the_columns_is_refused_with_advice(tmp_path, head):
+    with pytest.raises(ManifestError, match="`film next` wrote"):
+        import_judgements([file(tmp_path, "j.csv", "1,2", head=head)], tmp_path)
+
+
+def test_films_and_their_videos_are_found_as_of_every_table(tmp_path):
+    (tmp_path / "films").mkdir()
+    for movie in ("tt1", "tt2"):
+        (tmp_path / "films" / f"{movie}.mp4").touch()
+    path = file(tmp_path, "j.csv", "a,,,0,5,S,,AB,0,", "b,tt2,tt2.mp4,0,5,S,,AB,0,")
+    imported = import_judgements([path], tmp_path, movie="tt1", videos=tmp_path / "films")
+    found = [(clip.movie, clip.video) for clip in imported.manifest]
+    assert found == [("tt1", "films/tt1.mp4"), ("tt2", "films/tt2.mp4")]
+    assert len(imported.notices) == 1
 
 
 def test_another_codebook_must_be_given(tmp_path):
@@ -80,30 +92,30 @@ def test_another_codebook_must_be_given(tmp_path):
     path = file(tmp_path, "j.csv", "a,tt1,,0,5,violent,,AB,mine,1,agree", head=head)
     with pytest.raises(ManifestError, match=r"'mine'.*--codebook"):
         import_judgements([path], tmp_path)
-    assert (
-        import_judgements([path], tmp_path, codebook=builtin_codebook("mediaeval15")).manifest.clips[0].level
-        == "violent"
-    )
+    imported = import_judgements([path], tmp_path, codebook=builtin_codebook("mediaeval15"))
+    assert imported.manifest.clips[0].level == "violent"
+    assert "of codebook 'mine'" in imported.notices[0]
 
 
 def test_concepts_that_may_be_those_of_the_decision_before_are_named_and_stay(tmp_path):
     """A page once kept ticks when another passage was chosen: such decisions are named in both files."""
     head = HEAD.replace("judgement\n", "judgement,draw,place,judged_at\n")
 
-    def line(number, concepts, at, *, movie="tt1", seen=1):
+    def line(number, concepts, at, *, movie="tt1", seen=1, zone="+00:00"):
         place = "" if seen else number
         return (
-            f"x{number},{movie},,{number},{number + 1},S,{concepts},AB,{seen},,,{place},2026-01-0{at}+00:00"
+            f"x{number},{movie},,{number},{number + 1},S,{concepts},AB,{seen},,,{place},2026-01-0{at}{zone}"
         )
 
     judged = file(
         tmp_path, "judgements.csv",
         line(1, "Look", "1T10:00:00"),
-        line(2, "Look", "1T10:00:09"),  # 3
+        line(2, "Look", "1T12:00:09", zone="+02:00"),  # 3
         line(3, "", "1T10:01:00"),
         line(4, "", "1T10:01:01"),  # no concept could be carried
         line(5, "Look", "1T10:02:00"),
-        line(6, "Look", "1T10:02:10", seen=0), line(7, "Look", "1T10:02:20"),  # another page between them
+        line(6, "Look", "1T10:02:10", seen=0),
+        line(7, "Look", "1T10:02:20", zone=""),  # another page between them
         line(8, "Look", "1T10:02:21", movie="tt2"),  # another film's page
         line(9, "Look", "2T10:02:20"),  # another day
         "y,tt1,,20,21,S,Look,AB,1,,,,", "z,tt1,,21,22,S,Look,AB,1,,,,soon",

@@ -124,7 +124,5 @@ def unique_id(stem: str, number: int, ids: set[str]) -> str:
 
 def with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
     """Give a clip these extra columns and, where it has none, this video."""
-    if tuple(clip.extras) == names and (clip.video or video) == clip.video:
-        return clip  # to make one costs as much as to read it
     extras = {name: clip.extras.get(name, "") for name in names}
     return replace(clip, extras=extras, video=clip.video or video)

@@ -1,13 +1,13 @@
 """Tell what a span says: a level, a concept or a text, of which film, and whose; read tables of our own."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
-from obygaze_features.manifest.clip import Clip, split_concepts
+from obygaze_features.manifest.clip import Clip, grouped, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.eaf import MODEL, key_among
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
-from obygaze_features.manifest.spans.instant import SHORTEST_S
+from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.names import film_by_file, imdb_id, nearest, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
 from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
@@ -21,6 +21,9 @@ SAID = (*SUBTITLES, "moviegraphs")
 
 OF_A_FILM = (*SUBTITLES, "textgrid", "elan-text")
 """Kinds whose files are of one film, which they are named by."""
+
+LATE_S, LONGEST_S = 3600.0, 86_400.0
+"""Where a time code begins that does not begin at 0, at one hour or at ten; what no film lasts."""
 
 NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
 """What programs write where a cell has no value, and a film or person may be called."""
@@ -54,8 +57,9 @@ def film_by_name(given: Given) -> str:
 
 
 def facts_of(clip: Clip) -> tuple[object, ...]:
-    """Return whose judgement of what a clip is."""
-    return clip.movie, clip.annotator, clip.start_s, clip.end_s, *(clip.extras.get(n, "") for n in APART)
+    """Return whose judgement of what a clip is: a span of a film, or a file."""
+    span = (clip.clip_id,) if clip.start_s is None else (clip.start_s, clip.end_s)
+    return clip.movie, clip.annotator, *span, *(clip.extras.get(name, "") for name in APART)
 
 
 def is_of_one(raw: RawSpan, other: RawSpan) -> bool:
@@ -103,6 +107,19 @@ def doubtful_questions(questions: Sequence[str], book: Codebook) -> list[str]:
     return notes * bool(strange) + gaps * bool(rest)
 
 
+def doubtful_times(clips: Iterable[Clip]) -> list[str]:
+    """Say which films have no span in their first hour, or one behind a day: what their times may be."""
+    films = grouped(clips, "movie").items()
+    first = {movie: min(clip.start_s or 0.0 for clip in own) for movie, own in films}
+    last = {movie: max(clip.end_s or 0.0 for clip in own) for movie, own in films}
+    late = first_few([f"{name}: {clock(time)}" for name, time in first.items() if time >= LATE_S], 3)
+    long = first_few([f"{name}: {clock(time)}" for name, time in last.items() if time >= LONGEST_S], 3)
+    return [
+        *[f"no span in the first hour ({late}): does the time code begin at 0?"] * bool(late),
+        *[f"a film of more than a day ({long}): are its times milliseconds or frames?"] * bool(long),
+    ]
+
+
 def is_label(account: Account, raw: RawSpan) -> bool:
     """Leave out what is too short for a span, and what a model wrote."""
     if is_short(raw.start_s, raw.end_s):
@@ -126,7 +143,7 @@ def own_table(given: Given, *, judged: bool) -> Table:
     needed = (*TIMES, SEEN_SCORE) if judged else TIMES
     advice = "give what `obygaze film open` or `film next` wrote, filled in" if judged else ""
     table = table_of(given.path, *given.records(needed), needed, advice=advice)
-    if not judged and not {"video", "movie"} & set(table.columns) and not given.movie:
+    if not {"video", "movie"} & set(table.columns) and not given.movie:
         raise given.error("no column video or movie says which film a span is of: add one, or give --movie")
     lacking = [name for name in FIELDS if name not in table.columns]
     meant = {name: nearest(name, lacking) for name in table.columns if name not in FIELDS}

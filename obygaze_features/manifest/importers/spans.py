@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, absolute, clip_of, grouped
+from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, absolute, clip_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers import marks
@@ -22,7 +22,7 @@ from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
-from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
+from obygaze_features.manifest.spans.instant import SHORTEST_S
 from obygaze_features.manifest.spans.names import (
     are_apart,
     film_named,
@@ -57,8 +57,6 @@ KEPT_OF_TOOLS = (
 """Extra columns of other tools' files; the last three say which machine answered what, and when."""
 
 ROLES = ("levels", "concepts")
-LATE_S, LONGEST_S = 3600.0, 86_400.0
-"""Where a time code begins that does not begin at 0, at one hour or at ten; what no film lasts."""
 
 
 def import_spans(
@@ -217,26 +215,27 @@ class _Made:
         """Complete a row; note what is wrong with it."""
         for scale in book.scales:
             problems.attempt(row.line, scale.name, scale.level_of, row.cells.get(scale.name, ""))
-        cells = dict(row.cells)
-        if judged:
-            return self._judgement(row.line, cells, problems)
+        cells = self._judgement(row, problems) if judged else dict(row.cells)
+        if not cells:
+            return None
         if is_place(place := cells.get("movie", "")):
             named = problems.attempt(row.line, "movie", self._at, given, place, film_named(place))
             cells["movie"] = named or ""
         return problems.attempt(row.line, "video", self._completed, given, row.line, cells)
 
-    def _judgement(self, line: int, cells: dict[str, str], problems: Problems) -> Row | None:
-        """Check what a judgement must say."""
+    def _judgement(self, row: Row, problems: Problems) -> dict[str, str]:
+        """Return the cells of a judgement; none, and noted, if it does not say what it must."""
         before = len(problems.messages)
+        # Ids are made anew; those of a foreign movie's name need not be valid.
+        cells = {**row.cells, "clip_id": f"line-{row.line}"}
         cells["annotator"] = cells.get("annotator", "") or self._annotator
         for name, of in (("annotator", "needs a name"), *((name, "is of a span") for name in TIMES)):
             if not cells[name]:
-                problems.add(line, f"is empty: a judgement {of}", name)
+                problems.add(row.line, f"is empty: a judgement {of}", name)
         if cells[SEEN_SCORE] not in {"0", "1"}:
-            problems.add(line, f"{cells[SEEN_SCORE]!r}: expected 1 (the score was in sight) or 0", SEEN_SCORE)
-        # Ids are made anew; those of a foreign movie's name need not be valid.
-        row = Row(line, {"movie": "", **cells, "clip_id": f"line-{line}"})
-        return row if len(problems.messages) == before else None
+            what = f"{cells[SEEN_SCORE]!r}: expected 1 (the score was in sight) or 0"
+            problems.add(row.line, what, SEEN_SCORE)
+        return cells if len(problems.messages) == before else {}
 
     def _judge(self, clip: Clip, account: Account, line: int) -> bool:
         """Keep a judgement; return whether it replaces an earlier one of the span by the same person."""
@@ -251,7 +250,7 @@ class _Made:
     def _completed(self, given: Given, line: int, cells: dict[str, str]) -> Row:
         """Fill in the id and movie where the row has none, and where the video lies from the manifest."""
         written, movie = cells.get("video", ""), cells.get("movie", "")
-        if "video" in cells and not written and not movie:
+        if "video" in cells and not (written or movie or given.movie):
             raise ManifestError("is empty")
         file = self._films.find(written) if written else None
         inside = file or PurePosixPath(posixpath.normpath(path_of(written).as_posix()))
@@ -456,7 +455,8 @@ class _Made:
             if tabled and new and account.kind == "answers":
                 what = counted(len(new), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
-            account.note(*self._late(own), *marks.nameless(own))
+            unknown = (clip for clip in own if math.isinf(self._length(clip)))
+            account.note(*marks.doubtful_times(unknown), *marks.nameless(own))
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         notices += of_one_film(clip.movie for clip in kept)
@@ -484,9 +484,8 @@ class _Made:
 
     def _join_files(self) -> None:
         """Give concepts of a file without levels to another's level of their times and annotator."""
-        timed = [(place, *made) for place, made in enumerate(self._clips) if made[0].start_s is not None]
-        levels = {marks.facts_of(clip): place for place, clip, *_ in timed if clip.level}
-        for place, mark, account, _ in timed:
+        levels = {marks.facts_of(clip): place for place, (clip, *_) in enumerate(self._clips) if clip.level}
+        for place, (mark, account, _) in enumerate(self._clips):
             at = levels.get(marks.facts_of(mark), place)
             if at != place and account.kind not in OURS and not (mark.level or mark.extras["text"]):
                 clip, of, where = self._clips[at]
@@ -498,18 +497,6 @@ class _Made:
         """Return the length of a clip's film in seconds; infinite where it is not known."""
         length = self._length_of(self._root / clip.video) if self._length_of and clip.video else None
         return math.inf if length is None else length
-
-    def _late(self, clips: Sequence[Clip]) -> list[str]:
-        """Say which films have no span in their first hour, or one behind a day: what their times may be."""
-        films = grouped((clip for clip in clips if math.isinf(self._length(clip))), "movie").items()
-        first = {movie: min(clip.start_s or 0.0 for clip in own) for movie, own in films}
-        last = {movie: max(clip.end_s or 0.0 for clip in own) for movie, own in films}
-        late = first_few([f"{name}: {clock(time)}" for name, time in first.items() if time >= LATE_S], 3)
-        long = first_few([f"{name}: {clock(time)}" for name, time in last.items() if time >= LONGEST_S], 3)
-        return [
-            *[f"no span in the first hour ({late}): does the time code begin at 0?"] * bool(late),
-            *[f"a film of more than a day ({long}): are its times milliseconds or frames?"] * bool(long),
-        ]
 
     def _inside(self, clip: Clip, account: Account, where: str) -> Clip | None:
         """Cut a span at its film's end, where that is known; None, and said, if it begins behind it."""

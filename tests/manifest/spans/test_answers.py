@@ -118,8 +118,9 @@ def test_what_is_no_answer_is_left_out_and_said(read, form):
     assert what in said
 
 
-def test_of_answers_to_all_questions_nothing_is_said(read):
-    said = read({"a.jsonl": lines(GOOD)})[1]
+@pytest.mark.parametrize("answers", [ALL_NO, {"level:EN": "yes", "level:S": "no"}])
+def test_of_answers_to_all_questions_or_of_levels_alone_nothing_is_said(read, answers):
+    said = read({"a.jsonl": lines({"answers": answers})})[1]
     assert "asked" not in said
     assert "question" not in said
 
@@ -135,6 +136,15 @@ def test_whole_files_have_no_times(read):
     said = {"answers": ALL_NO | {"concept:Body": "yes"}, "start_s": None, "end_s": None}
     (clip,), _ = read({"a.jsonl": lines(said)})
     assert (clip.clip_id, clip.start_s, clip.end_s, clip.concepts) == ("c0", None, None, ("Body",))
+    answers = {
+        "a": [{"level": "EN"}, {"level": "S"}],
+        "b": [{"concept:Body": "yes"}, {"concept:Look": "yes"}],
+    }
+    files = {
+        f"{name}.jsonl": lines(*(said | {"answers": each} for each in own)) for name, own in answers.items()
+    }
+    clips, _ = read(files)
+    assert [(clip.level, clip.concepts) for clip in clips] == [("EN", ("Body",)), ("S", ("Look",))]
 
 
 @pytest.mark.parametrize("level", ["Sure", "Sure.", {"EN": 0.1, "S": 0.3}, {"EN": "0.1", "S": "0.3"}])
