@@ -112,14 +112,13 @@ class Table:
         verbatim
             Whether apostrophes before cells belong to them: no spreadsheet wrote the table.
         """
-        columns = [name for name in TIMES if name in self.columns]
         rows = [row if verbatim else row.as_written() for row in self.rows if not row.is_empty]
         usual = "" if self.delimiter in {";", "\t"} else "."
-        with placed(f"{self.path}: column {' or '.join(columns)}"):
-            cells = [row.cells[name] for name in columns for row in rows]
-            values = instants(cells, usual, rate, len(columns))
+        with placed(f"{self.path}: column {' or '.join(TIMES)}"):
+            cells = [row.cells[name] for name in TIMES for row in rows]
+            values = instants(cells, usual, rate, len(TIMES))
         for place, row in enumerate(rows):
-            found = dict(zip(columns, values[place :: len(rows)], strict=True))
+            found = dict(zip(TIMES, values[place :: len(rows)], strict=True))
             wrong = {name: value for name, value in found.items() if isinstance(value, ManifestError)}
             for name, problem in wrong.items():
                 self.problems.add(row.line, str(problem), name)

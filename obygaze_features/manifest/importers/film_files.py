@@ -31,8 +31,7 @@ class FilmFiles:
 
     def _find(self, place: str) -> PurePosixPath | None:
         """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
-        wanted = path_of(composed(place.strip()))
-        parts = [part for part in wanted.parts if part not in {"/", "\\", "."}]
+        parts = path_of(composed(place.strip())).parts
         for n in range(len(parts), 0, -1):
             end = plain("/".join(parts[-n:]))
             found = [file for file in self.files if plain("/".join(file.parts[-n:])) == end]

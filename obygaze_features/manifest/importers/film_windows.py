@@ -214,17 +214,17 @@ def _scenes(
             f"{film.path}: a scene begins at {late[0].start_s:g} s, and the film ends at {film.end_s:g} s; "
             "is the list of another cut?"
         )
-    if scenes and scenes[-1].end_s > film.end_s + OVERHANG_S:
+    end_s = scenes[-1].end_s if scenes else 0.0
+    if end_s > film.end_s + OVERHANG_S:
         notices.append(
-            f"{film.path.name}: its last scene ends at {scenes[-1].end_s:g} s, "
+            f"{film.path.name}: its last scene ends at {end_s:g} s, "
             f"the film at {film.end_s:.1f} s (another cut?)"
         )
     left_out = film.end_s - sum(min(scene.end_s, film.end_s) - scene.start_s for scene in scenes)
     notices.append(
         f"{film.path.name}: {counted(len(scenes), 'scene')}; {max(left_out, 0.0):.1f} s lie outside of scenes"
     )
-    remainder_s = film.end_s - scenes[-1].end_s if scenes else film.end_s
-    return [(scene.start_s, scene.end_s) for scene in scenes], max(round(remainder_s, 3), 0.0)
+    return [(scene.start_s, scene.end_s) for scene in scenes], max(0.0, round(film.end_s - end_s, 3))
 
 
 def _windows(
@@ -266,7 +266,7 @@ def _counted(film: Film, n: int, stride: int, notices: list[str]) -> tuple[list[
         f"the last {counted(left, 'frame')} fill no window"
     )
     spans = [(float(edges[start]), float(edges[start + n])) for start in starts]
-    return spans, max(round(film.end_s - spans[-1][1], 3), 0.0) if left else 0.0
+    return spans, max(0.0, round(film.end_s - spans[-1][1], 3))
 
 
 def read_parts(

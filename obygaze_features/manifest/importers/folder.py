@@ -118,10 +118,9 @@ def list_files(source: Path, suffixes: frozenset[str], kind: str) -> tuple[list[
         raise error
 
     for folder, folders, files in os.walk(source, onerror=fail):
-        links = [name for name in folders if not name.startswith(".") and Path(folder, name).is_symlink()]
         hidden += sum(name.startswith(".") for name in (*folders, *files))
-        linked += len(links)
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in links)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        linked += sum(Path(folder, name).is_symlink() for name in folders)  # which os.walk does not follow
         for name in files:
             if name.startswith("."):
                 continue
