@@ -41,7 +41,13 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS = {
     "obygaze_features/door": ["tests/test_door.py"],
     "obygaze_features/io": ["tests/test_io.py", "tests/store"],
-    "obygaze_features/manifest": ["tests/manifest", "tests/cli", "tests/film", "tests/test_every_door.py"],
+    "obygaze_features/manifest": [
+        "tests/manifest",
+        "tests/cli",
+        "tests/film",
+        "tests/test_every_door.py",
+        "tests/evaluation/test_staging.py",
+    ],
     "obygaze_features/text_records": ["tests/manifest", "tests/test_text.py"],
     "obygaze_features/workbook": ["tests/manifest"],
     "obygaze_features/backbones": ["tests/backbones"],

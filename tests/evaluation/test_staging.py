@@ -53,7 +53,9 @@ def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data,
 
 def test_columns_and_clips_are_accounted_for(data, tmp_path):
     path = table(tmp_path / "v.csv", data, skip=3)
-    path.write_text(path.read_text().replace("cuts", '"cuts\na minute"') + "other,f9,0,5,1,0\n")
+    path.write_text(
+        path.read_text().replace("cuts", '"cuts\na minute"') + "other,f9,0,5,1,0\n" + 2 * ",,,,,\n"
+    )
     measured, (account,) = with_variables(data, path)
     assert measured.variables.shape == (len(data), 1)
     assert np.isnan(measured.variables[:3]).all()

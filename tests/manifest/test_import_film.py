@@ -1,6 +1,7 @@
 """Films become windows of one length that cover them; what is odd about a film is said."""
 
 import json
+import math
 import zipfile
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from obygaze_features.manifest import (
     window_of_model,
 )
 from obygaze_features.manifest.importers.film_windows import automatic_hop
+from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.store.testing import seal_arrays
 from obygaze_features.video import frame_times, read_frames, uniform
 from obygaze_features.video.sampling import FrameTimes
@@ -47,6 +49,35 @@ def test_windows_follow_each_other_and_the_last_ends_with_the_film():
 def test_an_automatic_hop_is_a_quarter_of_the_window_but_at_least_five_seconds():
     assert [automatic_hop(window) for window in (46.0, 20.0, 8.0, 2.0)] == [11.5, 5.0, 5.0, 2.0]
     assert spans(60.0, 40.0) == [(0, 40), (10, 50), (20, 60)]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "what"),
+    [((20.0, None), "window 0"), ((20.0, 0.0), "window 0"), ((20.0, 5.0, math.inf), "hop inf"),
+     ((math.nan, 5.0), "when its pictures are shown")],
+)  # fmt: skip
+def test_lengths_that_are_none_are_refused(lengths, what):
+    """A still image has no length."""
+    with pytest.raises(ManifestError, match=what):
+        spans(*lengths)
+
+
+def test_scenes_may_end_after_their_film_and_not_begin_there():
+    def scenes(*times: tuple[float, float]) -> Imported:
+        return import_film(
+            [Film(ROOT / "a.mkv", 10.0)], ROOT, scenes={"a": [FilmPart(*each) for each in times]}
+        )
+
+    for times, remainder_s, is_said in (
+        ([(0, 4), (4, 9)], 1.0, False),
+        ([(0, 12)], 0.0, True),
+        ([], 10.0, False),
+    ):
+        imported = scenes(*times)
+        assert imported.remainder_s == {"a": remainder_s}
+        assert any("its last scene ends at 12 s" in notice for notice in imported.notices) == is_said
+    with pytest.raises(ManifestError, match="another cut"):
+        scenes((0, 4), (10, 12))
 
 
 @settings(deadline=None)
@@ -138,6 +169,7 @@ def test_clips_are_named_by_film_and_number_and_point_to_the_file():
         "2 films: windows of 6 s every 6 s, the last one of a film moved back to end with it",
     )
     assert "left out 4 s between windows" in import_film(films, ROOT, 2.0, 6.0).notices[-1]
+    assert "a.mkv: the last 2 s fill no window; " in import_film(films, ROOT, 5.0, 5.0).notices[0]
 
 
 @pytest.mark.long
@@ -218,6 +250,9 @@ def test_shots_are_written_with_their_manifest_or_not_at_all(wrestling, tmp_path
     assert not any((tmp_path / "out").iterdir())
     assert run(*words)[0] == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"films.csv", "films.shots.csv"}
+    assert read_parts(tmp_path / "out" / "films.shots.csv") == {
+        "arm_wrestling": [FilmPart(0.0, 3.5, detector="shots.csv")]
+    }
 
 
 def test_scenes_become_clips(wrestling, tmp_path):

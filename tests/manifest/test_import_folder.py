@@ -20,6 +20,8 @@ def films(tmp_path):
 
 
 def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
+    for link in ("link", ".link"):
+        (films / link).symlink_to(films / "two")
     imported = import_folder(films, tmp_path)
     assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
         ("one", "one", "films/one.mp4"),
@@ -28,7 +30,8 @@ def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
     ]
     assert imported.notices == (
         "left out 2 files that are no video by name: 1 without suffix, 1 .txt",
-        "left out 2 hidden files or folders",
+        "left out 3 hidden files or folders",
+        "did not follow 1 linked folder",
     )
 
 
@@ -97,6 +100,20 @@ def test_an_almost_right_name_of_a_video_gets_the_right_one(tmp_path, written):
 
 
 @pytest.mark.parametrize(
+    ("place", "what"),
+    [
+        ("gone", "does not exist, and a folder of videos was expected"),
+        ("README", "is a file, and a folder of videos was expected; a table"),
+        ("empty", "no file below"),
+    ],
+)
+def test_what_is_no_folder_of_videos_is_refused(films, tmp_path, place, what):
+    (films / "empty").mkdir()
+    with pytest.raises(ManifestError, match=what):
+        import_folder(films / place, tmp_path)
+
+
+@pytest.mark.parametrize(
     ("header", "meant"),
     [
         ("Level,concepts", []),
@@ -106,7 +123,7 @@ def test_an_almost_right_name_of_a_video_gets_the_right_one(tmp_path, written):
     ],
 )
 def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
-    text = f"video,start_s,end_s,{header},note\ntwo/a.MKV,0,2,S,Body,mine\n"
+    text = f"video,start_s,end_s,{header},video_2\ntwo/a.MKV,0,2,S,Body,mine\n"
     (tmp_path / "spans.csv").write_text(text, encoding="utf-8")
     (account,) = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films).accounts
     said = [line for line in account.notes if "did you mean" in line and "column" in line]
@@ -155,11 +172,11 @@ def test_accents_have_one_form_in_ids_and_a_video_is_found_in_either(tmp_path, o
 def test_names_that_differ_in_the_form_of_accents_alone_are_refused(tmp_path):
     spans = tmp_path / "spans.csv"
     spans.write_text(f"video,start_s,end_s\n{NFC}.mp4,0,1\n{NFD}.mp4,0,1\n", encoding="utf-8")
-    with pytest.raises(ManifestError):
+    with pytest.raises(ManifestError, match="both would be clip"):
         import_folder(touched(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4"), tmp_path)
     with pytest.raises(ManifestError):
         import_spans([spans], tmp_path, videos=tmp_path)
     films = [Film(tmp_path / f"{name}.mp4", 10.0) for name in (NFC, NFD)]
     assert [film.movie for film in films] == [NFC, NFC]
-    with pytest.raises(ManifestError):
+    with pytest.raises(ManifestError, match="both would be movie"):
         import_film(films, tmp_path, 5.0)

@@ -120,6 +120,16 @@ def test_split_files_that_are_missing_are_named(tmp_path):
     assert "fold_movieset_hn_s: the folds of 1 clip" in imported.notices
 
 
+def test_videos_that_are_not_in_their_folder_are_counted(tmp_path):
+    obygaze_file(tmp_path, obygaze_row(1), obygaze_row(2, video="b.avi"))
+    (tmp_path / "clips").mkdir()
+    for name, said in (("tt1_scene_1.avi", "1 of 2 named videos is in {}; the first that is not is b.avi"),
+                       ("b.avi", "2 of 2 named videos are in {}")):  # fmt: skip
+        (tmp_path / "clips" / name).touch()
+        notices = import_obygaze12(tmp_path, tmp_path, videos=tmp_path / "clips").notices
+        assert said.format(tmp_path / "clips") in notices
+
+
 def test_lists_are_read_and_never_run():
     assert text_list("['a', ' b']") == ("a", " b")
     assert concept_list("['']", builtin_codebook("obygaze12")) == ()

@@ -42,6 +42,8 @@ def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
         ("p.csv", "id,words\na,x\n", None),
         ("p.csv", "text_id,text,caption_id,caption\na,x,b,y\n", None),
         ("p.csv", "", None),
+        ("p.csv", "\n\n", "nothing but empty lines"),
+        ("p.csv", "text_id,text\n" + "a,\n" * 3, "and 2 more problems"),
         ("p.csv", b"text_id,text\na,\xff\n", "line 2"),
         ("t.txt", b"a man\n\xe9t\xe9\n", "line 2"),
         ("t.txt", "a man\n\na woman\n", "line 2"),

@@ -239,12 +239,12 @@ SAID = {
     "a level that is named and denied": says(asked("c0", answers={"level": "S", "level:S": "no"}), n=0),
     "a question twice in an object": says(asked("c0") + asked("c1").replace('{"level": "S"}', '{"level": "S", "level": "EN"}'), clip_id="c0"),
     "a tier of texts": says(grid(("Ann", "hi")), text="hi", tier="Ann"),
-    **{f"a spreadsheet's form: {form}": says(content, movie="a", start_s=1.5, end_s=2.5, level="S", options={"rate": Fraction(24)}) for form, content in SHEETS.items()},
+    **{f"a spreadsheet's form: {form}": says(content, movie="a", start_s=1.5, end_s=2.5, level="S", never=("whole films",), options={"rate": Fraction(24)}) for form, content in SHEETS.items()},
     "thousands of Germany": says("video;start_s;end_s;level\na.mp4;999,5;1000,5;S\n", start_s=999.5, end_s=1000.5),
     "thousands of America": says('video,start_s,end_s,level\na.mp4,"1,234.5","1,280",S\n', start_s=1234.5, end_s=1280.0),
     "a copy of a file": says({"a.rttm": KISS, "copy.rttm": KISS}, "a.rttm", n=2),
     "the same words twice at one time": says(f"1\n{CUE}\nNo!\n\n2\n{CUE}\nNo!\n", n=2),
-    "what else a repeated label says, concepts in any order": says(tabbed([*BORIS, "Modifier #1"], *(["o", "a.mp4", "", label, "STATE", "1", "5", modifier] for label, modifier in (("S;Body;Look", "x"), ("S;Look;Body", "y")))), "but for modifiers", concepts=("Look", "Body")),
+    "what else a repeated label says, concepts in any order": says(tabbed([*BORIS, "Modifier #1"], *(["o", "a.mp4", "", label, "STATE", "1", "5", modifier] for label, modifier in (("S;Body;Look;", "x"), ("S;Look;Body", "y")))), "but for modifiers", concepts=("Look", "Body")),
     "words of films": says(f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n", n=2, level=None, concepts=(), text=["Sure", "Look"]),
     "all texts of a graph": says(json.dumps({"moviegraphs": [GRAPH]}), n=6, movie="tt1", start_s=3.0, end_s=40.5, tier=["situation", "scene", "character", "character", "interaction", "interaction"], text=["Sure", "bar", "Ann", "Bob", "Ann: asks: Bob", "smiles"]),
     "one text of a graph as the level": says(json.dumps({"moviegraphs": [GRAPH]}), level="S", tier="situation", options={"tiers": {"situation": "levels"}}),
@@ -265,7 +265,12 @@ SAID = {
     "a text of SRT with an empty line": says("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n", "empty line", n=2, text=["Count: 2", "you"]),
     "a row above the header of a tool": says("My fights,,\n" + "segmentation_name,start_ms,end_ms\nM,1000,5000\n", "1 row above the header"),
     "a line above the annotations of ELAN": says("damaged\n" + tabbed(["level", "", "00:00:01.000", "00:00:05.000", "00:00:04.000", "S"]), "1 line above"),
-    "what a model wrote": says("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", level="S"),
+    "what a model wrote": says("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", level="S", seen_score="1"),
+    "a turn of a thousandth": says("SPEAKER a 1 1 0.001 <NA> <NA> S <NA> <NA>\n", "shorter than a frame", n=0),
+    "concepts below a tier that is not read": says(eaf(SLOTS, tier("scene", aligned("a", "t1", "t2", "kiss")) + tier("x", referring("b", "a", "Body"))), concepts=("Body",), options={"movie": "a", "annotator": "AB", "tiers": {"x": "concepts"}}),
+    "what is new in a copy": says({"a.rttm": KISS, "copy.rttm": KISS.replace("hi", "ho")}, "a.rttm", n=3),
+    "a folder of one video, and a row without": says("video,movie,start_s,end_s\nx/a.mp4,,1,5\n,x,6,7\n", n=2, movie="x", never=("the folder of",)),
+    "a late span of a film whose length is known": says("video,start_s,end_s\na.mp4,3601,3602\n", never=("first hour",), options={"length_of": lambda _: 7200.0}),
     "modifiers and comments of BORIS": says(tabbed(["Observation id", "observer", "Media file", "Behavior", "Modifiers", "Behavior type", "Start (s)", "Stop (s)", "Comment start"], ["o", "AB", "f.mp4", "Look", "man|close", "STATE", "1", "2", "unsure"], ["o", "AB", "f.mp4", "Look", "", "STATE", "3", "4", ""]), "observer", n=2, modifiers=["man|close", ""], comment=["unsure", ""]),
     "keys of ActivityNet": says(json.dumps({"database": {"v": {"annotations": [{"segment": [1, 2], "sentence": "x"}, {"segment": [1, 2], "label": "S", "score": 1}]}}}), "(sentence, score)"),
     "a sound file and its stem": says("".join(f"SPEAKER {film} 1 1 1 <NA> <NA> Ann <NA> <NA>\n" for film in ("sounds/film0.wav", "film0")), n=2, movie="film0"),
@@ -349,16 +354,20 @@ def test_what_follows_a_dot_belongs_to_a_films_name(read, tmp_path):
 
 
 def test_videos_of_one_name_are_refused_and_films_without_one_are_said(read, tmp_path):
-    for place in ("x/a.mp4", "y/a.mkv"):
+    for place in ("m/x/a.mp4", "m/y/a.mp4"):
         (tmp_path / "films" / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "films" / place).write_bytes(b"x")
-    with pytest.raises(ManifestError, match=r"x/a\.mp4"):
+    with pytest.raises(ManifestError, match=r"m/x/a\.mp4"):
         read({"a.csv": "movie,start_s,end_s\na,1,5\n"}, videos=tmp_path / "films")
     two = {f"{x}.eaf": signed(f"{x}/a.m{y}").replace("@AB", f"@{x}") for x, y in (("x", "p4"), ("y", "kv"))}
     with pytest.raises(ManifestError, match=r"y\.eaf: .*both be movie"):
         read(two, videos=tmp_path / "films")
     _, said = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=tmp_path / "films")
-    assert "missing on disk: b" in said
+    assert "missing on disk: b\n" in said
+    clips, _ = read(
+        {"c.csv": "video,start_s,end_s\nm/x/a.mp4,1,5\nm/y/a.mp4,1,5\n"}, videos=tmp_path / "films"
+    )
+    assert [(c.movie, c.video) for c in clips] == [("m", "films/m/x/a.mp4"), ("m", "films/m/y/a.mp4")]
 
 
 @pytest.mark.parametrize(

@@ -157,9 +157,18 @@ PLACES = (
 
 @pytest.mark.parametrize("place", PLACES)
 def test_paths_of_every_system_name_their_films(read, films, place):
+    (films / "_a.mp4").touch()  # the same name as names are compared, and the other one is written
     rows = "".join(f"{place.format(film)},1,2,S\n" for film in "ab")
     clips, _ = read("video,start_s,end_s,level\n" + rows, "spans.csv", videos=films)
     assert [clip[0] for clip in clips] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("place", "video"), [("~/films/a.mp4", "films/a.mp4"), ("C:\\f\\b.mp4", "b.mp4")])
+def test_without_a_folder_of_films_a_foreign_path_lies_beside_the_table(tmp_path, monkeypatch, place, video):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "s.csv").write_text(f"video,start_s,end_s\n{place},1,2\n", encoding="utf-8")
+    assert [clip.video for clip in import_spans([tmp_path / "s.csv"], tmp_path).manifest] == [video]
 
 
 def test_accents_of_labels_and_annotators_have_one_form(read, films, tmp_path):
@@ -210,18 +219,20 @@ def test_a_word_of_the_codebook_is_a_level_or_concept_and_any_other_stays_a_text
         "concepts without a level of their times, annotator and subject"
     ]
     assert any("'Ann'" in note for note in account.notes)
-    assert read(rttm((7, 9, "Look")))[0] == [("tt1", 7.0, 9.0, None, ("Look",))]
+    look = read(rttm((7, 9, "Look"), (7, 9, "body")))[0]
+    assert look == [("tt1", 7.0, 9.0, None, ("Look", "Body"))]
     with pytest.raises(ManifestError, match=r"f.txt.*line 1.*'Ann'"):
         read(rttm((2, 3, "Ann")), tiers={"speaker": "levels"})
 
 
 def test_a_word_that_is_a_level_and_a_concept_is_said(read, tmp_path):
-    text = 'name = "v"\nversion = "1"\n[[levels]]\nname = "calm"\n[[concepts]]\nname = "Calm"\n'
+    text = 'name = "v"\nversion = "1"\n[[levels]]\nname = "calm"\ntitle = "at;rest"\n[[concepts]]\nname = "Calm"\n'
     (tmp_path / "v.toml").write_text(text)
     book = load_codebook(tmp_path / "v.toml")
     clips, account = read(rttm((1, 5, "calm")), codebook=book)
     assert [clip[3] for clip in clips] == ["calm"]
     assert any("'calm'" in note and "--tier" in note for note in account.notes)
+    assert read(rttm((1, 5, "At;rest")), codebook=book)[0] == [("tt1", 1.0, 5.0, "calm", ())]
     assert not read(rttm((1, 5, "calm")), codebook=book, tiers={"speaker": "concepts"})[1].notes
 
 
@@ -239,7 +250,14 @@ def test_a_span_ends_in_its_film_where_the_length_is_known(films, tmp_path):
     assert [(clip.start_s, clip.end_s) for clip in imported.manifest] == [(1.0, 2.0), (9.0, 10.0)]
     (account,) = imported.accounts
     assert (account.seen, account.used, account.left_out[0][0]) == (3, 2, "line 4")
+    assert any("line 3: cut at the end" in note for note in account.notes)
     assert json.dumps(account.record())
+
+
+@pytest.mark.parametrize("options", [{"kind": "elan"}, {"tiers": {"gaze": "level"}}])
+def test_a_kind_and_a_role_that_there_are_not_are_refused(read, options):
+    with pytest.raises(ManifestError, match=r"expected .*(eaf|levels)"):
+        read("", **options)
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)

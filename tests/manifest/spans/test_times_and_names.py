@@ -166,13 +166,13 @@ def test_paths_of_every_system_end_in_their_file(place):
 
 def test_a_clip_may_be_named_na(tmp_path):
     path = tmp_path / "frames.csv"
-    path.write_text("clip_id,movie,time_s,weight\nNA,NA,0,0.5\nnull,tt1,1,\n", encoding="utf-8")
+    path.write_text("clip_id,movie,time_s,weight\nNA,NA,0,1.250\nnull,8.125,1,\n", encoding="utf-8")
     read_frames = pytest.importorskip("obygaze_models.evaluation.localise").read_frames
     text = path.read_text()
     for sign, encoding in ((",", "utf-8"), (";", "utf-8-sig"), ("\t", "utf-16")):
-        number = "0.5" if sign == "," else "0,5"
-        path.write_text(text.replace(",", sign).replace("0.5", number), encoding=encoding)
+        number = "1.250" if sign == "," else "1,25"
+        path.write_text(text.replace(",", sign).replace("1.250", number), encoding=encoding)
         frames = read_frames(path)
         assert frames["clip_id"].tolist() == ["NA", "null"]
-        assert frames["movie"].tolist() == ["NA", "tt1"]
-        assert frames["weight"].tolist()[0] == 0.5
+        assert frames["movie"].tolist() == ["NA", "8.125"]
+        assert frames["weight"].tolist()[0] == 1.25
