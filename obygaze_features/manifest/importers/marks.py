@@ -1,6 +1,7 @@
 """Tell what a span says: a level, a concept or a text, of which film, and whose; read tables of our own."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 
 from obygaze_features.manifest.clip import Clip, grouped, split_concepts
 from obygaze_features.manifest.codebook import Codebook
@@ -24,6 +25,9 @@ OF_A_FILM = (*SUBTITLES, "textgrid", "elan-text")
 
 LATE_S, LONGEST_S = 3600.0, 86_400.0
 """Where a time code begins that does not begin at 0, at one hour or at ten; what no film lasts."""
+
+OURS = ("judgements", "table")
+"""Kinds of tables with the columns of a manifest: what is wrong in them is refused, not left out."""
 
 NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
 """What programs write where a cell has no value, and a film or person may be called."""
@@ -60,6 +64,19 @@ def facts_of(clip: Clip) -> tuple[object, ...]:
     """Return whose judgement of what a clip is: a span of a film, or a file."""
     span = (clip.clip_id,) if clip.start_s is None else (clip.start_s, clip.end_s)
     return clip.movie, clip.annotator, *span, *(clip.extras.get(name, "") for name in APART)
+
+
+def joined(clips: Iterable[tuple[Clip, Account, str]]) -> list[tuple[Clip, Account, str]]:
+    """Give concepts of a file without levels to another's level of their times and annotator."""
+    made = dict(enumerate(clips))
+    levels = {facts_of(clip): place for place, (clip, *_) in made.items() if clip.level}
+    for place, (mark, account, _) in [*made.items()]:
+        at = levels.get(facts_of(mark))
+        if at is not None and account.kind not in OURS and not (mark.level or mark.extras["text"]):
+            clip, of, where = made[at]
+            made[at] = replace(clip, concepts=(*clip.concepts, *mark.concepts)), of, where
+            del made[place]
+    return [*made.values()]
 
 
 def is_of_one(raw: RawSpan, other: RawSpan) -> bool:

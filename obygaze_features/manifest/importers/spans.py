@@ -47,9 +47,6 @@ from obygaze_features.manifest.text_tables import (
 )
 from obygaze_features.text import composed, first_few
 
-OURS = ("judgements", "table")
-"""Kinds of tables with the columns of a manifest: what is wrong in them is refused, not left out."""
-
 KEPT_OF_TOOLS = (
     SEEN_SCORE, DECIDED_ON, "subject", "observation", "modifiers", "comment",
     "model", "prompt", "answered_on",
@@ -141,7 +138,7 @@ def import_spans(
     for path in map(local_path, files):
         given = Given(path, rate, encoding, movie, tiers or {})
         given.account.kind = kind or kind_of(given)
-        if given.account.kind in OURS:
+        if given.account.kind in marks.OURS:
             made.add_table(given)
         else:
             made.add_spans(given)
@@ -430,7 +427,7 @@ class _Made:
     # ---------------------------------------------------------------------------
     def imported(self) -> Imported:
         """Make the manifest, and say what became of everything."""
-        self._join_files()
+        self._clips = marks.joined(self._clips)
         inside = [(self._inside(*made), made[1].kind) for made in self._clips]
         cells = [(*cell, kind) for clip, kind in inside if clip for cell in clip.extras.items()]
         told = dict.fromkeys(name for name, cell, kind in cells if cell or name != "text" or kind == "table")
@@ -444,7 +441,7 @@ class _Made:
         made = [*reversed(self._clips)]  # so that the first place of each name stays
         refuse_twins("movie", {clip.movie: (account.path, where) for clip, account, where in made})
         refuse_twins("annotator", {clip.annotator: (account.path, where) for clip, account, where in made})
-        tabled = {clip.clip_id for clip, account, _ in self._clips if account.kind in OURS}
+        tabled = {clip.clip_id for clip, account, _ in self._clips if account.kind in marks.OURS}
         names, notices = Counter(account.path.name for account in self._accounts), []
         clips: dict[int, list[Clip]] = {id(account): [] for account in self._accounts}
         for clip, account, _ in self._clips:
@@ -481,17 +478,6 @@ class _Made:
         notices += [*self._films.missing(), *self._films.notices, *self._films.unnamed()]
         manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
         return Imported(manifest, tuple(notices), accounts=tuple(self._accounts))
-
-    def _join_files(self) -> None:
-        """Give concepts of a file without levels to another's level of their times and annotator."""
-        levels = {marks.facts_of(clip): place for place, (clip, *_) in enumerate(self._clips) if clip.level}
-        for place, (mark, account, _) in enumerate(self._clips):
-            at = levels.get(marks.facts_of(mark), place)
-            if at != place and account.kind not in OURS and not (mark.level or mark.extras["text"]):
-                clip, of, where = self._clips[at]
-                self._clips[at] = replace(clip, concepts=(*clip.concepts, *mark.concepts)), of, where
-                self._clips[place] = replace(mark, concepts=()), account, ""
-        self._clips = [each for each in self._clips if each[2]]
 
     def _length(self, clip: Clip) -> float:
         """Return the length of a clip's film in seconds; infinite where it is not known."""
