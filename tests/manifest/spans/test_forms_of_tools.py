@@ -81,7 +81,7 @@ READ = {
     "BORIS offset as clock, live": boris(("NA", "00:00:00.000")),
     "BORIS offset as a German spreadsheet saves it": boris(("a.mp4", "0,000")),
     **{f"BORIS, header {how}": boris(("a.mp4", "0")).replace("\t".join(BORIS_8), header) for how, header in (("in capitals", "\t".join(BORIS_8).upper()), ("with blanks", " \t".join(BORIS_8)))},
-    "BORIS offset that does not apply": boris(("a.mp4", "NA")),
+    **{f"BORIS offset {none}": boris(("a.mp4", none)) for none in ("NA", "nan", "")},
     "BORIS two players": boris(("player #1:films/a.mp4|player #2:b.mp4", "0")),
     "BORIS two players, of versions 8.9": boris(("player #1: films/a.mp4 player #2: b.mp4", "0")),
     "BORIS 7 with two players": BORIS_7.format("0.0").replace("\n\nTime off", "\nPlayer #2\tb.mp4\n\nTime off"),
