@@ -167,41 +167,41 @@ def match_rows(
         elif movie in rows:
             raise FilmError(f"{path}: line {row.line}, column {key}: film {movie} has a row already")
         else:
-            year = year_of(row)
-            rows[movie] = replace(row, cells={**row.cells, "year": str(year)}) if year else row
+            year = _year(row)
+            rows[movie] = row if math.isnan(year) else replace(row, cells={**row.cells, "year": f"{year:g}"})
             undated += [told] * bool(told)
     absent = [movie for movie in titles if movie not in rows]
     of, without = (said(key, path=path.name) for key in ("films_not_scored", "films_not_there"))
     return rows, _note(of, unmatched) + _note(without, absent) + _note(said("films_by_title"), undated)
 
 
-def year_of(row: TableRow) -> int | None:
-    """Read the year of a film's row, None if it has none; a ManifestError refuses what is no year."""
+def _year(row: TableRow) -> float:
+    """Read the year of a film's row; NaN if it has none."""
     text = row.cells.get("year", "").strip()
-    if text and number_of(text) not in range(1870, 2101):
+    year = number_of(text)
+    if text and year not in range(1870, 2101):
         raise ManifestError(f"{text!r} is no year: write four digits, or leave it empty", "year")
-    return int(number_of(text)) if text else None
+    return year
 
 
 def _film_of(
     row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]
 ) -> tuple[str | None, str]:
     """Find the film of a row, by a title that of its year or the one beside it; what to say of it."""
-    of_year = year_of(row)
+    year = _year(row)
     if KEYS[0] in row.cells:
         text = row.cells[KEYS[0]]
         return (movie := find_film(text, titles)), "" if movie else f"{text}{name_hint(text, titles)}"
-    forms = [(row.cells["title"].strip(), of_year)]
-    forms += [(ends[1], of_year or int(ends[2])) for ends in [_DATED.fullmatch(forms[0][0])] if ends]
+    forms = [(row.cells["title"].strip(), year)]
+    if ends := _DATED.fullmatch(forms[0][0]):
+        forms.append((ends[1], float(ends[2]) if math.isnan(year) else year))
     for title, year in forms:
         near = {
-            name: known
-            for name, known in titles.items()
-            if not abs((year or math.nan) - (years.get(name) or math.nan)) > 1
+            name: known for name, known in titles.items() if not abs(year - (years.get(name) or math.nan)) > 1
         }
         if movie := find_film(title, near, near):
-            return movie, "" if year or not years.get(movie) else title
-    told = f"{title} ({year})" if year else title
+            return movie, title * (math.isnan(year) and bool(years.get(movie)))
+    told = title if math.isnan(year) else f"{title} ({year:g})"
     dated = (f"{name} ({years[movie]})" if years.get(movie) else name for movie, name in titles.items())
     return None, f"{told}{name_hint(told, dated)}"
 

@@ -103,15 +103,15 @@ def score(
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
     """Read titles, years and digests of films; say which are not of the store."""
-    from obygaze_film.film_groups import match_rows, year_of
+    from obygaze_film.film_groups import match_rows
     from obygaze_film.score import FilmFacts
 
     rows, notes = match_rows(path, dict.fromkeys(movies, ""))
     for note in notes:
         click.echo(note, err=True)
     return {
-        movie: FilmFacts(row.cells.get("title", ""), year_of(row), row.cells.get("sha256", ""))
-        for movie, row in rows.items()
+        movie: FilmFacts(cells.get("title", ""), int(cells.get("year") or 0) or None, cells.get("sha256", ""))
+        for movie, cells in ((movie, row.cells) for movie, row in rows.items())
     }
 
 

@@ -314,9 +314,6 @@ class _Made:
         ]
         account.notes += marks.doubtful_questions(given.questions, book)
         self._join(given, levels, named)
-        films = {stem_of(place) for place in {raw.cells.get("media") for raw in raws} if place}
-        if given.movie and len(films) > 1:
-            raise given.error(f"is of {len(films)} films: --movie names one")
         if account.kind not in marks.SAID and (rest := +unknown):
             names = first_few([f"{text!r} ({n})" for text, n in rest.most_common()], 3)
             what = f"{counted(rest.total(), 'label')} not of codebook {book.name!r}"
@@ -355,8 +352,9 @@ class _Made:
         if not named and given.account.kind == "eaf":
             raise given.error("does not say which film it is of: give --movie")
         movie = composed(" ".join((named or marks.film_by_name(given)).split()))
-        own = "" if named else absolute(given.path).as_posix()
-        if place := said if is_place(said) else "" if said or given.movie else media or own:
+        own = "" if named else absolute(given.path).with_name(movie).as_posix()
+        media = path_of(media).name if given.movie else media  # which is one film, wherever it lies
+        if place := said if is_place(said) else media * (not said) or own:
             with placed(given.path):
                 self._at(given, place, movie)
         return movie
@@ -420,8 +418,7 @@ class _Made:
             video = self._films.film_of(cells.get("media", "") or level.movie)
             named = book.level_spelled(level.text) if level.is_level else None
             concepts = tuple(map(book.concept_spelled, level.concepts))
-            film = level.movie.replace("\\", "/")
-            return Clip(name, film, video, start, end, named, concepts, who, extras)
+            return Clip(name, level.movie, video, start, end, named, concepts, who, extras)
 
     # --- all files
     # ---------------------------------------------------------------------------
@@ -461,11 +458,9 @@ class _Made:
         if len(named) == 1 < len(places) and named <= {movie for movie, _ in self._places}:
             what = f"all {len(places)} videos are taken as of one movie, {min(named)!r}"
             notices.append(f"{what}: if they are several films, add a column movie")
-        if self._apart:
-            what = f"named by files of several folders ({first_few([*self._apart.values()], 3)})"
-            notices.append(
-                f"{counted(len(self._apart), 'movie')} {what}: import apart those of several films"
-            )
+        apart = counted(len(self._apart), "movie"), first_few([*self._apart.values()], 3)
+        what = "{} named by several files ({}): films of one name are imported apart, with --movie"
+        notices += [what.format(*apart)] * bool(self._apart)
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
         judged = any(account.kind == "judgements" for account in self._accounts)

@@ -18,13 +18,11 @@ _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 _ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
-_LANGUAGES = "|".join(FACTS["languages"])  # a word in a title begins with a capital
-_LANGUAGE = re.compile(
-    rf"(\.(({_LANGUAGES}|{_LANGUAGES.upper()})([-_]([A-Za-z]{{2,4}}|\d{{3}}))*|(?i:forced|sdh|cc|default)))+$"
+_LANGUAGE = re.compile(  # a word in a title begins with a capital
+    rf"(\.(?![A-Z][a-z])(?i:({'|'.join(FACTS['languages'])})([-_]([a-z]{{2,4}}|\d{{3}}))*|sdh|cc|forced|default))+$"
 )
-_URL = re.compile(  # tools write files' names as they are; a page of IMDb names its film, whatever follows
-    r"(?i:file:/.*)|[A-Za-z][A-Za-z0-9+.-]+:/(?:[^?#]*?/title/tt\d+|[^?#]*)", re.ASCII
-)
+# Tools write names of files as they are; a page of IMDb names its film, whatever follows.
+_URL = re.compile(r"(?i:file:/.*)|[A-Za-z][A-Za-z0-9+.-]+:/(?:[^?#]*?/title/tt\d+|[^?#]*)", re.ASCII)
 
 
 def plain(text: str) -> str:
@@ -114,11 +112,11 @@ def film_named(text: str) -> str:
 
 
 def are_apart(one: str, other: str) -> bool:
-    """Return whether two places are in folders of which neither path can be the end of the other."""
+    """Return whether two places are of two files: of other names, or in folders that cannot be one."""
     folders = (plain(str(path_of(each).parent)).split("/") for each in (one, other))
     mine, theirs = ([part for part in parts if part not in {"", "."}] for parts in folders)
     n = min(len(mine), len(theirs))
-    return mine[len(mine) - n :] != theirs[len(theirs) - n :]
+    return plain(stem_of(one)) != plain(stem_of(other)) or mine[len(mine) - n :] != theirs[len(theirs) - n :]
 
 
 def film_by_file(path: PurePath) -> str:

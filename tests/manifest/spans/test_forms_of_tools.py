@@ -263,7 +263,7 @@ def test_a_header_without_what_is_needed_is_refused(tmp_path, content):
 
 def test_a_film_that_is_named_is_no_film_of_several(tmp_path):
     (tmp_path / "a.x").write_text(boris(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
-    with pytest.raises(ManifestError, match="2 films"):
+    with pytest.raises(ManifestError, match="both be movie 'a'"):
         import_spans([tmp_path / "a.x"], tmp_path, movie="a")
 
 
