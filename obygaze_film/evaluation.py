@@ -208,10 +208,11 @@ def evaluate_films(
     model, ids = films[0].model(key), [film.movie for film in films]
     people = annotated(truth, set(model.positive), ids)
     own = [film for film in films if film.movie in people]
+    others = [f"{name}{name_hint(name, ids)}" for name in people if name not in ids]
     if not own:
         raise FilmError(
-            f"no scored film is annotated: the films are {', '.join(ids)}; the manifest has "
-            + ", ".join(f"{name}{name_hint(name, ids)}" for name in [*people][:5])
+            f"no scored film is annotated: the films are {', '.join(ids)}; "
+            f"the manifest has {', '.join(others[:5])}"
         )
     machine, humans = {}, {}
     for film in own:
@@ -230,7 +231,7 @@ def evaluate_films(
         "positive": sorted(model.positive),
         "films": list(machine),
         "left_out": [film.movie for film in films if film.movie not in machine],
-        "not_scored": [f"{name}{name_hint(name, ids)}" for name in people if name not in machine],
+        "not_scored": others,
         "without_rate": [movie for movie, marks in machine.items() if np.isnan(marks.rate)],
         "collars": list(collars),
         "n_shifts": n_shifts,

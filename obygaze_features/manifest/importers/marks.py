@@ -9,7 +9,7 @@ from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.eaf import MODEL, key_among
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
-from obygaze_features.manifest.spans.names import film_by_file, imdb_id, nearest, plain
+from obygaze_features.manifest.spans.names import film_by_file, imdb_id, name_hint, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
 from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
 from obygaze_features.text import composed, first_few
@@ -139,13 +139,11 @@ def doubtful_times(clips: Iterable[Clip]) -> list[str]:
 
 def is_label(account: Account, raw: RawSpan) -> bool:
     """Leave out what is too short for a span, and what a model wrote."""
-    if is_short(raw.start_s, raw.end_s):
-        account.leave(raw.where, "shorter than a frame")
-    elif any(plain(name).startswith(f"{MODEL}:") for name in (raw.tier, raw.text)):
-        account.leave(raw.where, "of a model: its output is no label")
-    else:
-        return True
-    return False
+    from_model = any(plain(name).startswith(f"{MODEL}:") for name in (raw.tier, raw.text))
+    why = "shorter than a frame" if is_short(raw.start_s, raw.end_s) else "of a model, no label" * from_model
+    if why:
+        account.leave(raw.where, why)
+    return not why
 
 
 def is_short(start_s: float | None, end_s: float | None) -> bool:
@@ -163,12 +161,8 @@ def own_table(given: Given, *, judged: bool) -> Table:
     if not {"video", "movie"} & set(table.columns) and not given.movie:
         raise given.error("no column video or movie says which film a span is of: add one, or give --movie")
     lacking = [name for name in FIELDS if name not in table.columns]
-    meant = {name: nearest(name, lacking) for name in table.columns if name not in FIELDS}
-    almost = (
-        f"column {name!r} is not read: did you mean {near!r}? Rename it in the table"
-        for name, near in meant.items()
-        if near
-    )
+    hints = {name: name_hint(name, lacking) for name in table.columns if name not in FIELDS}
+    almost = (f"column {name!r} is not read{hint}: rename it" for name, hint in hints.items() if hint)
     given.account.note(*table.notes, *almost)
     return table
 
