@@ -6,6 +6,7 @@ tracked there and back (Lucas and Kanade 1981; Bouguet 2001). A similarity of pi
 of the corners agree, as across a cut. What fills more than a tenth of the picture may be taken for it.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise, product
 from typing import Any
 
@@ -70,13 +71,15 @@ def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
     )
 
 
-def prepare(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Make a frame `[H, W, 3]` grey and small, `[h, w, 1]`."""
+def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
+    """Make a frame `[H, W, 3]`, of pixels `shape` times as wide as high, grey and small, `[h, w, 1]`."""
     cv2 = opencv()
     grey = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
     height, width = grey.shape
-    if width > WIDTH:
-        size = WIDTH, max(round(height * WIDTH / width), 1)
+    shown = width * shape
+    if shown > WIDTH or shape != 1:
+        wide = min(shown, WIDTH)
+        size = max(round(wide), 1), max(round(height * wide / shown), 1)
         grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     return np.asarray(grey[..., None], np.uint8)
 
@@ -112,8 +115,12 @@ def camera_motion(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> Motion
     return motion
 
 
-def camera_values(motions: NDArray[Any], time_s: NDArray[np.float64]) -> dict[str, float]:
+def camera_values(
+    motions: NDArray[Any], time_s: NDArray[np.float64], cuts_s: Sequence[float] = ()
+) -> dict[str, float]:
     """Average the motions of a clip's pairs, `frames` [F, 5] of `camera`, with their times [F].
+
+    Between the frames of a pair there must be none of the cuts, whose times are sorted.
 
     Returns
     -------
@@ -123,7 +130,8 @@ def camera_values(motions: NDArray[Any], time_s: NDArray[np.float64]) -> dict[st
         if no pair at most `MOST_GAP_S` apart has a motion.
     """
     gaps = time_s[1::2] - time_s[::2]
-    known = (motions[1::2, -1] > 0) & (gaps > 0) & (gaps <= MOST_GAP_S)
+    shot = np.searchsorted(np.array(cuts_s), time_s, side="right")
+    known = (motions[1::2, -1] > 0) & (gaps > 0) & (gaps <= MOST_GAP_S) & (shot[1::2] == shot[::2])
     if not known.any():
         return {}
     speeds = motions[1::2][known, :-1].astype(np.float64) / gaps[known, None]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,8 +11,11 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
-from obygaze_features.options import Answer, Output, declared
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
 from obygaze_features.screen import progress_bar
+
+if TYPE_CHECKING:
+    from obygaze_features.extraction.variables import Motions
 
 WINDOW_S = 10.0
 """Length of windows where none are given."""
@@ -51,6 +54,9 @@ def variables(
     What cannot be told is an empty cell, and what no window has is no column. A film is decoded once.
 
     \b
+    Exit codes: 3 if the pictures of a film cannot be decoded.
+
+    \b
     Examples:
       obygaze film variables film.mkv --out variables.csv
       obygaze film variables films/*.mkv --windows windows.csv --sound \\
@@ -62,23 +68,32 @@ def variables(
     output.refuse_existing()
     detector = FaceDetector(faces) if faces else None
     windows, cameras = _windows(films, source)
-    movies = list(dict.fromkeys(movie for own in windows.values() for _, movie, *_ in own))
+    movies = [own[0][1] for own in windows.values()]
     beside = shots or (source and manifests.shots_file(source))
-    parts = manifests.read_parts(beside, movies) if beside and (shots or beside.is_file()) else None
+    parts: dict[str, list[manifests.FilmPart]] = {}
+    if beside and (shots or beside.is_file()):
+        if len({*movies}) < len(movies):
+            raise ManifestError(f"{beside}: it has shots of whole films, and several files are of one movie")
+        told = manifests.read_parts(beside, movies if len(movies) == 1 else None)
+        parts = {manifests.find_film(name, movies) or name: own for name, own in told.items()}
+        if left := [movie for movie in movies if movie not in parts]:
+            click.echo(f"{beside}: no shots of {', '.join(left)}: they are found", err=True)
     rows: list[tuple[Window, Values]] = []
+    code = 0
     for path, own in windows.items():
         with progress_bar(f"variables of {path.name}", "window") as show:
             found = film_variables(
                 path,
                 [(start_s, end_s) for *_, start_s, end_s in own],
-                shots=None if parts is None else parts[own[0][1]],
-                camera=None if cameras is None else [cameras[clip_id] for clip_id, *_ in own],
+                shots=parts.get(own[0][1]),
+                camera=None if cameras is None else [cameras.get(clip_id) for clip_id, *_ in own],
                 speech=sound,
                 faces=detector,
                 note=lambda line: click.echo(line, err=True),
                 show=show,
             )
         rows += zip(own, found, strict=True)
+        code = code if any("cuts" in values for values in found) else PROBLEMS_FOUND
     columns = [name for name in VARIABLES if any(name in values for _, values in rows)]
     lines = [csv_line(["clip_id", "movie", "start_s", "end_s", *columns])]
     for (clip_id, movie, *span), values in rows:
@@ -86,28 +101,35 @@ def variables(
         lines.append(csv_line([clip_id, movie, *map(repr, span), *measured]))
     write_whole(output.path, "".join(lines).encode())
     document = {"file": str(output.path), "windows": len(rows), "columns": columns}
-    return Answer(document, f"{output.path}: {len(rows):,} windows; {', '.join(columns)}")
+    return Answer(document, f"{output.path}: {len(rows):,} windows; {', '.join(columns)}", code=code)
 
 
 def _windows(
     films: Sequence[Path], source: Path | None
-) -> tuple[dict[Path, list[Window]], Mapping[str, Values] | None]:
+) -> "tuple[dict[Path, list[Window]], Mapping[str, Motions] | None]":
     """Find the windows of each film, and what a store has of their camera.
 
-    A film's windows are the clips of its file, or else those of the movie that its file is named after.
+    A film's windows are the clips of its file, and those of the movie that its file is named after that have
+    times and no other of the files: without times, a clip is the whole of its own file.
     """
     from obygaze_features.manifest.clip import grouped
 
     ends = {path: (video := of.probe(path)).start_s + video.duration_s for path in films}
     known = [manifests.Film(path, end_s) for path, end_s in ends.items()]
     clips, files, camera = _clips(known, source)
-    by_movie = grouped(clips, "movie")
+    by_movie, given = grouped(clips, "movie"), {film.path.resolve() for film in known}
     windows: dict[Path, list[Window]] = {}
     for film in known:
         movie, file = manifests.find_film(film.movie, by_movie), film.path.resolve()
-        own = [clip for clip in clips if files.get(clip.clip_id) == file] or by_movie.get(movie or "")
+        own = [
+            clip
+            for clip in clips
+            if files.get(clip.clip_id) == file
+            or (clip.movie == movie and clip.start_s is not None and files.get(clip.clip_id) not in given)
+        ]
         if not own:
             hint = manifests.name_hint(film.movie, by_movie)
+            hint = ": its clips are whole files: give these, and their manifest" if movie else hint
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
         windows[film.path] = [
             (clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s) for clip in own
@@ -124,17 +146,15 @@ def _windows(
 
 def _clips(
     films: "Sequence[manifests.Film]", source: Path | None
-) -> "tuple[Sequence[Any], Mapping[str, Path], Mapping[str, Values] | None]":
+) -> "tuple[Sequence[Any], Mapping[str, Path], Mapping[str, Motions] | None]":
     """Read windows: all clips, the files of those that have one, and what is known of their camera."""
-    from obygaze_features.backbones.camera import camera_values
-
     if source is not None and source.is_dir():
         store = of.open_store(source)
         if "camera" not in store:
             return store.clips, {}, None
         group = store["camera"]
-        values = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
-        return store.clips, {}, {clip: camera_values(*read) if there else {} for clip, there, *read in values}
+        read = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
+        return store.clips, {}, {clip: (moved, time_s) for clip, there, moved, time_s in read if there}
     if source is None:
         manifest = manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest
     else:

@@ -29,7 +29,7 @@ from obygaze_features.video import (
     read_windows,
     sampled_times,
 )
-from obygaze_features.video.sampling import LARGEST_HOLE, LONGEST_HOLE_S
+from obygaze_features.video.sampling import is_large_hole
 
 Pixels = NDArray[np.uint8]
 Prepare = Callable[[NDArray[Any]], NDArray[Any]]
@@ -161,7 +161,7 @@ def _hear(
         steps_a_second=hearing.steps_a_second,
     )
     note = ""
-    if missing_s > min(LONGEST_HOLE_S, LARGEST_HOLE * (end_s - start_s)):
+    if is_large_hole(missing_s, end_s - start_s):
         note = f"no sound for {missing_s:.2f} of {end_s - start_s:.2f} s"
     return Prepared(request.prepare(parts), index, time_s), note
 

@@ -3,15 +3,17 @@
 They describe pictures and sound, and nobody who is in them. Pictures are decoded once for all of them.
 """
 
-from collections.abc import Callable, Sequence
-from math import inf
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.camera import GAP_S, N_PAIRS, camera_values, encode, prepare
+from obygaze_features.backbones.camera import FEATURES, GAP_S, N_PAIRS, camera_values, encode, prepare
 from obygaze_features.backbones.faces import N_FRAMES, FaceDetector
 from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gated_loudness, weighted_squares
 from obygaze_features.backbones.speech import CHUNK, SPEECH, SpeechDetector
@@ -19,6 +21,7 @@ from obygaze_features.errors import VideoError, install_command
 from obygaze_features.manifest import FilmPart
 from obygaze_features.manifest.clip import OVERHANG_S
 from obygaze_features.pixels import opencv
+from obygaze_features.text import first_few
 from obygaze_features.video import (
     Frames,
     Rest,
@@ -29,20 +32,26 @@ from obygaze_features.video import (
     read_stretch,
     read_windows,
 )
-from obygaze_features.video.sampling import pairs, uniform
+from obygaze_features.video.sampling import Sampling, is_large_hole, pairs, uniform
 from obygaze_features.video.shots import Shot
 
-VARIABLES = (
-    "loudness", "speech", "cuts", "black",
-    "camera", "pan", "tilt", "zoom", "roll", "inliers", "faces", "face",
-)  # fmt: skip
+CAMERA = ("camera", *FEATURES)
+VARIABLES = ("loudness", "speech", "cuts", "black", *CAMERA, "faces", "face")
 """LUFS; share of time; a minute; share of time; `camera_values`; `FaceDetector`."""
 
 HEARD_S = 30.0
 """Seconds of sound that are read at a time."""
 
+MOST_SAID = 4
+"""Remarks on a film's pictures that are passed on; the rest is counted."""
+
 Span = tuple[float, float]
 Values = dict[str, float]
+Measure = tuple[Sampling, Callable[[Any], Any], tuple[str, ...], Callable[[Any], dict[str, Any]]]
+"""Which frames are taken, what is made of each, and the columns that are measured in them."""
+MOVED = "moved"
+Motions = tuple[NDArray[Any], NDArray[np.float64]]
+"""Of a window: `frames` of `camera`, and their times."""
 
 
 def film_variables(
@@ -50,13 +59,13 @@ def film_variables(
     spans: Sequence[Span],
     *,
     shots: Sequence[FilmPart | Shot] | None = None,
-    camera: Sequence[Values] | None = None,
+    camera: Sequence[Motions | None] | None = None,
     speech: bool = False,
     faces: FaceDetector | None = None,
     note: Callable[[str], object] = lambda _: None,
     show: Callable[[int, int], object] = lambda _done, _all: None,
 ) -> list[Values]:
-    """Measure windows of a film.
+    """Measure windows of a film, as far as it goes.
 
     Parameters
     ----------
@@ -67,81 +76,126 @@ def film_variables(
     shots
         The film's shots; by default they are found.
     camera
-        `camera_values` of each window; by default they are measured, if OpenCV is installed.
+        What `camera` gave of each window. By default, and where pixels are not square, it is measured, if
+        OpenCV is installed.
     speech
         Whether to measure the share of time with speech, which takes some two seconds of a core a minute.
     faces
         Detector of faces, which are counted and measured in two frames of each window.
     note
-        Gets a line about what is absent.
+        Gets a line about what is damaged or absent, and how many windows are without a column.
     show
         Called now and then with the windows decoded and all.
 
     Returns
     -------
     list of dict
-        Of each window the columns of `VARIABLES` that are known.
+        Of each window the columns of `VARIABLES` that are known; no cuts if the pictures cannot be decoded.
 
     Raises
     ------
     VideoError
-        The film cannot be read.
+        The file cannot be opened.
     """
-    measures: list[Any] = []
-    if camera is None and opencv() is None:
-        note(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
-    elif camera is None:
-        measures.append((pairs(2 * N_PAIRS, GAP_S), prepare, _moved))
-    if faces is not None:
-        measures.append((uniform(N_FRAMES), faces.prepare, lambda two: faces(two.images)))
-    seen, shots = _decoded(path, spans, measures, shots, show)
-    seen = [mine | moves for mine, moves in zip(seen, camera, strict=True)] if camera else seen
-    told = ["camera" in values for values in seen]
-    if any(told) and not all(told):
-        note(
-            f"{path.name}: no motion of the camera can be told in {told.count(False)} of {len(told)} windows"
-        )
-    shown = _inside(path, spans, note)
-    rows = [_of_shots(span, shots) | values for span, values in zip(shown, seen, strict=True)]
-    try:
-        track = SoundTrack(path)
-    except VideoError as error:
-        note(f"{path.name}: no columns of sound: {error.reason}")
+    film = probe(path)
+    last_s = film.start_s + film.duration_s
+
+    def say(what: str) -> None:
+        note(f"{path.name}: {what}")
+
+    if late := sum(end_s > last_s + OVERHANG_S for _, end_s in spans):
+        say(f"{late} of {len(spans)} windows end after the film: measured as far as it goes")
+    inside = {
+        n: (start_s, min(end_s, last_s)) for n, (start_s, end_s) in enumerate(spans) if start_s < last_s
+    }
+    shape = film.stream.shape if film.stream else 1.0
+    known = None if camera is None or shape != 1 else [camera[number] for number in inside]
+    rows: list[Values] = [{} for _ in spans]
+    if not inside:
         return rows
-    first_s = min(start_s for start_s, _ in spans)
-    spoken = _spoken(track, first_s, max(end_s for _, end_s in spans)) if speech else None
-    for row, (start_s, end_s) in zip(rows, spans, strict=True):
-        squares = _heard(track, start_s, end_s, BLOCKS_A_SECOND, weighted_squares)
-        if squares is None:
-            continue
-        row["loudness"] = gated_loudness(squares[:, 0])
-        if spoken is not None:
-            chunks = slice(*(round((second - first_s) * RATE / CHUNK) for second in (start_s, end_s)))
-            row["speech"] = float((spoken[chunks] > SPEECH).mean())
+    measures = _measures(faces, None if known else shape, say)
+    if film.damage and not measures:
+        say(film.damage)
+    lacking = Counter[str]()
+    seen = _seen(path, [*inside.values()], measures, known, shots, say=say, show=show)
+    heard = _heard_in(path, [*inside.values()], speech, say)
+    for number, *found in zip(inside, seen, heard, strict=True):
+        for name, value in ((name, value) for each in found for name, value in each.items()):
+            if isfinite(value):
+                rows[number][name] = value
+            else:
+                lacking[name] += 1
+    for n in dict.fromkeys(lacking.values()):
+        names = ", ".join(name for name in lacking if lacking[name] == n)
+        say(f"no {names} in {n} of {len(inside)} windows")
     return rows
 
 
-def _moved(frames: "Frames[Any]") -> Values:
-    """Measure the camera in pairs of frames."""
-    return camera_values(encode(np.stack(frames.images)[None])["frames"][0], frames.time_s)
+def _measures(faces: FaceDetector | None, shape: float | None, say: Callable[[str], object]) -> list[Measure]:
+    """Choose what is measured in pictures whose pixels have a shape; no camera without one."""
+    found: list[Measure] = []
+    if shape is not None and opencv() is None:
+        say(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
+    elif shape is not None:
+        found.append((pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), CAMERA, _moved))
+    if faces is not None:
+        found.append((uniform(N_FRAMES), faces.prepare, ("faces", "face"), lambda two: faces(two.images)))
+    return found
+
+
+def _moved(frames: "Frames[Any]") -> dict[str, Motions]:
+    """Measure the motion of pairs of frames."""
+    return {MOVED: (encode(np.stack(frames.images)[None])["frames"][0], frames.time_s)}
+
+
+def _seen(
+    path: Path,
+    spans: Sequence[Span],
+    measures: Sequence[Measure],
+    camera: Sequence[Motions | None] | None,
+    shots: Sequence[FilmPart | Shot] | None,
+    *,
+    say: Callable[[str], object],
+    show: Callable[[int, int], object],
+) -> Iterator[Values]:
+    """Yield what is seen in spans, NaN where it cannot be told; say what was damaged."""
+    remarks = Counter[str]()
+    try:
+        seen, shots = _decoded(path, spans, measures, shots, remarks=remarks, show=show)
+    except VideoError as error:
+        say(f"the pictures cannot be decoded: {error.reason}")
+        seen, shots = [{} for _ in spans], ()
+    if remarks:
+        told = [f"{what} ({n} of {len(spans)} windows)" for what, n in remarks.items()]
+        say(first_few(told, MOST_SAID))
+    names = [*(CAMERA if camera else ()), *(name for *_, own, _ in measures for name in own)]
+    cuts_s = [shot.start_s for shot in shots[1:]]
+    for span, row, known in zip(spans, seen, camera or [None for _ in spans], strict=True):
+        moved = row.pop(MOVED, known)
+        moves = camera_values(moved[0], moved[1], cuts_s) if moved else {}
+        yield dict.fromkeys(names, nan) | _of_shots(span, shots) | row | moves
 
 
 def _decoded(
     path: Path,
     spans: Sequence[Span],
-    measures: Sequence[Any],
+    measures: Sequence[Measure],
     shots: Sequence[FilmPart | Shot] | None,
+    *,
+    remarks: Counter[str],
     show: Callable[[int, int], object],
-) -> tuple[list[Values], Sequence[FilmPart | Shot]]:
+) -> tuple[list[dict[str, Any]], Sequence[FilmPart | Shot]]:
     """Decode a film once for what is measured in its windows and, unless they are known, its shots."""
-    seen, parts = dict[int, Values](), []
+    seen, parts = dict[int, dict[str, Any]](), []
     windows, wishes = spans if measures else (), [wish[:2] for wish in measures]
 
     def take(number: int, result: "tuple[Frames[Any], ...] | VideoError") -> None:
         seen[number] = {}
-        for (*_, measure), own in zip(
-            measures, () if isinstance(result, VideoError) else result, strict=False
-        ):
+        if isinstance(result, VideoError):
+            remarks[result.reason] += 1
+            return
+        remarks.update({note for frames in result for note in frames.notes})
+        for (*_, measure), own in zip(measures, result, strict=True):
             seen[number] |= measure(own)
         show(len(seen), len(spans))
 
@@ -159,35 +213,50 @@ def _decoded(
     return [seen.get(number, {}) for number in range(len(spans))], shots
 
 
-def _inside(path: Path, spans: Sequence[Span], note: Callable[[str], object]) -> list[Span]:
-    """Cut spans at the end of the film, and say so."""
-    film = probe(path)
-    last_s = film.start_s + film.duration_s
-    if late := sum(end_s > last_s + OVERHANG_S for _, end_s in spans):
-        note(f"{path.name}: {late} of {len(spans)} windows end after the film: measured as far as it goes")
-    return [(start_s, min(end_s, last_s)) for start_s, end_s in spans]
-
-
 def _of_shots(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
-    """Count the cuts a minute in a span, and its share of black shots; nothing of one after the film."""
+    """Count the cuts a minute, and the share of black, in as much of a span as shots are known of."""
     start_s, end_s = span
-    if end_s <= start_s:
-        return {}
-    cuts = sum(start_s < shot.start_s < end_s for shot in shots[1:])
-    black = sum(
-        max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0)
-        for shot in shots
-        if "black" in shot.flags
-    )
-    return {"cuts": cuts / (end_s - start_s) * 60, "black": black / (end_s - start_s)}
+    seconds = [max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0) for shot in shots]
+    if not (known_s := sum(seconds)):
+        return {"cuts": nan, "black": nan}
+    cuts = sum(start_s <= shot.start_s < end_s for shot in shots[1:])
+    black = sum(own_s for own_s, shot in zip(seconds, shots, strict=True) if "black" in shot.flags)
+    return {"cuts": cuts / known_s * 60, "black": black / known_s}
+
+
+def _heard_in(
+    path: Path, spans: Sequence[Span], speech: bool, say: Callable[[str], object]
+) -> Iterator[Values]:
+    """Yield what is heard in spans, NaN where it cannot be told; say where sound is missing."""
+    try:
+        track = SoundTrack(path)
+    except VideoError as error:
+        say(f"no columns of sound: {error.reason}")
+        yield from ({} for _ in spans)
+        return
+    first_s = min(start_s for start_s, _ in spans)
+    spoken = _spoken(track, first_s, max(end_s for _, end_s in spans)) if speech else None
+    in_part = 0
+    for start_s, end_s in spans:
+        squares, missing_s = _heard(track, start_s, end_s, BLOCKS_A_SECOND, weighted_squares)
+        in_part += squares is not None and is_large_hole(missing_s, end_s - start_s)
+        row = {"loudness": nan if squares is None else gated_loudness(squares[:, 0])}
+        if spoken is not None:
+            chunks = slice(*(round((second - first_s) * RATE / CHUNK) for second in (start_s, end_s)))
+            known = squares is not None and len(spoken[chunks])
+            row["speech"] = float((spoken[chunks] > SPEECH).mean()) if known else nan
+        yield row
+    if in_part:
+        say(f"sound is missing in part of {in_part} of {len(spans)} windows: taken for silence")
 
 
 def _heard(track: SoundTrack, start_s: float, end_s: float, per_s: int, measure: Any = None) -> Any:
-    """Read the samples of a span, or what is measured of them; None if it has none."""
+    """Read the samples of a span (None without any), or what is measured of them, and the seconds missing."""
     try:
-        return track.parts(start_s, end_s, (), rate=RATE, measure=measure, steps_a_second=per_s)[0][0]
+        parts, missing_s = track.parts(start_s, end_s, (), rate=RATE, measure=measure, steps_a_second=per_s)
     except VideoError:
-        return None
+        return None, end_s - start_s
+    return parts[0], missing_s
 
 
 def _spoken(track: SoundTrack, start_s: float, end_s: float) -> NDArray[np.float64]:
@@ -195,7 +264,7 @@ def _spoken(track: SoundTrack, start_s: float, end_s: float) -> NDArray[np.float
     detector, found = SpeechDetector(), []
     for first_s in np.arange(start_s, end_s, HEARD_S).tolist():
         last_s = min(first_s + HEARD_S, end_s)
-        samples = _heard(track, first_s, last_s, RATE)
+        samples, _ = _heard(track, first_s, last_s, RATE)
         if samples is None:
             samples = np.zeros(round(last_s * RATE) - round(first_s * RATE), np.float32)
         found.append(detector(samples, last=last_s == end_s))

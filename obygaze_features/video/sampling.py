@@ -191,11 +191,16 @@ class FrameTimes:
         inside = np.clip(np.concatenate([before, holes]), start, end)
         inside = inside[inside[:, 0] < inside[:, 1]]
         without = float(np.sum(inside[:, 1] - inside[:, 0]))
-        if without <= min(LONGEST_HOLE_S, LARGEST_HOLE * (end - start)):
+        if not is_large_hole(without, end - start):
             return ""
         return f"no pictures for {without:.2f} s, from {inside[0, 0]:.2f} to {inside[0, 1]:.2f} s" + (
             f" and {len(inside) - 1} times more" if len(inside) > 1 else ""
         )
+
+
+def is_large_hole(hole_s: float, span_s: float) -> bool:
+    """Tell whether a span without so many seconds of it is damaged."""
+    return hole_s > min(LONGEST_HOLE_S, LARGEST_HOLE * span_s)
 
 
 def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:

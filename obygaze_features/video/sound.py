@@ -42,6 +42,8 @@ KEPT_S = BLOCK_S + 2 * (MARGIN_S + PREROLL_S)
 BYTES_KEPT = 1 << 26
 """Bytes of blocks that are kept, of each kind; the last block always is."""
 HIGHEST_RATE = 384_000
+LOUDEST = 1e18
+"""Above it, a sample's square is no number of 32 bits: the sample is missing."""
 PAUSE_S = 3600
 TRACK_BACK_S = 0.1
 """Seconds by which the times of sound step back where a part begins; less is inexact times."""
@@ -184,6 +186,7 @@ class SoundTrack:
                 place = samples[max(first, 0) : max(first + len(values), 0)]
                 place[:] = values[max(-first, 0) :][: len(place)]
                 first += len(values)
+        samples[~(np.abs(samples) < LOUDEST)] = np.nan
         return samples
 
     def _packets(self, begin_s: float) -> PlacedPackets:
@@ -358,7 +361,7 @@ def _resampled(samples: Samples, rate: int, wanted: int) -> Samples:
     for first in (*range(0, len(samples), rate), None):
         frame: Any = None
         if first is not None:
-            some = np.nan_to_num(samples[None, first : first + rate])
+            some = np.nan_to_num(samples[None, first : first + rate], posinf=0.0, neginf=0.0)
             frame = av.AudioFrame.from_ndarray(some, format="fltp", layout="mono")
             frame.sample_rate, frame.time_base, frame.pts = rate, Fraction(1, rate), first
         given += [part.to_ndarray()[0] for part in resampler.resample(frame)]

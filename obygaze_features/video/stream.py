@@ -6,6 +6,7 @@ is kept in the record alone. A fact of a kind that the tables lack is noted.
 
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -106,6 +107,12 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
     parts: int = 1
     side_data: tuple[str, ...] = ()
     conversion: int = 1
+
+    @property
+    def shape(self) -> float:
+        """Width of a pixel by its height, in upright pictures."""
+        ratio = float(Fraction(self.sample_aspect.replace(":", "/") or 1))
+        return 1 / ratio if "90." in self.rotation else ratio
 
     def record(self) -> dict[str, Any]:
         """Return as plain JSON what differs from the plainest stream."""

@@ -11,8 +11,8 @@ STILL = leaves(np.random.default_rng(0))
 BEFORE = filmed(STILL)
 
 
-def read(*pairs, gap_s=0.5):
-    frames = np.stack([prepare(picture) for pair in pairs for picture in pair])
+def read(*pairs, gap_s=0.5, shape=1.0):
+    frames = np.stack([prepare(picture, shape) for pair in pairs for picture in pair])
     times = np.ravel([[2.0 * number, 2.0 * number + gap_s] for number in range(len(pairs))])
     return camera_values(encode(frames[None])["frames"][0], times)
 
@@ -32,8 +32,13 @@ def dots(places):
         ({"turn": np.radians(5)}, {"roll": 10.0}),
     ],
 )
-def test_a_motion_is_read_in_widths_growth_and_degrees_a_second(moved, expected):
-    values = read((BEFORE, filmed(STILL, **moved)))
+@pytest.mark.parametrize("shape", [1, 2])
+def test_a_motion_is_read_in_widths_growth_and_degrees_a_second(moved, expected, shape):
+    pair = [
+        picture.reshape(180, -1, shape, 3).mean(axis=2).astype(np.uint8)
+        for picture in (BEFORE, filmed(STILL, **moved))
+    ]
+    values = read(pair, shape=shape)
     for name in ("pan", "tilt", "zoom", "roll"):
         assert values[name] == pytest.approx(
             expected.get(name, 0.0), rel=0.05, abs=0.01 + 0.2 * (name == "roll")

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from benchmarks.planted.staging import filmed, leaves, spoken
-from obygaze_features.backbones.camera import camera_values
 from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
 from obygaze_features.extraction.variables import film_variables
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.video import find_shots
+from obygaze_features.video.shots import Shot
+from tests.command import obygaze
 from tests.video.encoding import encode
 from tests.video.sounding import tone, write_film
 
@@ -35,7 +36,7 @@ def film(tmp_path_factory):
 def test_every_variable_is_that_which_is_planted(film):
     pan, mixed, still = film_variables(film, SPANS, speech=True)
     assert (pan["cuts"], pan["black"]) == (0, 0)
-    assert (mixed["cuts"], mixed["black"]) == (pytest.approx(20, abs=0.1), pytest.approx(1 / 3, abs=0.02))
+    assert (mixed["cuts"], mixed["black"]) == (pytest.approx(40, abs=0.1), pytest.approx(1 / 3, abs=0.02))
     assert pan["pan"] == pytest.approx(SPEED, rel=0.05)
     assert pan["camera"] == pytest.approx(SPEED, rel=0.05)
     assert still["camera"] < 0.005
@@ -53,7 +54,7 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
         film.parent / "windows.csv", film.parent / "store", backbones=("camera",), workers=1, **NAMED
     )
     cameras = [
-        camera_values(store["camera"].read(clip.clip_id, "frames"), store["camera"].time_s[row])
+        (store["camera"].read(clip.clip_id, "frames"), store["camera"].time_s[row])
         for row, clip in enumerate(clips)
     ]
     shots = find_shots(film)
@@ -91,9 +92,72 @@ def test_of_a_window_that_ends_after_the_film_what_is_there_counts(film):
     spans = [(2.0, 8.0), (2.0, 14.0), (40.0, 50.0)]
     whole, late, later = film_variables(film, spans, speech=True, note=notes.append)
     assert (late["cuts"], late["black"]) == pytest.approx((whole["cuts"], whole["black"]))
-    assert late["speech"] == pytest.approx(whole["speech"] / 2, abs=0.01)
+    assert late["speech"] == whole["speech"]
     assert later == {}
     assert "2 of 3 windows end after the film" in "".join(notes)
+
+
+def test_a_cut_counts_in_one_window_and_what_no_shot_covers_is_unknown_as_is_motion_across_a_cut(film):
+    spans = [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (6.0, 8.0), (1.7, 2.3)]
+    found = film_variables(film, spans, shots=[Shot(0, 2), Shot(2, 4, ("black",)), Shot(4, 6)])
+    assert [each.get("cuts") for each in found] == [0, 30, 30, None, pytest.approx(100)]
+    assert [each.get("black") for each in found] == [0, 1, 0, None, pytest.approx(0.5)]
+    assert ["camera" in each for each in (found[0], found[4])] == [True, False]
+    assert "camera" in film_variables(film, spans[4:], shots=[Shot(0, 8)])[0]
+
+
+@pytest.mark.parametrize("sample", [np.nan, np.inf, 1e30])
+def test_samples_that_are_no_numbers_are_missing(tmp_path, sample):
+    samples = tone(997, 3, 0.01, RATE)
+    samples[RATE : RATE + 5] = sample
+    path = write_film(tmp_path / "film.mkv", {"eng": samples}, seconds=3, rate=RATE, codec="pcm_f32le")
+    (found,) = film_variables(path, [(0.0, 3.0)])
+    assert found["loudness"] == pytest.approx(-43.0, abs=0.3)
+
+
+def test_of_what_is_damaged_something_is_said(tmp_path):
+    heard = {"eng": tone(997, 8, 0.01, RATE)}
+    path = write_film(tmp_path / "film.mkv", heard, seconds=8, rate=RATE, codec="pcm_s16le", gap=(2.0, 5.0))
+    notes = []
+    whole, gone, _ = film_variables(path, [(0.0, 8.0), (2.5, 4.5), (9.0, 10.0)], note=notes.append)
+    assert "loudness" in whole
+    assert "loudness" not in gone
+    told = "".join(notes)
+    assert "sound is missing in part of 1 of 2 windows" in told
+    assert "no loudness in 1 of 2 windows" in told
+    path.write_bytes(path.read_bytes()[:-9000])
+    film_variables(path, [(0.0, 2.0)], note=notes.append)
+    assert "cut off" in notes[-1] + notes[-2]
+
+
+def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, film, capsys):
+    broken, out = tmp_path / "broken.mp4", tmp_path / "out.csv"
+    content = film.read_bytes()
+    first, last = content.index(b"mdat") + 4, content.index(b"moov") - 4
+    broken.write_bytes(content[:first] + bytes(last - first) + content[last:])
+    assert obygaze("film", "variables", broken, film, "--out", out) == 3
+    _, empty, full = out.read_text().splitlines()
+    assert empty == "broken-0001,broken,0.0,8.0" + "," * 9
+    assert full.startswith("film-0001,film,0.0,8.0,-")
+    assert "broken.mp4: the pictures cannot be decoded" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("clips", "said"),
+    [
+        ([("scene1.mp4",), ("scene2.mp4",)], "its clips are whole files"),
+        ([("",)], "its clips are whole files"),
+        ([("film.mp4",), ("", 0, 2), ("old/film.mp4", 2, 4), ("scene1.mp4",)], "left out 1 of 4"),
+    ],
+)
+def test_a_clip_without_times_is_the_whole_of_its_own_file_alone(film, clips, said, capsys):
+    windows, out = film.parent / "clips.csv", film.parent / "out.csv"
+    every = tuple(Clip(f"c{n}", "film", *clip) for n, clip in enumerate(clips))
+    write_manifest(Manifest(every, film.parent), windows)
+    code = obygaze("film", "variables", film, "--windows", windows, "--out", out, "--force")
+    assert said in capsys.readouterr().err
+    rows = [] if code else [line.split(",")[2:4] for line in out.read_text().splitlines()[1:]]
+    assert rows == ([["0.0", "8.0"], ["0.0", "2.0"], ["2.0", "4.0"]] if "left" in said else [])
 
 
 def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path, monkeypatch):
