@@ -192,8 +192,8 @@ def evaluate_films(
     Raises
     ------
     FilmError
-        No film is annotated, the codebook lacks the positive levels, or a clip has no span, or one that ends
-        behind its film.
+        No film is annotated, the codebook lacks the positive levels, or a clip has no span, or one behind its
+        film.
 
     Examples
     --------
@@ -214,24 +214,27 @@ def evaluate_films(
             f"no scored film is annotated: the films are {', '.join(ids)}; "
             f"the manifest has {', '.join(others[:5])}"
         )
-    machine, humans = {}, {}
+    machine, humans, cut = {}, {}, []
     for film in own:
         spans_of, whole_s = people[film.movie], film.record.duration_s
         for who, spans in spans_of.items():
-            if ends(spans) > whole_s + 1:
-                where = f"film {film.movie} lasts {whole_s:g} s, and {who} marks it to {ends(spans):g} s"
-                raise FilmError(
-                    f"{where}: another cut, or a time code not from 0? Else import it with --videos"
-                )
+            if len(spans) and spans[-1, 0] > whole_s + 1:
+                where = f"film {film.movie} lasts {whole_s:g} s, and {who} marks it from {spans[-1, 0]:g} s"
+                raise FilmError(f"{where}: is this another cut, or does its time code not begin at 0?")
+            cut += [f"{film.movie} ({who}: {ends(spans):g} s)"] * (ends(spans) > whole_s + 1)
         n = int(np.ceil(whole_s))
         machine[film.movie] = marks_of(film, key, n)
-        humans[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
+        humans[film.movie] = {
+            name: human_marks(np.minimum(spans[spans[:, 0] < whole_s], whole_s), n)
+            for name, spans in spans_of.items()
+        }
     record = {
         "model": model.key,
         "positive": sorted(model.positive),
         "films": list(machine),
         "left_out": [film.movie for film in films if film.movie not in machine],
         "not_scored": others,
+        "cut": cut,
         "without_rate": [movie for movie, marks in machine.items() if np.isnan(marks.rate)],
         "collars": list(collars),
         "n_shifts": n_shifts,
@@ -441,6 +444,7 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     for what, words in (
         ("left_out", "not annotated, left out"),
         ("not_scored", "annotated, not scored"),
+        ("cut", "annotated to behind the film's end, cut there (another cut?)"),
         ("without_rate", "no rate (most of it unlike)"),
     ):
         films: Sequence[str] = record.get(what, ())

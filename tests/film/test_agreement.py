@@ -208,10 +208,15 @@ def test_films_that_nobody_annotated_are_left_out_by_name():
     twin = replace(truth.clips[0], clip_id="b", annotator="Ann")
     with pytest.raises(FilmError, match="'ann' and 'Ann'"):
         evaluate_films(films, Manifest((*truth.clips, twin), Path()), n_shifts=5)
-    for start_s, end_s in ((3600.0, 3605.0), (480.0, 9e7)):
-        late = replace(truth.clips[0], start_s=start_s, end_s=end_s)
-        with pytest.raises(FilmError, match="lasts 600 s"):
-            evaluate_films(films, Manifest((late,), Path()), n_shifts=5)
+    late = replace(truth.clips[0], start_s=3600.0, end_s=3605.0)
+    with pytest.raises(FilmError, match="lasts 600 s"):
+        evaluate_films(films, Manifest((late,), Path()), n_shifts=5)
+    inside, longer = (
+        evaluate_films(films, Manifest((replace(late, start_s=480.0, end_s=end_s),), Path()), n_shifts=5)
+        for end_s in (600.0, 9e7)
+    )
+    pd.testing.assert_frame_equal(inside.summary, longer.summary)
+    assert (inside.record["cut"], longer.record["cut"]) == ([], ["m (ann: 9e+07 s)"])
 
 
 def test_rules_that_mark_all_or_nothing_of_a_film_that_is_all_positive():
