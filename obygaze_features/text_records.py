@@ -19,7 +19,7 @@ SAMPLE = 1 << 16
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
-SEPARATOR = re.compile(r'"?sep=(.)"?(?:\r\n|\r|\n)', re.IGNORECASE)
+_SEPARATOR = re.compile(r'"?sep=([^"\r\n])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 """Excel's own first line, which says what stands between cells."""
 
 MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
@@ -79,7 +79,7 @@ def split_records(
         Whether cells are those of the header that is expected.
     """
     line, delimiter, text = 1, "", text.replace("\ufeff", "")  # byte order marks of parts that were joined
-    if said := SEPARATOR.match(text):
+    if said := _SEPARATOR.match(text):
         delimiter, line, text = said[1], 2, text[said.end() :]
     delimiter = delimiter or _delimiter(text[:SAMPLE], is_header)
     reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
@@ -105,15 +105,19 @@ def header_row(records: Records, is_header: Callable[[Sequence[str]], bool]) -> 
     return next((at for at, (_, cells) in enumerate(records[:HEADER_ROWS]) if is_header(cells)), 0)
 
 
+def first_rows(head: str) -> dict[str, Records]:
+    """Split the first rows of a text by the sign that it says is between cells, or by each that may be."""
+    said = _SEPARATOR.match(head)
+    return {
+        sign: [(0, row) for row in islice(csv.reader(_lines(head), delimiter=sign), HEADER_ROWS) if row]
+        for sign in (said[1] if said else DELIMITERS)
+    }
+
+
 def _delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> str:
     """Find what stands between cells: what gives the header expected, else most cells in the first line."""
     best, most = ",", 0
-    for sign in DELIMITERS:
-        rows = csv.reader(_lines(head), delimiter=sign)
-        try:
-            first = [(0, row) for row in islice(rows, HEADER_ROWS) if row]
-        except csv.Error:
-            continue
+    for sign, first in first_rows(head).items():
         cells = first[header_row(first, is_header)][1] if first else []
         if (have := is_header(cells) * 1000 + len(cells)) > most:
             best, most = sign, have

@@ -1,17 +1,14 @@
 """What a source reads and gives: a file of another tool, its spans, and the account that must add up."""
 
-import csv
-import io
 import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from xml.etree.ElementTree import Element, ParseError, XMLParser
@@ -24,7 +21,7 @@ from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import content_of, counted, naming, placed
 from obygaze_features.templates import packaged
 from obygaze_features.text import first_few
-from obygaze_features.text_records import DELIMITERS, HEADER_ROWS, SEPARATOR, marked_encoding, split_records
+from obygaze_features.text_records import HEADER_ROWS, first_rows, marked_encoding, split_records
 from obygaze_features.workbook import Records, is_workbook, read_sheet
 
 FACTS: Final = packaged(__package__, "kinds.toml")
@@ -221,17 +218,9 @@ class Given:
 
     @cached_property
     def first_rows(self) -> list[set[str]]:
-        """The names in each of its first rows, by the sign that it says is between them, or each that may."""
-        said = SEPARATOR.match(self.head)
-        texts: list[Iterable[Sequence[str]]] = [
-            csv.reader(io.StringIO(self.head, newline=""), delimiter=sign)
-            for sign in (said[1] if said else DELIMITERS)
-        ]
-        found: list[set[str]] = []
-        for rows in texts if self.sheet is None else [[cells for _, cells in self.sheet]]:
-            with suppress(csv.Error):
-                found.extend(set(map(plain, cells)) for cells in islice(rows, HEADER_ROWS))
-        return found
+        """The names in each of its first rows, by each sign that may stand between them."""
+        split = self.sheet[:HEADER_ROWS] if self.sheet is not None else chain(*first_rows(self.head).values())
+        return [set(map(plain, cells)) for _, cells in split]
 
     def has_columns(self, names: Iterable[str]) -> bool:
         """Return whether one of its first rows has these names."""
