@@ -32,12 +32,13 @@ ODD = {
 """Cells that people see otherwise than they are read."""
 STYLED = rb'<(?:\w+:)?c (?=[^<>]*\bs="(?:%s)")(?![^<>]*\bt="[^n])[^<>]*?\br="(\w+)"[^<>]*(?<!/)>'
 """Numbers of some styles."""
-_FORMAT = re.compile(rb'numFmt (?=[^<>]*\bnumFmtId="(\d+)")[^<>]*\bformatCode="([^"]*)"')
-_STYLE = re.compile(rb'<(?:\w+:)?xf\b[^<>]*?(?:\bnumFmtId="(\d+)"[^<>]*)?>')
-_BESIDE = re.compile(r'("[^"]*"|\\.)|\[[^\]]*\]|[_*].')
-"""What a format holds beside numbers: texts, and colours, currencies and blanks."""
-_MORE = re.compile(r"(?!.*[dhmsy])(?:.*%|00|.*[0#?],+(?![0#?,]))", re.IGNORECASE)
-"""Formats, no dates, with words (as %), per cent, zeros in front, or in thousands."""
+_MORE = re.compile(
+    r'<(?:\w+:)?numFmt (?=[^<>]*\bnumFmtId="(\d+)")[^<>]*\bformatCode="'
+    r'(?!(?>&quot;[^"]*?&quot;|\\.|\[[^\]]{,99}\]|[^"dhmsyDHMSY])*+[dhmsyDHMSY])'
+    r'(?:00|[^"]*(?:%|(?:\\|&quot;[^"&]*)[^\W\d_]|[0#?],++[^0#?]))'
+)
+"""Formats, no dates, with zeros in front, per cent, words, or in thousands."""
+_STYLE = re.compile(r'<(?:\w+:)?xf\b[^<>]*?(?:\bnumFmtId="(\d+)"[^<>]*)?>')
 FIRST_DAYS = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - cells have no time zone
 """Of the calendars of workbooks: a time beyond 24 hours is a date to them."""
 _CLOCK = re.compile(r"\d\d+:\d\d:\d\d(?:\.\d+)?")
@@ -116,25 +117,14 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
         if height * (width := max(columns, default=0)) > MOST_CELLS:
             what = f"a sheet of {height:,} rows and {width:,} columns"
             raise refusal(f"{path}: {what}; save its table as CSV")
-    more = b"|".join(_saying_more(b"".join(styles)) or [b"none"])
-    signs = {**ODD, "whose format shows more than their number, which is read": STYLED % more}
+    text = b"".join(styles).decode("utf-8", "replace")
+    names, styled = {"9", "10", *_MORE.findall(text)}, _STYLE.findall(text.partition("cellXfs")[2])  # 9: 0%
+    more = "|".join(str(at) for at, name in enumerate(styled) if name in names) or "none"
+    signs = {**ODD, "whose format shows more than their number, which is read": STYLED % more.encode()}
     found = {
         what: [place for sheet in sheets for place in re.findall(sign, sheet)] for what, sign in signs.items()
     }
     return [f"cells {what}: {first_few([*map(bytes.decode, at)], 3)}" for what, at in found.items() if at]
-
-
-def _saying_more(styles: bytes) -> list[bytes]:
-    """List the numbers of the styles whose format shows more than a number."""
-    codes = {
-        name: code.decode("utf-8", "replace").replace("&quot;", '"') for name, code in _FORMAT.findall(styles)
-    }
-    shown = {
-        name: _BESIDE.sub(lambda beside: "%" * any(map(str.isalpha, beside[1] or "")), code)
-        for name, code in ({b"9": "0%", b"10": "0.00%"} | codes).items()
-    }
-    cells = styles.partition(b"cellXfs")[2].partition(b"cellXfs")[0]
-    return [b"%d" % at for at, name in enumerate(_STYLE.findall(cells)) if _MORE.match(shown.get(name, ""))]
 
 
 def _text(cell: Any) -> str:
