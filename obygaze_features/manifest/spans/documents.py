@@ -46,7 +46,7 @@ _UPLOAD = re.compile(r"(/upload/\d+/)[0-9a-f]{8}-")
 
 def read_labelstudio(given: Given) -> Iterator[RawSpan]:
     """Yield timeline labels, labels of sound, and shown stretches of rectangles; frames count from 1."""
-    tasks = _dicts({} if given.document is None else given.document)
+    tasks = _dicts(given.document if isinstance(given.document, list) else {})
     for place, task in enumerate(tasks, start=1):
         at = f"task {task.get('id', place)}"
         if not isinstance(task.get("annotations"), list):

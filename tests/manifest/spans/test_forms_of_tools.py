@@ -102,6 +102,7 @@ READ = {
     **{f"ELAN without header and durations, {start}, numbers as participant": tabbed(["level", "0", start, end, "S"]) for start, end in (("1.0", "5.0"), ("00:00:01", "00:00:05"))},
     "ELAN without header, with its file": tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "C:\\d\\a.eaf"]),
     "ELAN with ids and descriptions": elan(["level", *CLOCKS, "S", "a1", "a word of the vocabulary", "a.mp4"], names=("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "Annotation ID", "Description", "File Path")),
+    "ELAN whose media are not moved": "#a.mp4 -- offset: 0\n" + elan(["level", *CLOCKS, "S", "a.eaf"]),
     "ELAN tier that begins with a quote": elan(['"level"', *CLOCKS, "S", "a.eaf"]),
     "ELAN in a workbook, below a title": sheet([["Tags of film a"], ["of", "2024"], ELAN[:4], ["level", *CLOCKS, "S"]]),
     "ELAN as CSV, below a title": "Tags, of film a\n" + ",".join(ELAN[:4]) + "\n" + ",".join(("level", *CLOCKS, "S")) + "\n",
@@ -149,9 +150,10 @@ def read(tmp_path):
     ("at", "parts"), [("170", [("b", 170.0, 180.0), ("a", 0.0, 5.0)]), ("179.999", [("a", 0.0, 5.0)])]
 )
 def test_an_event_over_the_end_of_a_medium_is_in_both(read, at, parts):
-    imported = read(enqueued(at, "185", ""))
+    imported = read(enqueued(at, "185", "x/a.mp4"))
     assert [(clip.movie, clip.start_s, clip.end_s) for clip in imported.manifest] == parts
     assert len(imported.accounts[0].left_out) == 2 - len(parts)
+    assert imported.accounts[0].notes == ["times of media one after the other are counted in each"]
 
 
 @pytest.mark.parametrize("form", READ)
@@ -200,6 +202,7 @@ REFUSED = {
     "Label Studio, JSON-MIN": ('[{"id":1,"video":"a.mp4"}]', "JSON-MIN"),
     "another JSON": ('{"images":[]}', "Label Studio"),
     "three digits of frames": ("movie,start_s,end_s\na,00:00:01:012,00:00:05:000\n", "digits"),
+    "a date for a time": ("movie,start_s,end_s\na,1609459201.5,1609459205.5\n", "line 2.* a date, not a time"),
     "a film by two ids": ("movie,start_s,end_s\ntt0054215,1,2\n54215,3,4\n", "tt0054215"),
     **{f"a table's times {times}": (f"video,start_s,end_s,level\na.mp4,{times},S\n", "(line 2|column)") for times in ('"1,234","1,280"', "0.00104166666666667,0.00105324074074074", "0.0208333333333333,0.0416666666666667", "0.0104166666666667,0.0208333333333333,S\nb.mp4,00:30:00,00:45:00", "1.5,1.501")},
     **{f"a level that is none, {text}": (f"video,start_s,end_s,level\na.mp4,1.5,2.5,{text}\n", rf"line 2, column level: .*\({hint}") for text, hint in (("Sur", "did you mean 'S'"), ("xyzzy", "expected one of EN, HN, NS, S"))},
@@ -213,6 +216,7 @@ REFUSED = {
     "EAF slot twice": (EAF.replace("<TIME_SLOT TIME_SLOT_ID=\"t2\"", '<TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="1"/><TIME_SLOT TIME_SLOT_ID="t2"'), "t2"),
     "EAF slot that is not there": (EAF.replace('REF2="t2"', 'REF2="t3"').replace("</TIME_ORDER>", '<TIME_SLOT TIME_SLOT_ID="t4"/></TIME_ORDER>'), "slot 't3'"),
     **{f"EAF offset of {origin!r}": (EAF.replace("</HEADER>", f'<MEDIA_DESCRIPTOR MEDIA_URL="a.mp4" TIME_ORIGIN="{origin}"/></HEADER>'), f"TIME_ORIGIN '{origin}'") for origin in ("1.5", "-")},
+    "EAF reference to nothing": (EAF.replace('"x"', '""').replace("</TIER>", referring("y", "", "S") + "</TIER>"), "annotation 'y': it has no time"),
     "EAF annotation twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S")) + tier("human: concepts", referring("x", "x", "Body"))), "ids"),
 }  # fmt: skip
 
@@ -252,7 +256,7 @@ def test_what_cannot_be_read_is_counted(read, form):
 
 @pytest.mark.parametrize(
     "content",
-    ["'", ",", ",'", ",,\n,,\n", "\t\t\n", ";", "Behavior,Time\nS,1\n", "segmentation_name,x\nM,1\n"],
+    ["'", ",", ",'", ",,\n,,\n", "\t\t\n", ";", "\n", "Behavior,Time\nS,1\n", "segmentation_name,x\nM,1\n"],
 )
 def test_a_header_without_what_is_needed_is_refused(tmp_path, content):
     (tmp_path / "a.x").write_text(content, encoding="utf-8")
