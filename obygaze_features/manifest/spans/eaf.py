@@ -182,8 +182,8 @@ class _Slots:
         while before < (known := sum(isinstance(time, int) for time in slots.values())) < len(slots):
             before = known  # a subdivision of a subdivision needs another round
             for after in chains:
-                for first, following in after.items():
-                    start, last, inner = slots.get(first), following, dict[str, None]()
+                for first in [slot for slot in after if isinstance(slots.get(slot), int)]:
+                    start, last, inner = slots[first], after[first], dict[str, None]()
                     while slots.get(last) == "" and last in after and last not in inner:
                         inner[last] = None
                         last = after[last]
