@@ -360,34 +360,37 @@ def read_said(
     Raises
     ------
     FilmError
-        A file's name is no film's id.
+        A file's name is no film's id, or two files are of one film.
     ManifestError, VideoError
         A file has no subtitles.
     """
     tables = {}
-    for path in files:
+    for movie, path in files_of(movies, files).items():
         lines, notice = read_words(path, encoding)
         tell(notice)
-        tables[film_of(path, movies, len(files))] = pd.DataFrame(lines, columns=list(TEXT_COLUMNS))
+        tables[movie] = pd.DataFrame(lines, columns=list(TEXT_COLUMNS))
     return tables
 
 
-def film_of(path: Path, movies: Sequence[str], n_files: int) -> str:
-    """Find the film whose id a file is named by; the only file of an only film may have any name.
+def files_of(movies: Sequence[str], files: Sequence[Path]) -> dict[str, Path]:
+    """Find the films whose ids files are named by; the only file of an only film may have any name.
 
     Raises
     ------
     FilmError
-        The name is no film's.
+        A name is no film's, or two files are of one film.
     """
-    if len(movies) == n_files == 1:
-        return movies[0]
-    names = {file_name(movie): movie for movie in movies}
-    ways = (find_film(name, movies) for name in (path.stem, path.name))
-    movie = names.get(file_name(path.stem)) or next(filter(None, ways), None)
-    if movie is None:
-        raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
-    return movie
+    if len(movies) == len(files) == 1:
+        return {movies[0]: files[0]}
+    names, found = {file_name(movie): movie for movie in movies}, dict[str, Path]()
+    for path in files:
+        ways = (find_film(name, movies) for name in (path.stem, path.name))
+        movie = names.get(file_name(path.stem)) or next(filter(None, ways), None)
+        if movie is None:
+            raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
+        if (other := found.setdefault(movie, path)) != path:
+            raise FilmError(f"{path}: of film {movie}, as {other} is: give one of them")
+    return found
 
 
 def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float, str]], str]:

@@ -125,8 +125,8 @@ def make_all(films: "Mapping[Path, Timeline]", tell: Callable[[object], object])
 def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
     """Find the film that each file is a copy of."""
     from obygaze_features.video import check_file
-    from obygaze_film.rows import film_of
+    from obygaze_film.rows import files_of
 
     for path in videos:
         check_file(path)
-    return {film_of(path, [film.movie for film in films], len(videos)): path for path in videos}
+    return files_of([film.movie for film in films], videos)

@@ -370,3 +370,5 @@ def test_subtitles_are_matched_to_films_by_name(tmp_path):
     assert list(read_said([one], ["other"])) == ["other"]
     with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
         read_said([one, two], ["a", "c"])
+    with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):
+        read_said([one, said(tmp_path, "a.fr.srt")], ["a", "c"])
