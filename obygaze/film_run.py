@@ -193,6 +193,9 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
     UsageError
         The models read features that one extraction can't make, or that were made with another tool.
     """
+    from obygaze_features.backbones.registry import made_by
+    from obygaze_features.commands.extract_command import addressed
+
     provenances: dict[str, dict[str, Any]] = {}
     samplings: list[dict[str, Any]] = []
     for each, model in ((each, model) for model, card in cards.items() for each in card.inputs):
@@ -207,14 +210,10 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
     if any(sampling != samplings[0] for sampling in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
     options: list[object] = []
+    given = {name: value for each in weights for name, value in addressed(each, provenances).items()}
     for name, provenance in provenances.items():
-        options += ["--backbone", name]
-        hub = provenance.get("hub")
-        named = f"{hub['repository']}@{hub['revision']}" if hub else provenance.get("weights")
-        given = any("=" not in each or each.startswith(f"{name}=") for each in weights)
-        if named and not given:
-            options += ["--weights", f"{name}={named}"]
-    options += [word for each in weights for word in ("--weights", each)]
+        backbone, named = made_by(provenance, given.get(name))
+        options += ["--backbone", backbone, *(["--weights", f"{backbone}={named}"] if named else [])]
     if samplings[0].get("n"):
         options += ["--n", samplings[0]["n"]]
     if samplings[0].get("policy") == "keyframes":

@@ -334,6 +334,15 @@ def local_path(path: Path | str) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
+def store_path(path: Path | str) -> Path:
+    """Return the path of a store that a user gave, which has a name: `.` is that of its folder."""
+    found = local_path(path)
+    found = found if found.name else found.absolute()
+    if not found.name:
+        raise OutputError(f"{found}: expected a folder of a store, which has a name")
+    return found
+
+
 def in_any_form(folder: Path, inside: str) -> Path:
     """Find a file below a folder in whichever Unicode form its name is stored; as written if absent.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import load_text_backbone
+from obygaze_features.backbones.registry import made_by
 from obygaze_features.cosines import best, cosines
 from obygaze_features.errors import BackboneError, SearchError
 from obygaze_features.store import Group, Store, open_store, same_numerics
@@ -311,7 +312,7 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
             f"group {group.name}: no backbone maps texts to the space of {kind!r}; "
             "name a store of texts with --text-store (text_store=)"
         )
-    source = weights or named_weights(group)
+    _, source = made_by(group.provenance, weights)
     if source is None:
         raise SearchError(
             f"group {group.name} was made with weights that are not on the hub: name them with --weights "
@@ -357,12 +358,6 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
         str(embedding_space(group.provenance)),
         where,
     )
-
-
-def named_weights(group: Group) -> str | None:
-    """Name weights that can be had by their name alone: on the hub, or random."""
-    hub, random = group.provenance.get("hub"), group.provenance.get("weights")
-    return f"{hub['repository']}@{hub['revision']}" if isinstance(hub, dict) else random and str(random)
 
 
 def _span(clip: StoredClip) -> tuple[float | None, float | None]:

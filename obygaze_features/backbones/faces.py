@@ -9,11 +9,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.onnx_files import PREFIX, read_network
+from obygaze_features.backbones.onnx_files import read_network
+from obygaze_features.backbones.registry import ONNX
 from obygaze_features.errors import BackboneError
 
 N_FRAMES = 2
 """Frames of a window that are looked at."""
+
+LEAST, MOST = (-1, -1, 0, 0, 0), (1, 1, 2, 2, 1)
+"""Of the numbers of a face's box, which may leave the picture by as much again."""
 
 SURE, OVERLAP = 0.7, 0.3
 """Score from which on a box is a face; shared area from which on two boxes are one."""
@@ -29,15 +33,11 @@ class FaceDetector:
     """
 
     def __init__(self, source: str) -> None:
-        self._network, _, boxes = read_network(source.removeprefix(PREFIX), 1)
+        self._network, black = read_network(source.removeprefix(ONNX), 1)
         path, self.prepare = self._network.path, self._network.told.geometry
         if self._network.told.fit != "squash":
             raise BackboneError(f'{path}: a detector of faces sees whole pictures: fit = "squash"')
-        if boxes.shape[-1] != 5:
-            raise BackboneError(
-                f"{path}: {self._network.layer} gives {list(boxes.shape)}, and boxes were expected, [N, 5]: "
-                "left, top, right and bottom as shares of the picture, and a score"
-            )
+        self._boxes(*black)
 
     def __call__(self, pictures: Sequence[NDArray[np.uint8]]) -> dict[str, float]:
         """Give `faces`, the mean number in prepared pictures, and `face`, the largest height if any."""
@@ -48,10 +48,19 @@ class FaceDetector:
 
     def _boxes(self, picture: NDArray[np.uint8]) -> list[NDArray[np.float64]]:
         """Keep the boxes that are sure, each face once."""
-        boxes = self._network.run(picture[None]).reshape(-1, 5).astype(np.float64)
+        network = self._network
+        found = network.run(picture[None]).astype(np.float64)
+        boxes = found.reshape(-1, found.shape[-1])
+        boxes = boxes[~(boxes[:, -1] < SURE)]  # NaN stays, and is refused
+        within = found.shape[-1] == len(MOST) and (boxes >= LEAST) & (boxes <= MOST)
+        if not np.all(within) or not (boxes[:, :2] < boxes[:, 2:4]).all():
+            raise BackboneError(
+                f"{network.path.name}: {network.layer} gives {list(found.shape)}; boxes were expected, "
+                "[N, 5]: left, top, right and bottom as shares of what is seen, and a score up to 1"
+            )
         kept: list[NDArray[np.float64]] = []
         for box in boxes[np.argsort(-boxes[:, 4], kind="stable")]:
-            if box[4] >= SURE and all(_shared(box, other) < OVERLAP for other in kept):
+            if all(_shared(box, other) < OVERLAP for other in kept):
                 kept.append(box)
         return kept
 

@@ -6,8 +6,9 @@ What the TOML does not say is refused, since a wrong guess (blue before red, a s
 features that look like any others. docs/backbones.md lists its fields.
 """
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,13 +20,13 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput, weightless
 from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resample
+from obygaze_features.backbones.registry import ONNX, backbone_names
 from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import UNKNOWN, what, why_not
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.schema import Licence, Name, SomeText, check, fields
 
-PREFIX = "onnx:"
 MOST_NETWORK = 1 << 31
 """Most bytes of an ONNX file: protocol buffers end there."""
 
@@ -64,10 +65,19 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def affine(self) -> Affine:
-        """What is done to pixels; those of uint8 stay as they are."""
+        """What is done to pixels, in the network's order of channels; those of uint8 stay as they are."""
         if self.mean and self.std:
             return Affine.of(self.mean, self.std)
         return Affine(tuple(self.scale or (1.0,) * 3), tuple(self.shift or (0.0,) * 3))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def values(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
+        """Make what the network takes of a clip, `[F, h, w, 3]`; beyond its type numbers are not finite."""
+        pixels = (clip if self.channels == "RGB" else clip[..., ::-1]).astype(np.float32)
+        pixels = pixels * np.array(self.affine.scale, np.float32) + np.array(self.affine.shift, np.float32)
+        pixels, axes = (pixels[None], "NFHWC") if "F" in self.layout else (pixels, "NHWC")
+        pixels = pixels.transpose([axes.index(axis) for axis in self.layout])
+        return np.ascontiguousarray(pixels, dtype=self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,28 +90,59 @@ class OnnxNetwork:
     path: Path
     sha256: str
     layer: str
-    inside: str
-    """The layer, unless it is an output."""
     told: Description
+    shapes: dict[str, tuple[int, ...]] | None = None
+    """Of the arrays of a black clip, which those of every clip have."""
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Encode clips; gives one array for each of the backbone's outputs."""
-        clips = [_arrays(self.run(clip), self.told.layout) for clip in batch]
+        clips = [self.arrays(clip) for clip in batch]
         return {name: np.stack([clip[name] for clip in clips]) for name in clips[0]}
 
+    @np.errstate(over="ignore", invalid="ignore")
+    def arrays(self, clip: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+        """Make a backbone's arrays of what the layer gives of a clip."""
+        found, layout = self.run(clip), self.told.layout
+        n = 1 if "F" in layout else len(clip)
+        if found.dtype.kind != "f" or not 2 <= found.ndim <= 4 or len(found) != n or not found.size:
+            raise BackboneError(
+                f"{self.path.name}: {self.layer} gives {found.dtype} {list(found.shape)}, and vectors were "
+                f"expected: [{n}, D], [{n}, T, D] or a map of features"
+            )
+        vectors = found.astype(np.float32)
+        if vectors.ndim == len("NCHW"):  # a map of features, its channels where the pictures have theirs
+            vectors = np.moveaxis(vectors, 1, -1) if layout.index("C") < layout.index("H") else vectors
+            vectors = vectors.reshape(n, -1, vectors.shape[-1])
+        frames = vectors if vectors.ndim == len("ND") else vectors.mean(axis=1)
+        tokens = {"tokens": vectors[0].astype(np.float16)} if vectors.ndim > len("ND") else {}
+        arrays = {**(tokens if "F" in layout else {"frames": frames}), "pooled": frames.mean(axis=0)}
+        shapes = {name: values.shape for name, values in arrays.items()}
+        if shapes != (self.shapes or shapes):
+            raise BackboneError(f"{self.path.name}: it gives {shapes} of this clip, {self.shapes} of others")
+        return arrays
+
     def run(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
-        """Give what the layer gives of a clip, `[F, h, w, 3]`."""
-        layout, affine = self.told.layout, self.told.affine
-        pixels = (clip if self.told.channels == "RGB" else clip[..., ::-1]).astype(np.float32)
-        pixels = pixels * np.array(affine.scale, np.float32) + np.array(affine.shift, np.float32)
-        pixels, axes = (pixels[None], "NFHWC") if "F" in layout else (pixels, "NHWC")
-        pixels = pixels.transpose([axes.index(axis) for axis in layout])
-        inputs = np.ascontiguousarray(pixels, dtype=self.told.type)
-        session = _session(self.path, self.sha256, self.inside)
-        given = session.get_inputs()[0]
-        size = given.shape[0] if isinstance(given.shape[0], int) else len(inputs)
-        parts = [inputs[n : n + size] for n in range(0, len(inputs), size)]
-        return np.concatenate([session.run([self.layer], {given.name: part})[0] for part in parts])
+        """Give what the layer gives of a clip, `[F, h, w, 3]`.
+
+        Raises
+        ------
+        BackboneError
+            The network fails on it.
+        """
+        session, told = _session(self.path, self.sha256, self.layer), self.told
+        try:
+            given, values = session.get_inputs()[0], told.values(clip)
+            size = given.shape[0] if given.shape and isinstance(given.shape[0], int) else len(values)
+            parts = [values[n : n + size] for n in range(0, len(values), size)]
+            found = [session.run([self.layer], {given.name: part})[0] for part in parts]
+            return np.concatenate([np.atleast_1d(part) for part in found])
+        except Exception as error:
+            takes = ", ".join(f"{each.name}, {each.type} {each.shape}" for each in session.get_inputs())
+            raise BackboneError(
+                f"{self.path.name}: it takes {takes}; it does not run on what its TOML says, {told.type} "
+                f"{told.layout}, {len(clip)} frames a clip (--n) of {clip.shape[1]} x {clip.shape[2]} pixels "
+                f"of 3 channels: {type(error).__name__}: {first_line(error, 200)}"
+            ) from error
 
 
 def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
@@ -124,28 +165,24 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
     InputError
         If a file is too large, or cannot be read.
     """
-    network, frames, found = read_network(source, n_frames)
-    path, told = network.path, network.told
-    rows = 1 if "F" in told.layout else frames
-    if not np.issubdtype(found.dtype, np.floating) or not 2 <= found.ndim <= 4 or len(found) != rows:
-        raise BackboneError(
-            f"{path}: {network.layer} gives {found.dtype} {list(found.shape)}, and vectors were expected: "
-            f"[{rows}, D], [{rows}, T, D] or a map of features"
-        )
+    network, black = read_network(source, n_frames)
+    path, told, arrays = network.path, network.told, network.arrays(black)
     stem = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
     name = told.name or stem or "onnx"
+    if name in backbone_names():
+        raise BackboneError(f"{path}: {name!r} is another backbone: say another name in its TOML (name)")
     pixels = f"{told.channels}, {told.layout}, {told.type}"
     done: dict[str, Any] = {"order": f"resize, crop, uint8; scale * x + shift a channel; {pixels}"}
     if told.type == "uint8":
         done = {"constants": None, "order": f"resize, crop; {pixels}"}
     return Backbone(
         name=name,
-        n_frames=frames,
+        n_frames=len(black),
         prepare=told.geometry,
-        encode=network,
+        encode=replace(network, shapes={array: values.shape for array, values in arrays.items()}),
         outputs=tuple(
-            BackboneOutput(array, values.shape, "float16" if array == "tokens" else "float32")
-            for array, values in _arrays(found, told.layout).items()
+            BackboneOutput(array, each.shape, "float16" if array == "tokens" else "float32")
+            for array, each in arrays.items()
         ),
         provenance={
             **weightless(told.type),
@@ -161,12 +198,8 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
     )
 
 
-def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork, int, NDArray[Any]]:
-    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it; run it on a black clip.
-
-    Returns
-    -------
-    The network, the frames of a clip, and what the layer gives of the black one.
+def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork, NDArray[np.uint8]]:
+    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it; give the network, and a black clip for it.
 
     Raises
     ------
@@ -175,7 +208,7 @@ def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork,
     """
     found = re.fullmatch(r"(.+?\.onnx)(?::(.+))?", source, re.DOTALL | re.IGNORECASE)
     if found is None:
-        raise BackboneError(f"backbone '{PREFIX}{source}': expected onnx:FILE.onnx or onnx:FILE.onnx:LAYER")
+        raise BackboneError(f"backbone '{ONNX}{source}': expected onnx:FILE.onnx or onnx:FILE.onnx:LAYER")
     path = Path(found[1]).expanduser().absolute()
     if not path.is_file():
         raise BackboneError(f"{path}: there is no such file")
@@ -184,23 +217,12 @@ def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork,
     plain = _session(path, sha256)
     names, inputs = [output.name for output in plain.get_outputs()], plain.get_inputs()
     if found[2] is None and len(names) != 1:
-        raise BackboneError(
-            f"{path}: choose one of its outputs, as in {PREFIX}{path.name}:{names[0]}: {names}"
-        )
-    layer = found[2] or names[0]
-    inside = "" if layer in names else layer
-    _session(path, sha256, inside)
-    network, (height, width) = OnnxNetwork(path, sha256, layer, inside, told), told.geometry.sides
+        raise BackboneError(f"{path}: choose one of its outputs, as in {ONNX}{path.name}:{names[0]}: {names}")
+    network, (height, width) = OnnxNetwork(path, sha256, found[2] or names[0], told), told.geometry.sides
+    _session(path, sha256, network.layer)
     own = dict(zip(told.layout, inputs[0].shape, strict=False)).get("F") if inputs else None
     frames = n_frames or (own if isinstance(own, int) else FRAMES)
-    try:
-        return network, frames, network.run(np.zeros((frames, height, width, 3), np.uint8))
-    except Exception:  # noqa: BLE001 - whatever onnxruntime says of what does not fit
-        takes = ", ".join(f"{each.name}, {each.type} {each.shape}" for each in inputs)
-        raise BackboneError(
-            f"{path}: it takes {takes}; it does not run on what its TOML says, {told.type} {told.layout} of "
-            f"{height} x {width} pixels of 3 channels, {frames} frames a clip (--n)"
-        ) from None
+    return network, np.zeros((frames, height, width, 3), np.uint8)
 
 
 def _description(path: Path) -> Description:
@@ -217,11 +239,18 @@ def _description(path: Path) -> Description:
     check(document, (Description,), str(path), error=BackboneError, page=PAGE)
     told = msgspec.convert(document, Description)
     given = [pair for pair in ((told.scale, told.shift), (told.mean, told.std)) if any(pair)]
+    shares = all(0 <= each <= 1 for each in (*(told.mean or ()), *(told.std or ()))) and all(told.std or [1])
     crops = isinstance(told.size, int) and told.size <= (told.shortest or 0)
     problem = ""
-    if len(given) != (told.type != "uint8") or not all(map(all, given)) or not all(told.std or [1]):
-        problem = "expected either scale and shift (of 0 to 255), or mean and std (of 0 to 1, no std zero)"
+    if len(given) != (told.type != "uint8") or not all(map(all, given)) or not shares:
+        problem = "expected either scale and shift, of pixels from 0 to 255, or mean and std, of pixels from "
+        problem += "0 to 1 (so each is from 0 to 1, and no std zero)"
         problem = "type is uint8: leave out scale, shift, mean and std" if told.type == "uint8" else problem
+    elif (
+        not np.isfinite(ends := [told.values(np.full((1, 1, 1, 3), level)) for level in (0, 255)]).all()
+        or (ends[0] == ends[1]).any()
+    ):
+        problem = f"black and white, 0 and 255, have to be finite and different numbers of type {told.type}"
     elif told.shortest if told.fit == "squash" else not crops or told.resize == "opencv-bilinear":
         problem = 'fit = "crop" takes a square size, a shortest that is no less, and a filter other than '
         problem += 'opencv-bilinear; fit = "squash" takes no shortest'
@@ -235,26 +264,28 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
     """Load a network, with a layer inside it as one more output."""
     import onnxruntime  # noqa: PLC0415 - an extra
 
+    names = [output.name for output in _session(path, sha256).get_outputs()] if layer else []
+    if layer in names:
+        return _session(path, sha256)
     content = read_bytes(path, MOST_NETWORK)
     if sha256_of(content) != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = settings.inter_op_num_threads = 1
     settings.log_severity_level = 4  # what it says of a file is said by our own sentence
+    # Loaded from memory it would read weights in files of their own, which the digest has not seen.
+    settings.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
+    content += _output(layer) if layer else b""
     try:
-        # Loaded from memory it can name no other files, such as weights outside of its folder.
-        return onnxruntime.InferenceSession(
-            content + _output(layer), settings, providers=["CPUExecutionProvider"]
-        )
+        return onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
     except Exception as error:
         reason = (
-            f"onnxruntime {onnxruntime.__version__} cannot load it: it is damaged, of a newer version, "
-            "or keeps weights in other files (save it as one file)"
+            f"onnxruntime {onnxruntime.__version__} cannot load it (damaged, of a newer version, or weights "
+            f"in other files: save it as one file): {first_line(error, 200)}"
         )
         if layer:
-            names = ", ".join(output.name for output in _session(path, sha256).get_outputs())
             reason = (
-                f"no node gives {layer!r}; its outputs are {names}, and what lies before "
+                f"no node gives {layer!r}; its outputs are {', '.join(names)}, and what lies before "
                 "them has the names that viewers of ONNX files show"
             )
         elif what(content) != UNKNOWN:
@@ -264,24 +295,8 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
 
 def _output(layer: str) -> bytes:
     """Encode an output of a graph as a protocol buffer: appended to a model's, it joins its outputs."""
-    if not layer:
-        return b""
     message = layer.encode()
     for tag in (0x0A, 0x62, 0x3A):  # ValueInfoProto.name, GraphProto.output, ModelProto.graph
         sizes = [len(message) >> shift & 0x7F | 0x80 for shift in (0, 7, 14)]  # 0x80: more follows
         message = bytes([tag, *sizes, len(message) >> 21]) + message
     return message
-
-
-def _arrays(found: NDArray[Any], layout: str) -> dict[str, NDArray[np.float32]]:
-    """Make a backbone's arrays of what the layer gives of a clip, one row a picture or one for the clip."""
-    vectors = found.astype(np.float32)
-    if vectors.ndim == len("NCHW"):  # a map of features, its channels where the pictures have theirs
-        vectors = np.moveaxis(vectors, 1, -1) if layout.index("C") < layout.index("H") else vectors
-        vectors = vectors.reshape(len(vectors), -1, vectors.shape[-1])
-    if "F" in layout:
-        if vectors.ndim == len("ND"):
-            return {"pooled": vectors[0]}
-        return {"tokens": vectors[0], "pooled": vectors[0].mean(axis=0)}
-    frames = vectors if vectors.ndim == len("ND") else vectors.mean(axis=1)
-    return {"frames": frames, "pooled": frames.mean(axis=0)}

@@ -15,6 +15,7 @@ from typing import Any
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError, ObygazeError
+from obygaze_features.io import file_sha256
 from obygaze_features.plugins import points
 
 BACKBONES: dict[str, str] = TABLES["backbones"]
@@ -63,6 +64,36 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     if not isinstance(backbone, Backbone):
         raise BackboneError(f"backbone '{name}': its function gave {type(backbone).__name__}, not a Backbone")
     return backbone
+
+
+def made_by(provenance: Mapping[str, Any], weights: str | None) -> tuple[str, str | None]:
+    """Name what made a group's features, as `load_backbone` takes it, and its weights.
+
+    Parameters
+    ----------
+    weights
+        Those that are given; None are the recorded ones, if they can be had by their name alone. A network of
+        an ONNX file is named by the very file.
+
+    Raises
+    ------
+    BackboneError
+        The file is not given, or is another one.
+    """
+    name, hub, made = str(provenance["name"]), provenance.get("hub"), provenance.get("architecture") or {}
+    if made.get("type") != "onnx":
+        recorded = f"{hub['repository']}@{hub['revision']}" if hub else provenance.get("weights")
+        return name, weights or recorded
+    file = Path((weights or made["file"]).removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
+    same = (
+        file.name == made["file"] and file.is_file()
+    )  # the name is in the provenance, which has to be equal
+    if not same or file_sha256(file) != provenance["weights_sha256"]:
+        raise BackboneError(
+            f"{file}: not the file that made the features of {name} ({made['file']}, SHA-256 "
+            f"{provenance['weights_sha256']}): name it with --weights {name}=FILE"
+        )
+    return f"{ONNX}{file}:{provenance['layer']}", None
 
 
 def load_text_backbone(name: str, **options: Any) -> TextBackbone:

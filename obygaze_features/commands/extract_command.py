@@ -1,7 +1,7 @@
 """`obygaze extract`: extract features of a manifest's clips, or of texts, to a store."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -202,8 +202,7 @@ def read_recipes(
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
     for option, values in named.items():
         for written in values:
-            whom, value = _addressed(written, names)
-            for name in whom:
+            for name, value in addressed(written, names).items():
                 if option not in taken[name]:
                     raise click.UsageError(_not_taken(name, option, value, names))
                 options[name][option] = _absolute(value) if option in {"weights", "questions"} else value
@@ -219,10 +218,10 @@ def read_recipes(
     return tuple(extraction.Recipe(name, n_frames, options[name]) for name in names)
 
 
-def _addressed(written: str, names: Sequence[str]) -> tuple[Sequence[str], str]:
+def addressed(written: str, names: Iterable[str]) -> dict[str, str]:
     """Split `NAME=VALUE`; a plain value applies to every backbone."""
-    name, equals, value = written.partition("=")
-    return ([name], value) if equals and name in names else (names, written)
+    name, _, value = written.partition("=")
+    return {name: value} if name in names and name != written else dict.fromkeys(names, written)
 
 
 def _not_taken(name: str, option: str, value: str, names: Sequence[str]) -> str:

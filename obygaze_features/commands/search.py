@@ -9,6 +9,7 @@ import click
 
 import obygaze_features as of
 from obygaze_features import backbones
+from obygaze_features.backbones.registry import made_by
 from obygaze_features.errors import SearchError
 from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
@@ -81,13 +82,11 @@ def _alike(
     if any(composed(like) in opened[name].clip_ids for name in opened.names) or not path.is_file():
         return of.search_like(opened, like, backbone=backbone, top=top)
     from obygaze_features.commands.extract_output import note
-    from obygaze_features.text_search import choose_group, named_weights
+    from obygaze_features.text_search import choose_group
 
     group = choose_group(opened, backbone)
-    source = weights or named_weights(group)
-    is_file = bool(source) and str(source).startswith("onnx:")
-    name = str(source if is_file else group.provenance["name"])
-    network = {"weights": source, "compute": backbones.Compute(device)} if source and not is_file else {}
+    name, source = made_by(group.provenance, weights)
+    network = {"weights": source, "compute": backbones.Compute(device)} if source else {}
     made = of.load_backbone(name, group.n_frames, **network)
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))

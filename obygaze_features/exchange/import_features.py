@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import SHOWN
 from obygaze_features.exchange.import_items import Arrays, ImportItem
+from obygaze_features.io import store_path
 from obygaze_features.screen import Progress
 from obygaze_features.store.format import ARRAYS, DONE, FEATURE_ARRAYS, IMPORTING_SUFFIX, TIME_ARRAYS, Status
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
@@ -86,7 +87,7 @@ def import_features(
     StoreError
         Naming the file, if shape, data type or values are not what they should be; or if clips are missing.
     """
-    destination = Path(destination)
+    destination = store_path(destination)
     validate_licence(licence)
     absent = [clip.clip_id for clip in clips if clip.clip_id not in features]
     if not features or (absent and not allow_missing):

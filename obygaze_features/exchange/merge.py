@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import local_path, sha256_of
+from obygaze_features.io import sha256_of, store_path
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS, Status
@@ -66,7 +66,7 @@ def merge(
     if len(places) < 2:
         raise StoreError("merging needs two stores at least")
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
-    destination = local_path(destination)
+    destination = store_path(destination)
     stated = _stated(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     validate_licence(stated["licence"])
     one_line(stated["citation"], "citation")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import FileProgress, download, files_shown, in_threads, new_file
-from obygaze_features.io import NO_LICENCE, local_path, sha256_of
+from obygaze_features.io import NO_LICENCE, local_path, sha256_of, store_path
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.files_hub import HubFiles, asking_hub
 from obygaze_features.store.files_obstore import asking, connect
@@ -192,7 +192,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
     url = as_url(destination)
     with files_shown(progress, "push") as show:
         if url is None:
-            return str(download(source, local_path(destination), progress=show).path)
+            return str(download(source, store_path(destination), progress=show).path)
         if url.startswith("s3://"):
             return push_to_s3(source, url, show)
     for name, expected in listed(source).items():  # before it is published

@@ -12,9 +12,9 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import (
     PARTIAL_SUFFIX,
     file_sha256,
-    local_path,
     naming,
     remove_tree,
+    store_path,
     sync,
     sync_all,
     whole_file,
@@ -225,7 +225,7 @@ def pull(
     'films-1.0.0'
     """
     with files_shown(progress, "pull") as show:
-        return download(files_of(store), local_path(destination), arrays=arrays, clips=clips, progress=show)
+        return download(files_of(store), store_path(destination), arrays=arrays, clips=clips, progress=show)
 
 
 def _refuse_another(files: StoreFiles, destination: Path, manifest: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Hearing
-from obygaze_features.errors import VideoError, first_line
+from obygaze_features.errors import ObygazeError, VideoError, first_line
 from obygaze_features.store import ClipFeatures
 from obygaze_features.video import (
     Frames,
@@ -383,8 +383,8 @@ def decode_with_av(
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, VideoError):
-        return error.reason
+    if isinstance(error, ObygazeError):
+        return str(getattr(error, "reason", error))
     if isinstance(error, OSError):
         return f"the file cannot be read: {error.strerror or error}"
     return f"the decoder failed: {type(error).__name__}: {first_line(error, 200)}"

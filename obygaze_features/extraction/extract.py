@@ -22,7 +22,7 @@ from obygaze_features.extraction.loop import run_local
 from obygaze_features.extraction.prepared import Extraction, OnNote
 from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
-from obygaze_features.io import NO_LICENCE, local_path
+from obygaze_features.io import NO_LICENCE, local_path, store_path
 from obygaze_features.manifest import Manifest, TextList, merge_annotators, read_manifest, read_texts
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store
@@ -83,7 +83,7 @@ def prepare(
         A backbone needs a function in decode workers that the running script defines.
     """
     validate_licence(licence)
-    out = local_path(out)
+    out = store_path(out)
     versioned(out, version)
     others = {
         "--engine ray": engine == "ray",

@@ -24,7 +24,7 @@ from fastcrc.crc32 import iscsi as crc32c
 from obygaze_features.cores import usable_cores
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
-from obygaze_features.io import empty, naming, remove_tree, sync, sync_tree, write_all
+from obygaze_features.io import empty, naming, remove_tree, store_path, sync, sync_tree, write_all
 from obygaze_features.locks import alone_in, locked
 from obygaze_features.schema import Hex64, expected, fits
 from obygaze_features.screen import Progress
@@ -101,7 +101,7 @@ def seal(
         or the destination exists. Also if bytes differ from their digests; these clips
         are then marked missing, so that another extraction repairs them.
     """
-    destination = Path(destination)
+    destination = store_path(destination)
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     final = final_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))

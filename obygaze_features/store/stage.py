@@ -17,7 +17,7 @@ import msgspec
 
 from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.errors import StoreError
-from obygaze_features.io import make_folder, sha256_of, whole_folder, write_new, write_whole
+from obygaze_features.io import make_folder, sha256_of, store_path, whole_folder, write_new, write_whole
 from obygaze_features.lines import UNREADABLE, checked_entry, encode_line, json_bytes
 from obygaze_features.locks import locked, require_locks
 from obygaze_features.store.format import (
@@ -49,7 +49,7 @@ from obygaze_features.store.writer import DigestLater, StageWriter
 
 def staging_path(destination: Path | str) -> Path:
     """Return the path of a future store's staging folder: `NAME.staging` beside it."""
-    destination = Path(destination)
+    destination = store_path(destination)
     return destination.with_name(destination.name + STAGING_SUFFIX)
 
 

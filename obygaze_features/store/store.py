@@ -12,7 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import local_path
+from obygaze_features.io import store_path
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
@@ -51,7 +51,7 @@ def locate(store: Path | str) -> StoreFiles:
         raise StoreError(
             f"{store}: expected a path, or an address that begins with https, http, s3 or hf and ://"
         )
-    path = resolve(local_path(store))
+    path = resolve(store_path(store))
     return open_zip(path) if path.is_file() else FolderFiles(path)
 
 

@@ -27,6 +27,19 @@ BOXES = [
     [0.12, 0.1, 0.3, 0.52, 0.8],  # the same face
     [0.6, 0.2, 0.8, 0.45, 0.75],
     [0.0, 0.0, 1.0, 1.0, 0.6],  # not sure
+    [-1, -1, -1, -1, -1],  # no box
+]
+
+NO_BOXES = [
+    [10, 20, 60, 90, 0.9],  # pixels
+    [0.3, 0.5, 0.1, 0.1, 0.9],  # from right to left
+    [0.5, 0.5, 0.2, 0.3, 0.9],  # centre, width and height
+    [np.nan, 0.1, 0.3, 0.5, 0.9],
+    [0.1, 0.1, 0.3, 0.5, 90],
+    [0.1, 0.1, 0.3, 0.5, np.nan],
+    [0, 0, 0, 0, 1],
+    [1.2, 0.2, 1.4, 0.5, 0.9],  # outside
+    [-0.5, 0.2, -0.1, 0.5, 0.9],
 ]
 
 
@@ -70,11 +83,12 @@ def test_faces_are_counted_once_and_the_largest_is_measured(tmp_path):
             TOLD.replace('"squash"', '"crop"\nshortest = 24').replace("opencv-bilinear", "pillow-bilinear"),
             "squash",
         ),
+        *(([box], TOLD, "boxes were expected") for box in NO_BOXES),
     ],
 )
 def test_what_is_no_detector_of_whole_pictures_is_refused(tmp_path, boxes, told, said):
     with pytest.raises(BackboneError, match=said):
-        FaceDetector(written(tmp_path, boxes, told))
+        FaceDetector(written(tmp_path, boxes, told))([np.full((24, 24, 3), 200, np.uint8)])
 
 
 @pytest.mark.parametrize(("height", "width"), [(64, 96), (96, 64)])

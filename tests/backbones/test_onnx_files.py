@@ -3,6 +3,7 @@
 import hashlib
 import pickle
 import re
+from math import inf, nan
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ from PIL import Image
 from obygaze.demo_corpus import write_video
 from obygaze_features import load_backbone, open_store
 from obygaze_features.backbones import onnx_files
+from obygaze_features.backbones.registry import made_by
 from obygaze_features.errors import BackboneError
+from obygaze_features.extraction.decode_clips import _reason
 from tests.command import obygaze
 
 onnx = pytest.importorskip("onnx")
@@ -29,14 +32,19 @@ TOLD = {
     "mean": [0.5, 0.25, 0.75],
     "std": [0.5, 0.25, 1.0],
 }
+NO_NUMBERS = (nan, inf)
 FRAMES = np.random.default_rng(0).integers(0, 256, (4, 30, 50, 3), dtype=np.uint8)
+
+
+def affine(scale, shift=0.0):
+    return {"mean": None, "std": None, "scale": [scale] * 3, "shift": [shift] * 3}
 
 
 def written(folder, told=TOLD, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
     """Write a network: channels' means over positions, doubled; NHWC and clips are brought to NCHW first."""
     make, kinds = onnx.helper, onnx.TensorProto
     value = make.make_tensor_value_info
-    rank, last = len(shape), shape[-1] == 3
+    rank, last = len(shape or ()), shape and shape[-1] == 3
     nodes, at = [], "x"
     if kind != "FLOAT":
         nodes, at = [make.make_node("Cast", [at], ["real"], to=kinds.FLOAT)], "real"
@@ -51,7 +59,7 @@ def written(folder, told=TOLD, *, shape=("n", 3, 24, 24), kind="FLOAT", name="ne
         nodes += [make.make_node("ReduceMean", [at], ["map"], axes=axes, keepdims=0)]
         out = value("out", kinds.FLOAT, ["n", 3])
     nodes += [make.make_node("Add", ["map", "map"], ["out"])]
-    graph = make.make_graph(nodes, "net", [value("x", getattr(kinds, kind), list(shape))], [out])
+    graph = make.make_graph(nodes, "net", [value("x", getattr(kinds, kind), shape and list(shape))], [out])
     model = make.make_model(graph, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
     path = folder / f"{name}.onnx"
     path.write_bytes(model.SerializeToString())
@@ -115,7 +123,7 @@ def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
 def test_a_picture_may_be_wider_than_high(tmp_path, resize):
     told = {key: value for key, value in TOLD.items() if key != "shortest"}
     told |= {"fit": "squash", "size": [16, 28], "resize": resize}
-    backbone = onnx_files.onnx_backbone(str(written(tmp_path, told, shape=("n", 3, 16, 28))))
+    backbone = onnx_files.onnx_backbone(str(written(tmp_path, told, shape=("n", 3, 16, 28))), 4)
     clip = prepared(backbone)
     assert clip.shape == (4, 16, 28, 3)
     image = Image.fromarray(FRAMES[0]).resize((28, 16), Image.Resampling.BICUBIC)
@@ -129,7 +137,7 @@ def test_a_picture_may_be_wider_than_high(tmp_path, resize):
 def test_a_network_of_so_many_pictures_is_given_them_together(tmp_path):
     backbone = load_backbone(f"onnx:{written(tmp_path, shape=(2, 3, 24, 24))}", 4)
     clip = prepared(backbone)
-    free = load_backbone(f"onnx:{written(tmp_path, name='free')}", 4)
+    free = load_backbone(f"onnx:{written(tmp_path, shape=None, name='free')}", 4)
     assert np.array_equal(backbone.encode(clip[None])["frames"], free.encode(clip[None])["frames"])
     with pytest.raises(BackboneError, match="3 frames"):
         load_backbone(f"onnx:{tmp_path / 'net.onnx'}", 3)
@@ -145,9 +153,8 @@ def test_a_network_of_clips_says_how_many_frames_it_takes(tmp_path, layout, orde
     pixels = normalised(clip).transpose(0, 3, 1, 2)[None].transpose(order)
     expected = by_hand(path, np.ascontiguousarray(pixels))
     found = backbone.encode(clip[None])
-    assert np.array_equal(found["tokens"], expected)
+    assert np.array_equal(found["tokens"], expected.astype(np.float16))
     assert np.array_equal(found["pooled"][0], expected[0].mean(axis=0))
-    assert [output.dtype for output in backbone.outputs] == ["float16", "float32"]
     assert list(load_backbone(f"onnx:{path}:clip").encode(clip[None])) == ["pooled"]
     with pytest.raises(BackboneError, match="8 frames"):
         load_backbone(f"onnx:{path}", 8)
@@ -197,10 +204,17 @@ def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
         ({"resize": "nearest"}, "resize"),
         ({"colour": "sRGB"}, "colour"),
         ({"mean": [0.5, 0.5]}, "mean"),
+        ({"mean": [123.675, 116.28, 103.53], "std": [58.395, 57.12, 57.375]}, "scale and shift"),
+        *(({name: [value] * 3}, "from 0 to 1") for name in ("mean", "std") for value in (-1.0, *NO_NUMBERS)),
+        ({"std": [1e-45] * 3}, "different"),
+        *((affine(scale), "different") for scale in (0.0, 1e39, 1e-46, *NO_NUMBERS)),
+        (affine(1.0, shift=nan), "different"),
+        (affine(1000.0) | {"type": "float16"}, "different"),
+        ({"name": "camera"}, "another backbone"),
     ],
 )
 def test_what_contradicts_the_network_or_itself_is_refused(tmp_path, more, words):
-    path = written(tmp_path, TOLD | more)
+    path = written(tmp_path, {key: value for key, value in (TOLD | more).items() if value is not None})
     with pytest.raises(BackboneError, match=words):
         load_backbone(f"onnx:{path}", 4)
 
@@ -229,12 +243,59 @@ def test_files_that_hold_no_network_are_refused_by_what_they_are(tmp_path):
     for name, words in (("absent.onnx", r"absent\.onnx: there is no"), ("net.toml", "expected onnx:FILE")):
         with pytest.raises(BackboneError, match=words):
             load_backbone(f"onnx:{tmp_path / name}", 4)
+    model = onnx.load_from_string(whole)
+    model.graph.node[-1].domain = "lab"
+    model.opset_import.append(onnx.helper.make_opsetid("lab", 1))
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(BackboneError, match="lab:Add"):
+        load_backbone(f"onnx:{path}", 4)
     path.write_bytes(whole)
     with pytest.raises(BackboneError, match="absent"):
         load_backbone(f"onnx:{path}:absent", 4)
     path.with_suffix(".toml").unlink()
     with pytest.raises(BackboneError, match=r"\(layout, type, channels, resize, size, fit; "):
         load_backbone(f"onnx:{path}", 4)
+
+
+@pytest.mark.parametrize("name", ["w.data", "./w.data", "../here/w.data", "net.onnx"])
+@pytest.mark.parametrize("place", [".", "here"])
+def test_weights_in_other_files_are_refused_wherever_they_lie(tmp_path, monkeypatch, name, place):
+    (tmp_path / "here").mkdir()
+    path = written(tmp_path / "here")
+    model = onnx.load(path)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(3, np.float32), "w"))
+    model.graph.node[-1].input[1] = "w"
+    onnx.external_data_helper.set_external_data(model.graph.initializer[0], name)
+    for folder in (tmp_path, path.parent):
+        (folder / "w.data").write_bytes(model.graph.initializer[0].raw_data)
+    model.graph.initializer[0].ClearField("raw_data")
+    path.write_bytes(model.SerializeToString())
+    monkeypatch.chdir(tmp_path / place)
+    with pytest.raises(BackboneError, match="other files"):
+        load_backbone(f"onnx:{path}", 4)
+
+
+@pytest.mark.parametrize("to", ["Expand", "Tile"])
+def test_a_clip_that_a_network_fails_on_or_gives_other_shapes_of_is_told_by_its_name(tmp_path, to):
+    path, make = written(tmp_path), onnx.helper.make_node
+    model = onnx.load(path)
+    del model.graph.node[-1]
+    for name, values in (("ones", [1, 1]), ("width", [0, 1])):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(values), name))
+    model.graph.node.extend([
+        make("ReduceMax", ["x"], ["most"], keepdims=0),
+        make("Relu", ["most"], ["above"]),
+        make("Cast", ["above"], ["n"], to=onnx.TensorProto.INT64),  # 0 of black
+        make("Mul", ["width", "n"], ["more"]),
+        make("Add", ["ones", "more"], ["sizes"]),
+        make(to, ["map", "sizes"], ["out"]),
+    ])  # fmt: skip
+    path.write_bytes(model.SerializeToString())
+    encode = load_backbone(f"onnx:{path}", 4).encode
+    encode(np.zeros((1, 4, 24, 24, 3), np.uint8))
+    with pytest.raises(BackboneError, match=r"^net\.onnx: it") as refused:
+        encode(np.full((1, 4, 24, 24, 3), 255, np.uint8))
+    assert _reason(refused.value) == str(refused.value)
 
 
 def test_another_process_reads_the_same_file_or_none(tmp_path):
@@ -247,18 +308,32 @@ def test_another_process_reads_the_same_file_or_none(tmp_path):
         runs(np.zeros((1, 4, 24, 24, 3), np.uint8))
 
 
-def test_an_extraction_names_the_file_by_its_digest(tmp_path, monkeypatch):
-
+def test_each_kind_of_network_gives_a_store_that_names_the_file_by_its_digest(tmp_path, monkeypatch):
     path = written(tmp_path, TOLD | {"name": "lab-net", "licence": "MIT"})
+    written(tmp_path, TOLD | {"layout": "NFCHW"}, shape=(1, 4, 3, 24, 24), name="clips")
+    written(tmp_path, TOLD | {"layout": "NFCHW", "name": "whole"}, shape=(1, 4, 3, 24, 24), name="whole")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "videos").mkdir()
     for number in range(2):
-        write_video(tmp_path / "videos" / f"{number}.mp4", FRAMES, 4)
+        write_video(tmp_path / "videos" / f"{number}.mp4", FRAMES[number:], 4)
     assert obygaze("manifest", "import", "folder", "videos", "--out", "clips.csv") == 0
-    words = ("--n", 4, "--workers", 2, "--licence", "CC0-1.0")
-    assert obygaze("extract", "clips.csv", "store", "--backbone", "onnx:net.onnx", *words) == 0
+    words = ["--n", 4, "--workers", 2, "--licence", "CC0-1.0"]
+    for name in ("net.onnx", "clips.onnx", "whole.onnx:clip"):
+        words += ["--backbone", f"onnx:{name}"]
+    assert obygaze("extract", "clips.csv", "store", *words) == 0
     store = open_store(tmp_path / "store-1.0.0")
+    kinds = {"lab-net": {"frames", "pooled"}, "clips": {"tokens", "pooled"}, "whole": {"pooled"}}
+    assert {name: {*store[name].arrays} for name in store.names} == kinds
     provenance = store["lab-net"].provenance
     assert provenance["weights_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert provenance["licence"] == "MIT"
     assert store["lab-net"].pooled().shape == (2, 3)
+    (tmp_path / "nets").mkdir()
+    for each in (path, path.with_suffix(".toml")):
+        each.rename(tmp_path / "nets" / each.name)
+    for weights in (None, "clips.onnx", "lab-net=nets/net.toml"):
+        with pytest.raises(BackboneError, match="--weights lab-net=FILE"):
+            made_by(provenance, weights)
+    like = ("search", "store-1.0.0", "--like", "videos/0.mp4", "--backbone", "lab-net", "--weights")
+    for weights in ("nets/net.onnx", "lab-net=onnx:nets/net.onnx"):
+        assert obygaze(*like, weights) == 0

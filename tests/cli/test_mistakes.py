@@ -22,6 +22,12 @@ MISTAKES = f"""
     Missing argument
 1 store inspect in/stores
     in/stores: not a store, but stores are in it; name one: broken-1.0.0
+1 store inspect .
+    not a store
+1 store inspect /
+    /: expected a folder of a store, which has a name
+1 store seal / --licence MIT
+    /: expected a folder of a store, which has a name
 1 store ls nowhere
     nowhere: no such folder; name the one that holds stores: obygaze store ls FOLDER
 2 store verify in/films --quick --full

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -15,6 +16,7 @@ import pytest
 from obygaze.cli import main
 from obygaze.film_run import run as film_run
 from obygaze_features.errors import ObygazeError
+from obygaze_features.io import sha256_of
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.judged_rate import read_rates
 from tests.film.films import PLANTED, film_store, scored_film
@@ -220,6 +222,7 @@ STEPS = ("import", "extract", "score", "report")
 CARD = {
     "backbone": "xclip",
     "provenance": {
+        "name": "xclip",
         "sampling": {"policy": "uniform", "n": 32},
         "hub": {"repository": "microsoft/xclip", "revision": "abc"},
     },
@@ -347,9 +350,9 @@ def test_a_run_takes_what_is_said_beside_the_film_before_what_is_in_it(film, tmp
     ("named", "words", "weights"),
     [
         ({"hub": None, "weights": "random:7"}, (), ["xclip=random:7"]),
-        ({"hub": None}, ("--weights", "there"), ["there"]),
+        ({"hub": None}, ("--weights", "there"), ["xclip=there"]),
         ({}, ("--weights", "xclip=there"), ["xclip=there"]),
-        ({}, ("--weights", "other=there"), ["xclip=microsoft/xclip@abc", "other=there"]),
+        ({}, ("--weights", "other=there"), ["xclip=other=there"]),
     ],
 )
 def test_a_run_extracts_with_the_weights_that_are_named(film, tmp_path, named, words, weights):
@@ -357,6 +360,25 @@ def test_a_run_extracts_with_the_weights_that_are_named(film, tmp_path, named, w
     assert pipeline(fake, film, "--model", "m.model", *words, "--out", tmp_path / "out") == 0
     extract = fake.asked[1]
     assert [extract[place + 1] for place, word in enumerate(extract) if word == "--weights"] == weights
+
+
+def test_a_run_extracts_with_the_very_file_of_an_onnx_network(film, tmp_path):
+    network = tmp_path / "net.onnx"
+    network.write_bytes(b"a network")
+    made = {"architecture": {"type": "onnx", "file": "net.onnx"}, "weights_sha256": sha256_of(b"a network")}
+    card = CARD | {
+        "provenance": CARD["provenance"] | made | {"name": "lab", "layer": "out"},
+        "backbone": "lab",
+    }
+    for number, weights in enumerate((network, f"lab={network}", f"lab=onnx:{network}")):
+        fake = Fake(card)
+        words = ("--model", "m.model", "--weights", weights, "--out", tmp_path / f"out{number}")
+        assert pipeline(fake, film, *words) == 0
+        assert ("--backbone", f"onnx:{network}:out") in pairwise(fake.asked[1])
+        assert "--weights" not in fake.asked[1]
+    for weights in ((), ("--weights", film)):
+        with pytest.raises(ObygazeError, match="--weights lab=FILE"):
+            pipeline(Fake(card), film, "--model", "m.model", *weights, "--out", tmp_path / "none")
 
 
 def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_nothing(film, tmp_path, capsys):
