@@ -335,11 +335,9 @@ def local_path(path: Path | str) -> Path:
 
 
 def store_path(path: Path | str) -> Path:
-    """Return the path of a store that a user gave, which has a name: `.` is that of its folder."""
-    found = local_path(path)
-    found = found if found.name else found.absolute()
-    if not found.name:
-        raise OutputError(f"{found}: expected a folder of a store, which has a name")
+    """Return the path of a store to be made, which has a name."""
+    if (found := local_path(path)).name in {"", ".."}:
+        raise OutputError(f"{path}: expected the name of a store, a folder beside which others can be made")
     return found
 
 

@@ -93,7 +93,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     """
     files = folder_of(store) if isinstance(store, str | Path) or out is None else files_of(store)
     if out is None:
-        out = folder_of(store).path.with_name(f"{files.name}.zip")
+        out = store_path(folder_of(store).path).with_name(f"{files.name}.zip")
     out = local_path(out)
     digests = listed(files)
     names = sorted([*digests, TAG_DIGESTS], key=_order)

@@ -106,7 +106,7 @@ def still_needed(path: Path) -> str:
 
 def discard(folder: Path) -> None:
     """Remove a store or a stage; renamed first, so that what is partly removed is not read as one."""
-    doomed = folder.with_name(f".{folder.name}.{os.getpid()}.removing")
+    doomed = folder.absolute().with_name(f".{folder.name}.{os.getpid()}.removing")
     folder.rename(doomed)
     remove_tree(doomed)
 

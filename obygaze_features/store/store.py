@@ -12,7 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import store_path
+from obygaze_features.io import local_path
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
@@ -51,7 +51,7 @@ def locate(store: Path | str) -> StoreFiles:
         raise StoreError(
             f"{store}: expected a path, or an address that begins with https, http, s3 or hf and ://"
         )
-    path = resolve(store_path(store))
+    path = resolve(local_path(store))
     return open_zip(path) if path.is_file() else FolderFiles(path)
 
 
@@ -65,8 +65,8 @@ def resolve(path: Path) -> Path:
         return path
     if versions := sealed_versions(path):
         return versions[-1]
-    if path.with_name(path.name + STAGING_SUFFIX).is_dir():
-        return resolve(path.with_name(path.name + STAGING_SUFFIX))
+    if (staging := path.parent / f"{path.name}{STAGING_SUFFIX}").is_dir():
+        return resolve(staging)
     if not path.exists():
         version = "" if VERSIONED.search(path.name) else f", nor a version of it ({path.name}-1.0.0)"
         raise StoreError(f"{path}: no such store{version}")
@@ -84,7 +84,8 @@ def _what_is_left(staging: Path) -> str:
     from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
 
     stage = read_stage(staging)
-    name = staging.with_name(staging.name.removesuffix(STAGING_SUFFIX))
+    whole = staging if staging.name else staging.absolute()
+    name = whole.with_name(whole.name.removesuffix(STAGING_SUFFIX))
     if to_do := len(stage.missing()):
         return (
             f"{to_do} of {len(stage.clips)} clips are still to do: "

@@ -25,9 +25,13 @@ MISTAKES = f"""
 1 store inspect .
     not a store
 1 store inspect /
-    /: expected a folder of a store, which has a name
+    /: not a store
 1 store seal / --licence MIT
-    /: expected a folder of a store, which has a name
+    /: expected the name of a store
+1 store seal . --licence MIT
+    .: expected the name of a store
+1 extract in/films.csv .
+    .: expected the name of a store
 1 store ls nowhere
     nowhere: no such folder; name the one that holds stores: obygaze store ls FOLDER
 2 store verify in/films --quick --full
