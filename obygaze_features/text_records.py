@@ -36,10 +36,10 @@ def unmarked_encoding(content: bytes) -> str:
     if b"\x1b$B" in content or b"\x1b$@" in content:  # escapes to Japanese letters, all in ASCII
         return "iso2022_jp"
     head = content[:4096]
-    few, many = sorted((head[::2].count(0), head[1::2].count(0)))
-    if many < max(0.02 * len(head), 2 * few, 8):  # of digits and line ends; few of letters such as U+4E00
-        return ""
-    return "utf-16-le" if head[1::2].count(0) == many else "utf-16-be"
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    few, many = sorted((even, odd))  # of letters such as U+4E00; of digits and line ends
+    name, line_end = ("utf-16-le", rb"[\r\n]\0") if odd > even else ("utf-16-be", rb"\0[\r\n]")
+    return name if many >= max(0.02 * len(head), 2 * few, 8) and re.search(line_end, head) else ""
 
 
 def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:
