@@ -149,8 +149,13 @@ def test_frames_that_cannot_be_counted_are_refused(tmp_path):
         with pytest.raises(ManifestError, match=r"a\.mkv"):
             import_film([Film(ROOT / "a.mkv", 20.0, "", shown)], ROOT, frames=(16, 16))
     film = Film(ROOT / "a.mkv", 2.04, "", np.arange(1, 51) / 25)
-    clips = import_film([film], ROOT, frames=(16, 16)).manifest.clips
-    assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.04, 0.66), (0.66, 1.3), (1.3, 1.94)]
+    imported = import_film([film], ROOT, frames=(16, 16))
+    assert imported.notices == ("a.mkv: 3 windows of 16 frames every 16; the last 2 frames fill no window",)
+    assert [(clip.start_s, clip.end_s) for clip in imported.manifest] == [
+        (0.04, 0.66),
+        (0.66, 1.3),
+        (1.3, 1.94),
+    ]
     for words in (["--stride", 3, "--window", 2], ["--frames", 3, "--window", 2]):
         assert run(tmp_path / "a.mkv", *words, "--out", tmp_path / "w.csv")[0] == 2
 
@@ -234,7 +239,7 @@ def test_a_window_is_taken_from_a_model_or_from_the_spans_of_a_store(wrestling, 
 
 
 def test_shots_are_written_with_their_manifest_or_not_at_all(wrestling, tmp_path, monkeypatch):
-    shots = written(tmp_path / "shots.csv", "start_s,end_s\n0,3.5\n")
+    shots = written(tmp_path / "shots.csv", "start_s,end_s,flags\n0,3.5,black;bars\n")
     (tmp_path / "out").mkdir()
     write = io._fill
 
@@ -251,7 +256,7 @@ def test_shots_are_written_with_their_manifest_or_not_at_all(wrestling, tmp_path
     assert run(*words)[0] == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"films.csv", "films.shots.csv"}
     assert read_parts(tmp_path / "out" / "films.shots.csv") == {
-        "arm_wrestling": [FilmPart(0.0, 3.5, detector="shots.csv")]
+        "arm_wrestling": [FilmPart(0.0, 3.5, ("black", "bars"), "shots.csv")]
     }
 
 
