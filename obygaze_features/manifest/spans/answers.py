@@ -108,8 +108,10 @@ def read_answers(given: Given) -> Iterator[RawSpan]:
         if each.why or denied:
             yield replace(each, why=each.why or "no level: the only one that was asked of is not there")
             continue
-        yield replace(each, text=each.level, tier="level", own=name)
-        if there := ";".join(concept for concept, p in each.of("concept").items() if p >= CALLED):
+        there = ";".join(concept for concept, p in each.of("concept").items() if p >= CALLED)
+        if levels:
+            yield replace(each, text=each.level, tier="level", own=name)
+        if there or not levels:
             # Of this role, so that unknown ones are refused.
             yield replace(each, text=there, tier="concepts", above=(name,), role="concepts")
 

@@ -132,6 +132,17 @@ def test_rows_of_clips_that_nobody_labelled_give_way_to_answers(read):
     assert "1 row of nobody" in said
 
 
+def test_a_machine_may_be_asked_of_concepts_alone(read):
+    clips, said = read(
+        {"a.jsonl": lines(*({"answers": {"concept:Body": answer}} for answer in ("yes", "no")))}
+    )
+    assert [(clip.clip_id, clip.level, clip.concepts) for clip in clips] == [
+        ("c0", None, ("Body",)),
+        ("c1", None, ()),
+    ]
+    assert "2 of 2 spans" in said
+
+
 def test_whole_files_have_no_times(read):
     said = {"answers": ALL_NO | {"concept:Body": "yes"}, "start_s": None, "end_s": None}
     (clip,), _ = read({"a.jsonl": lines(said)})
