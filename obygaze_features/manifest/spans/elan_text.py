@@ -127,7 +127,7 @@ def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     columns = list(zip(*(cells for _, cells in rows if len(cells) == width), strict=True))
     first, end, text = _layout(given, [column[:TOLD_BY] for column in columns])
     files = columns[text + 1 :]
-    if any("." not in cell for column in files for cell in column):
+    if not all(cell.lower().endswith(".eaf") for column in files for cell in column):
         raise given.error(f"{len(files)} columns after the text: export them from ELAN with a header")
     form = "msec" if all(cell.strip().isdecimal() for cell in columns[first]) else "ss.msec"
     named = {0: "Tier"} | ({1: "Participant"} if first > 1 else {}) | {text + 1: "File Path"}

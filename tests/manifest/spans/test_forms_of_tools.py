@@ -189,7 +189,7 @@ REFUSED = {
     "another object of Praat": (SHORT.replace("TextGrid", "PitchTier"), "PitchTier"),
     "ELAN in frames of NTSC": (elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff NTSC", "End Time - hh:mm:ss:ff NTSC", "Annotation")), "hh:mm:ss.ms"),
     "ELAN whose media are moved": ("#a.mp4 -- offset: 200\n" + elan(["l", *CLOCKS, "S", "a.eaf"]), "moved by 200 ms"),
-    "ELAN without header, a note behind the text": (tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "note"]), "1 columns after the text"),
+    **{f"ELAN without header, behind the text {note}": (tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", note]), "1 columns after the text") for note in ("note", "He looks.")},
     "ELAN in French without durations": (elan(["l", *CLOCKS, "S"], names=("Acteur", "Début - hh:mm:ss.ms", "Durée - hh:mm:ss.ms", "Annotation")), "which times are ends"),
     "VIA without its attributes": (VIA_HEAD.replace("}}", "}"), "ATTRIBUTE"),
     "VIA project": ('{"project":{},"metadata":{"1":{"vid":"1","z":[1,5]}}}', "VIA"),
