@@ -148,9 +148,12 @@ def _clips(
     films: "Sequence[manifests.Film]", source: Path | None
 ) -> "tuple[Sequence[Any], Mapping[str, Path], Mapping[str, Motions] | None]":
     """Read windows: all clips, the files of those that have one, and what is known of their camera."""
+    from obygaze_features.backbones.camera import FEATURES
+
     if source is not None and source.is_dir():
         store = of.open_store(source)
-        if "camera" not in store:
+        made = store["camera"].provenance["architecture"] if "camera" in store else {}
+        if made.get("features") != [*FEATURES]:
             return store.clips, {}, None
         group = store["camera"]
         read = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)

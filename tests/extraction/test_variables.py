@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from benchmarks.planted.staging import filmed, leaves, spoken
+from obygaze_features.backbones.camera import FEATURES
 from obygaze_features.backbones.sound_measures import RATE
+from obygaze_features.commands.film_variables import _clips
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
 from obygaze_features.extraction.variables import film_variables
 from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store.testing import seal_arrays
 from obygaze_features.video import find_shots
 from obygaze_features.video.shots import Shot
 from tests.command import obygaze
@@ -167,3 +170,10 @@ def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path
     assert film_variables(silent, [(0.0, 2.0)], note=notes.append) == [{"cuts": 0.0, "black": 0.0}]
     assert "OpenCV" in notes[0]
     assert "no sound track" in notes[1]
+
+
+@pytest.mark.parametrize("features", [[], ["x"] * 5, list(FEATURES)])
+def test_motion_is_what_the_camera_gave_not_a_group_that_is_called_so(tmp_path, features):
+    made = {"camera": {"frames": np.ones((1, 4, 5), "f4")}}
+    store = seal_arrays(tmp_path / "s", {"a": "m"}, made, n_frames=4, architecture={"features": features})
+    assert (_clips((), store)[2] is not None) == (features == list(FEATURES))
