@@ -272,6 +272,7 @@ SAID = {
     "concepts below a tier that is not read": says(eaf(SLOTS, tier("scene", aligned("a", "t1", "t2", "kiss")) + tier("x", referring("b", "a", "Body"))), concepts=("Body",), options={"movie": "a", "annotator": "AB", "tiers": {"x": "concepts"}}),
     "what is new in a copy": says({"a.rttm": KISS, "copy.rttm": KISS.replace("hi", "ho")}, "a.rttm", n=3),
     "a folder of one video, and a row without": says("video,movie,start_s,end_s\nx/a.mp4,,1,5\n,x,6,7\n", n=2, movie="x", never=("videos are taken",)),
+    "media of a film in two folders": says(tabbed(BORIS, *([o, f"{o}/a.mp4", "", "S", "STATE", "1", "5"] for o in "pq")), n=2, movie="m", options={"movie": "m"}),
     "a film in folders": says("video,start_s,end_s\nm/x/a.mp4,1,5\nm/y/a.mp4,1,5\n", n=2, movie="m"),
     "a late span of a film whose length is known": says("video,start_s,end_s\na.mp4,3601,3602\n", never=("first hour",), options={"length_of": lambda _: 7200.0}),
     "modifiers and comments of BORIS": says(tabbed(["Observation id", "observer", "Media file", "Behavior", "Modifiers", "Behavior type", "Start (s)", "Stop (s)", "Comment start"], ["o", "AB", "f.mp4", "Look", "man|close", "STATE", "1", "2", "unsure"], ["o", "AB", "f.mp4", "Look", "", "STATE", "3", "4", ""]), "observer", n=2, modifiers=["man|close", ""], comment=["unsure", ""]),
