@@ -116,7 +116,8 @@ def ends(spans: Spans) -> float:
 
 
 def human_marks(spans: Spans, n: int) -> Marks:
-    """Collect the marks of an annotator in a film of n seconds."""
+    """Collect the marks of an annotator in a film of n seconds, at whose end they are cut."""
+    spans = np.minimum(spans[spans[:, 0] < n], n)
     seconds = seconds_in(spans, n)
     return Marks(seconds, spans, float(seconds.mean()))
 
@@ -224,10 +225,7 @@ def evaluate_films(
             cut += [f"{film.movie} ({who}: {ends(spans):g} s)"] * (ends(spans) > whole_s + 1)
         n = int(np.ceil(whole_s))
         machine[film.movie] = marks_of(film, key, n)
-        humans[film.movie] = {
-            name: human_marks(np.minimum(spans[spans[:, 0] < whole_s], whole_s), n)
-            for name, spans in spans_of.items()
-        }
+        humans[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
     record = {
         "model": model.key,
         "positive": sorted(model.positive),
