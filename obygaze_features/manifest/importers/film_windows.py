@@ -126,7 +126,7 @@ def import_film(
         begins after its film ends.
     """
     if scenes is None and frames is None:
-        window_s, hop_s = _lengths(window_s, hop_s)
+        window_s, hop_s = _lengths(window_s or 0.0, hop_s)
     clips: list[Clip] = []
     notices: list[str] = []
     named: dict[str, Path] = {}
@@ -195,9 +195,8 @@ def window_of_model(path: Path) -> float:
     return float(clip_s)
 
 
-def _lengths(window_s: float | None, hop_s: float | None) -> tuple[float, float]:
+def _lengths(window_s: float, hop_s: float | None) -> tuple[float, float]:
     """Return both lengths of windows, checked."""
-    window_s = 0.0 if window_s is None else window_s
     hop_s = automatic_hop(window_s) if hop_s is None else hop_s
     for name, seconds in (("window", window_s), ("hop", hop_s)):
         if not 0.001 <= seconds < math.inf:
