@@ -14,7 +14,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants, pointed
-from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.spans.names import find_film, plain
 from obygaze_features.text import as_written, composed, number_of, unsuitable
 from obygaze_features.text_records import decoded_text, header_row, read_records
 from obygaze_features.workbook import Records
@@ -41,6 +41,9 @@ SHOWN_PROBLEMS = 3
 P = ParamSpec("P")
 T = TypeVar("T")
 
+
+SLACK_S = 0.01
+"""Times of a clip that differ by no more are equal: tables may have rounded them."""
 
 TIMES = ("start_s", "end_s")
 """Columns of times, in every table of ours."""
@@ -142,6 +145,23 @@ class Table:
                     raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
                 found[clip_id] = [row.number(name, self.path) for name in names]
         return found
+
+    def refuse_others(self, clips: Iterable[Any]) -> None:
+        """Refuse rows that state another film, or other times, than clips have: those of other windows."""
+
+        def agrees(told: str, own: str | float) -> bool:
+            return bool(find_film(told, [own])) if isinstance(own, str) else abs(float(told) - own) <= SLACK_S
+
+        known = {clip.clip_id: clip for clip in clips}
+        for row in self.timed():
+            clip_id = composed(row.cells["clip_id"].strip())
+            for name in ("movie", *TIMES):
+                told, own = row.cells.get(name, "").strip(), getattr(known.get(clip_id), name, None)
+                if told and own is not None and not agrees(told, own):
+                    raise ManifestError(
+                        f"{self.path}: line {row.line}, column {name}: {told}, and clip {clip_id} has {own}: "
+                        "measure the clips themselves (obygaze film variables --windows)"
+                    )
 
     def pointed(self, names: Sequence[str]) -> "Table":
         """Write numbers with points, where ; or tabs are between cells; each column decides its own sign."""

@@ -128,7 +128,7 @@ def evaluate(
             if fuse == "concepts"
             else om.fused(specs, data, fuse)
         )
-    data, account, measured = _with_tables(data, variables, answers, train)
+    data, account, measured = _with_tables(data, labelled, variables, answers, train)
     _announce_hours(data, {spec.reads for spec in specs})
     if texts is not None:
         specs = [*_read_texts(texts, data, train), *specs]
@@ -209,7 +209,7 @@ def _with_refits(run: "Run", data: "Dataset", specs: "Sequence[ModelSpec]", n: i
 
 
 def _with_tables(
-    data: "Dataset", variables: Path | None, answers: Path | None, target: "Target"
+    data: "Dataset", clips: of.Manifest, variables: Path | None, answers: Path | None, target: "Target"
 ) -> "tuple[Dataset, Sequence[str], Mapping[str, str]]":
     """Add variables and a machine's answers, if there are any, with what is said of them and recorded."""
     from obygaze_models.dataset.beside import with_answers, with_variables
@@ -217,7 +217,7 @@ def _with_tables(
     said: list[str] = []
     recorded: dict[str, str] = {}
     if variables is not None:
-        data, said = with_variables(data, variables)
+        data, said = with_variables(data, variables, clips)
         recorded["variables_sha256"] = file_sha256(variables)
     if answers is not None:
         data, more = with_answers(data, answers, target)

@@ -1,13 +1,13 @@
 """Read what else is known of clips: variables of a table, as of staging, and a machine's answers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from obygaze_features.manifest import FIELDS, Answered, counted, read_answered, read_table
+from obygaze_features.manifest import FIELDS, Answered, Clip, counted, read_answered, read_table
 from obygaze_features.store import open_store
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import DatasetError
@@ -76,7 +76,7 @@ def _of_store(path: Path) -> Iterator[Answered]:
         yield Answered(clip_id, cells={"clip_id": clip_id}, answers=answers, why="no answer" * (not usable))
 
 
-def with_variables(data: Dataset, path: Path) -> tuple[Dataset, list[str]]:
+def with_variables(data: Dataset, path: Path, clips: Iterable[Clip] = ()) -> tuple[Dataset, list[str]]:
     """Add the numbers of a table to a dataset's clips, and say what was used and what was not.
 
     Each column is used, unless it is one of a manifest or the same in every clip. Cells may be empty.
@@ -86,15 +86,18 @@ def with_variables(data: Dataset, path: Path) -> tuple[Dataset, list[str]]:
     data : Dataset
     path : Path
         A table with the column `clip_id`, as `obygaze film variables` writes it.
+    clips : iterable of Clip
+        With which films and times that it states must agree.
 
     Raises
     ------
     DatasetError
         No clip or no column is left.
     ManifestError
-        A clip has two rows, or a cell is no number.
+        A clip has two rows, or another film or other times than it has; or a cell is no number.
     """
     table = read_table(path, needed=("clip_id",))
+    table.refuse_others(clips)
     names = [name for name in table.columns if name not in FIELDS]
     known = table.numbers(names)
     values = np.array([known.get(name, [np.nan] * len(names)) for name in data.clip_ids.tolist()])

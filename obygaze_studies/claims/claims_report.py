@@ -126,7 +126,7 @@ def read_input(path: Path) -> tuple[str, Any]:
     if {"clip_id", "movie", "cuts"} <= set(read.columns):
         asked = {str(claim.arguments["variable"]) for claim in CLAIMS if claim.needs == "staging"}
         names = sorted(asked.intersection(read.columns))
-        return "staging", pd.DataFrame.from_dict(read.numbers(names), orient="index", columns=names)
+        return "staging", (read, pd.DataFrame.from_dict(read.numbers(names), orient="index", columns=names))
     if {"model", "task", "movie", "label", "score"} <= set(read.columns):
         table = _frame(read)
         missing = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")} - set(
@@ -170,7 +170,9 @@ def claims(files: Sequence[Path]) -> Report:
             raise AuditError(f"{path}: a second file of {NEEDS[kind]}: give one")
         read[kind], digests[kind] = content, file_sha256(path)
     if (staging := read.pop("staging", None)) is not None and "obygaze12" in read:
-        read["staging"] = read["obygaze12"], staging
+        table, values = staging
+        table.refuse_others(read["obygaze12"])
+        read["staging"] = read["obygaze12"], values
     findings: dict[str, Measured] = {}
     for source, content in read.items():
         tested = [claim for claim in CLAIMS if claim.needs == source]

@@ -1,5 +1,7 @@
 """The baseline `staging` reads a table of variables alone; every column and clip of the table has a fate."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,21 @@ def test_a_variable_that_is_the_label_is_refused(data, tmp_path):
     measured, _ = with_variables(data, table(tmp_path / "v.csv", data, cuts=lambda positive, _: 3 * positive))
     with pytest.raises(ProtocolError, match="variable cuts equals the label"):
         om.evaluate(measured, ["linear"], "en_s")
+
+
+@pytest.mark.parametrize(
+    ("clip", "said"),
+    [
+        (of.Clip("f0-01", "f0", "", 0, 4), r"line 3, column end_s: 5.0, and clip f0-01 has 4.0"),
+        (of.Clip("f0-01", "f1", "", 0, 5), r"column movie: f0, and clip f0-01 has f1"),
+        (of.Clip("f0-01", "F0", "", 0, 5.001), ""),
+        (of.Clip("f0-01", "f0"), ""),
+    ],
+)
+def test_rows_of_other_windows_than_the_clips_are_refused(data, tmp_path, clip, said):
+    path = table(tmp_path / "v.csv", data)
+    with pytest.raises(ManifestError, match=said) if said else nullcontext():
+        with_variables(data, path, [clip])
 
 
 @pytest.mark.parametrize(
