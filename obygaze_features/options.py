@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache, wraps
 from inspect import signature
@@ -15,7 +16,8 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from obygaze_features.door import STANDARD
-from obygaze_features.io import refuse_existing
+from obygaze_features.errors import OutputError
+from obygaze_features.io import local_path, refuse_existing
 from obygaze_features.templates import packaged
 from obygaze_features.text import composed
 
@@ -41,6 +43,17 @@ class LocalPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class NewFile(LocalPath):
+    """Parameter type of files to write, whose folder must be there."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what has no folder; otherwise convert as `LocalPath`."""
+        path = Path(super().convert(value, param, ctx))
+        if not local_path(path).absolute().parent.is_dir():
+            self.fail(f"{path.parent}: no such folder to write {path.name} in", param, ctx)
+        return path
+
+
 class Name(click.types.StringParamType):
     """Parameter type of names, which are in form NFC wherever they are kept."""
 
@@ -60,7 +73,7 @@ class Number(click.FloatRange):
 
 
 PATH = click.Path(path_type=Path)  # the reader reports a missing file in one line
-FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = NewFile(dir_okay=False, path_type=Path)
 LOCAL = LocalPath(path_type=Path, readable=False)
 EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
 
@@ -120,7 +133,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name, help : str
         As on the command line, without hyphens before it.
     type : str
-        `text`, `flag`, `int`, `float`, `path`; `file`, no folder; `existing`, a file that is there, or `-`;
+        `text`, `flag`, `int`, `float`, `path`; `file`, to write; `existing`, a file that is there, or `-`;
         `local`, no URL. By default an argument is a path, and an option a name; what may be either is a text.
     least, most, above : float
         Bounds of a number.
@@ -262,6 +275,25 @@ class Output:
         refuse_existing(self.out, self.html, *more, force=self.force)
 
 
+def _refuse_inputs(ctx: click.Context) -> None:
+    """Refuse to write, before any work is done, where something is read from."""
+
+    def is_read(out: Path, text: str) -> bool:
+        with suppress(OSError, ValueError):  # what is there is a file, whatever it is meant to be
+            return out.samefile(text)
+        return False
+
+    written = {
+        each.name for each in ctx.command.params if isinstance(each.type, NewFile) or each.name == "out"
+    }
+    given = [value for name, value in ctx.params.items() if name not in written]
+    texts = [str(each) for value in given for each in (value if isinstance(value, tuple) else [value])]
+    read = {part for text in texts for part in (text, *re.split("[:=]", text)) if part}
+    for out in (Path(ctx.params[name]) for name in written if name and ctx.params[name]):
+        if any(is_read(out, text) for text in read):
+            raise OutputError(f"{out} is an input too: give another name for what is written")
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command did or found, if that is no report.
@@ -289,6 +321,7 @@ def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: object, **given: Any) -> None:
+        _refuse_inputs(click.get_current_context())
         output = Output(**{name: given.pop(name) for name in names & given.keys() - takes})
         answer = command(*arguments, **given, **({"output": output} if "output" in takes else {}))
         if answer is None:

@@ -1,6 +1,5 @@
 """`obygaze frames`: show or save the frames an extraction would use."""
 
-import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,8 +43,8 @@ def frames(
     from obygaze_features.video.sheet import contact_sheet, thumbnail
 
     sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if videos.is_still(video) else 32)
-    check_output(npz, video, ".npz", force=output.force)
-    check_output(sheet, video, ".png", force=output.force)
+    check_output(npz, ".npz", force=output.force)
+    check_output(sheet, ".png", force=output.force)
     keep = thumbnail if npz is None else lambda frame: frame
     taken = of.read_frames(video, sampling, start_s=start, end_s=end, each=keep)
     if npz is not None:
@@ -78,14 +77,10 @@ def chosen_sampling(
     return videos.uniform(n or default) if keyframes is None else videos.keyframes(keyframes)
 
 
-def check_output(path: Path | None, video: Path, suffix: str, *, force: bool) -> None:
-    """Refuse a wrong suffix, the video itself, and an existing file unless `force` is set."""
+def check_output(path: Path | None, suffix: str, *, force: bool) -> None:
+    """Refuse a wrong suffix, and an existing file unless `force` is set."""
     if path is None:
         return
-    if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", str(path.parent))
-    if path.exists() and video.exists() and path.samefile(video):
-        raise FileExistsError(errno.EEXIST, "this is the video itself, which stays as it is", str(path))
     if path.suffix.lower() != suffix:
         raise click.UsageError(f"--{'npz' if suffix == '.npz' else 'sheet'} {path}: name it {suffix}")
     refuse_existing(path, force=force)

@@ -14,7 +14,7 @@ complete_codebook = completed(lambda _: manifests.BUILTIN, files=True)
 
 def folder_for(output: Output, codebook: "manifests.Codebook | None" = None) -> Path:
     """Return the folder of the manifest to write; refuse to replace one, before any work is done."""
-    out, force, folder = output.path, output.force, output.path.absolute().parent
+    out, force = output.path, output.force
     beside = manifests.codebook_file(out)
     if beside.exists() and not (codebook and manifests.holds_codebook(beside, codebook)):
         own = codebook is not None and codebook.name not in manifests.BUILTIN
@@ -25,9 +25,7 @@ def folder_for(output: Output, codebook: "manifests.Codebook | None" = None) -> 
             )
     if out.exists() and not force:
         raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")
-    if not folder.is_dir():
-        raise ManifestError(f"{folder}: no such folder to write {out.name} in")
-    return folder
+    return out.absolute().parent
 
 
 def write_imported(

@@ -42,13 +42,13 @@ VARIABLES = ("loudness", "speech", "cuts", "black", *CAMERA, "faces", "face")
 HEARD_S = 30.0
 """Seconds of sound that are read at a time."""
 
-MOST_SAID = 4
-"""Remarks on a film's pictures that are passed on; the rest is counted."""
+MOST_SAID = 8
+"""Remarks on a film that are passed on; the rest is counted."""
 
 Span = tuple[float, float]
 Values = dict[str, float]
-Measure = tuple[Sampling, Callable[[Any], Any], tuple[str, ...], Callable[[Any], dict[str, Any]]]
-"""Which frames are taken, what is made of each, and the columns that are measured in them."""
+Measure = tuple[Sampling, Callable[[Any], Any], str, Callable[[Any], dict[str, Any]]]
+"""Which frames are taken, what is made of each, the first column, and what is measured in them."""
 MOVED = "moved"
 Motions = tuple[NDArray[Any], NDArray[np.float64]]
 """Of a window: `frames` of `camera`, and their times."""
@@ -114,20 +114,17 @@ def film_variables(
     if not inside:
         return rows
     measures = _measures(faces, None if known else shape, say)
-    if film.damage and not measures:
-        say(film.damage)
-    lacking = Counter[str]()
-    seen = _seen(path, [*inside.values()], measures, known, shots, say=say, show=show)
-    heard = _heard_in(path, [*inside.values()], speech, say)
+    account = Counter({film.damage: len(inside)} if film.damage and not measures else {})
+    seen = _seen(path, [*inside.values()], measures, known, shots, account=account, say=say, show=show)
+    heard = _heard_in(path, [*inside.values()], speech, account, say)
     for number, *found in zip(inside, seen, heard, strict=True):
-        for name, value in ((name, value) for each in found for name, value in each.items()):
+        for name, value in (found[0] | found[1]).items():
             if isfinite(value):
                 rows[number][name] = value
             else:
-                lacking[name] += 1
-    for n in dict.fromkeys(lacking.values()):
-        names = ", ".join(name for name in lacking if lacking[name] == n)
-        say(f"no {names} in {n} of {len(inside)} windows")
+                account[f"no {name}"] += 1
+    if told := [f"{what} ({n} of {len(inside)} windows)" for what, n in account.most_common() if n]:
+        say(first_few(told, MOST_SAID))
     return rows
 
 
@@ -137,9 +134,9 @@ def _measures(faces: FaceDetector | None, shape: float | None, say: Callable[[st
     if shape is not None and opencv() is None:
         say(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
     elif shape is not None:
-        found.append((pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), CAMERA, _moved))
+        found.append((pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), "camera", _moved))
     if faces is not None:
-        found.append((uniform(N_FRAMES), faces.prepare, ("faces", "face"), lambda two: faces(two.images)))
+        found.append((uniform(N_FRAMES), faces.prepare, "faces", lambda two: faces(two.images)))
     return found
 
 
@@ -155,20 +152,17 @@ def _seen(
     camera: Sequence[Motions | None] | None,
     shots: Sequence[FilmPart | Shot] | None,
     *,
+    account: Counter[str],
     say: Callable[[str], object],
     show: Callable[[int, int], object],
 ) -> Iterator[Values]:
-    """Yield what is seen in spans, NaN where it cannot be told; say what was damaged."""
-    remarks = Counter[str]()
+    """Yield what is seen in spans, of each measure NaN where it cannot be told."""
     try:
-        seen, shots = _decoded(path, spans, measures, shots, remarks=remarks, show=show)
+        seen, shots = _decoded(path, spans, measures, shots, account=account, show=show)
     except VideoError as error:
         say(f"the pictures cannot be decoded: {error.reason}")
         seen, shots = [{} for _ in spans], ()
-    if remarks:
-        told = [f"{what} ({n} of {len(spans)} windows)" for what, n in remarks.items()]
-        say(first_few(told, MOST_SAID))
-    names = [*(CAMERA if camera else ()), *(name for *_, own, _ in measures for name in own)]
+    names = [*["camera"] * bool(camera), *(name for *_, name, _ in measures)]
     cuts_s = [shot.start_s for shot in shots[1:]]
     for span, row, known in zip(spans, seen, camera or [None for _ in spans], strict=True):
         moved = row.pop(MOVED, known)
@@ -182,7 +176,7 @@ def _decoded(
     measures: Sequence[Measure],
     shots: Sequence[FilmPart | Shot] | None,
     *,
-    remarks: Counter[str],
+    account: Counter[str],
     show: Callable[[int, int], object],
 ) -> tuple[list[dict[str, Any]], Sequence[FilmPart | Shot]]:
     """Decode a film once for what is measured in its windows and, unless they are known, its shots."""
@@ -192,9 +186,9 @@ def _decoded(
     def take(number: int, result: "tuple[Frames[Any], ...] | VideoError") -> None:
         seen[number] = {}
         if isinstance(result, VideoError):
-            remarks[result.reason] += 1
+            account[result.reason] += 1
             return
-        remarks.update({note for frames in result for note in frames.notes})
+        account.update({note for frames in result for note in frames.notes})
         for (*_, measure), own in zip(measures, result, strict=True):
             seen[number] |= measure(own)
         show(len(seen), len(spans))
@@ -218,16 +212,16 @@ def _of_shots(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
     start_s, end_s = span
     seconds = [max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0) for shot in shots]
     if not (known_s := sum(seconds)):
-        return {"cuts": nan, "black": nan}
+        return {"cuts": nan}
     cuts = sum(start_s <= shot.start_s < end_s for shot in shots[1:])
     black = sum(own_s for own_s, shot in zip(seconds, shots, strict=True) if "black" in shot.flags)
     return {"cuts": cuts / known_s * 60, "black": black / known_s}
 
 
 def _heard_in(
-    path: Path, spans: Sequence[Span], speech: bool, say: Callable[[str], object]
+    path: Path, spans: Sequence[Span], speech: bool, account: Counter[str], say: Callable[[str], object]
 ) -> Iterator[Values]:
-    """Yield what is heard in spans, NaN where it cannot be told; say where sound is missing."""
+    """Yield what is heard in spans, NaN where it cannot be told."""
     try:
         track = SoundTrack(path)
     except VideoError as error:
@@ -236,27 +230,28 @@ def _heard_in(
         return
     first_s = min(start_s for start_s, _ in spans)
     spoken = _spoken(track, first_s, max(end_s for _, end_s in spans)) if speech else None
-    in_part = 0
     for start_s, end_s in spans:
         squares, missing_s = _heard(track, start_s, end_s, BLOCKS_A_SECOND, weighted_squares)
-        in_part += squares is not None and is_large_hole(missing_s, end_s - start_s)
+        account["sound is missing in part, and taken for silence"] += is_large_hole(
+            missing_s, end_s - start_s
+        )
         row = {"loudness": nan if squares is None else gated_loudness(squares[:, 0])}
         if spoken is not None:
             chunks = slice(*(round((second - first_s) * RATE / CHUNK) for second in (start_s, end_s)))
             known = squares is not None and len(spoken[chunks])
             row["speech"] = float((spoken[chunks] > SPEECH).mean()) if known else nan
         yield row
-    if in_part:
-        say(f"sound is missing in part of {in_part} of {len(spans)} windows: taken for silence")
 
 
 def _heard(track: SoundTrack, start_s: float, end_s: float, per_s: int, measure: Any = None) -> Any:
-    """Read the samples of a span (None without any), or what is measured of them, and the seconds missing."""
+    """Read the samples of a span, or what is measured of them, and the seconds missing; None without any."""
     try:
-        parts, missing_s = track.parts(start_s, end_s, (), rate=RATE, measure=measure, steps_a_second=per_s)
+        (heard,), missing_s = track.parts(
+            start_s, end_s, (), rate=RATE, measure=measure, steps_a_second=per_s
+        )
     except VideoError:
-        return None, end_s - start_s
-    return parts[0], missing_s
+        return None, 0.0
+    return heard, missing_s
 
 
 def _spoken(track: SoundTrack, start_s: float, end_s: float) -> NDArray[np.float64]:

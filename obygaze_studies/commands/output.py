@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import Answer, Output
+from obygaze_features.options import Answer, NewFile, Output
 from obygaze_features.screen import progress_bar
 from obygaze_models.commands import finish, write_page
 
@@ -24,7 +24,7 @@ SUFFIXES = (".csv", ".json", ".md")
 """Endings of the files of an audit, the one that --out names first."""
 
 
-class EndingPath(click.Path):
+class EndingPath(NewFile):
     """Parameter type of a file whose name must have one of some endings.
 
     Parameters
@@ -36,7 +36,7 @@ class EndingPath(click.Path):
     """
 
     def __init__(self, *endings: str, words: str = "") -> None:
-        super().__init__(path_type=Path)
+        super().__init__(dir_okay=False, path_type=Path)
         self.endings, self.words = endings, words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

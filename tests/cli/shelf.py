@@ -105,7 +105,10 @@ def _planted(folder: Path) -> None:
     """Keep films of another codebook than ObyGaze12's, models of them, windows to score and a video."""
     trained = make_shelf(folder, MODELS)
     write_manifest(trained.manifest, folder / "films.csv")
-    measured = [f"{clip.clip_id},{clip.movie},0,8,{n % 5}" for n, clip in enumerate(trained.manifest)]
+    measured = [
+        f"{clip.clip_id},{clip.movie},{clip.start_s},{clip.end_s},{n % 5}"
+        for n, clip in enumerate(trained.manifest)
+    ]
     (folder / "variables.csv").write_text("\n".join(["clip_id,movie,start_s,end_s,cuts", *measured]) + "\n")
     _, more = corpus(folder, "more", ("g0", "f0"), seed=1)
     write_manifest(more, folder / "more.csv")

@@ -78,6 +78,12 @@ MISTAKES = f"""
     codebook 'violence' is not built in: give its file with --codebook
 1 film variables in/video.mp4 --windows in/films.csv --out out/x.csv
     in/films.csv has no window of this file or movie
+2 film variables in/video.mp4 --out no/x.csv
+    no: no such folder to write x.csv in
+1 film variables in/video.mp4 --out in/video.mp4 --force
+    in/video.mp4 is an input too
+1 film variables in/video.mp4 --faces onnx:in/films.csv --out in/films.csv --force
+    in/films.csv is an input too
 2 film run in/video.mp4 --model in/models/linear.model --flags in/years.csv --shots none --out out/x
     --flags replaces flags of shots: there are none with --shots none
 2 film run in/video.mp4 --model in/models/linear.model --sound --out out/x
@@ -138,8 +144,8 @@ MISTAKES = f"""
     in/videos: this is a directory, not a video file
 1 frames in/video.mp4 --indices 32
     in/video.mp4: frame 32 is not among the 32 from 0 to 31
-1 frames in/video.mp4 --npz no/a.npz
-    no: there is no such folder to save in
+2 frames in/video.mp4 --npz no/a.npz
+    no: no such folder to write
 2 frames in/video.mp4 --n 3 --fps 2
     --n and --fps cannot be combined
 2 frames in/video.mp4 --fps 0
@@ -149,7 +155,7 @@ MISTAKES = f"""
 1 frames in/video.mp4 --npz in/kept.npz
     in/kept.npz exists already: give --force to replace it, or choose another name
 1 frames in/video.mp4 --npz in/video.mp4 --force
-    this is the video itself, which stays as it is
+    is an input too
 1 extract in/films.csv out/films --store-version 2
     store version '2': expected three numbers
 1 extract in/films.csv in/empty.csv/films
@@ -288,8 +294,8 @@ MISTAKES = f"""
     should end in .csv
 2 audit alpha --ratings in/rated.csv --out out/a.csv --figure out/a.gif
     should end in .pdf, .png or .svg
-1 audit alpha --ratings in/rated.csv --out in/rated.csv
-    in/rated.csv exists already: give --force to replace it, or choose another name
+1 audit alpha --ratings in/rated.csv --out in/films.csv
+    in/films.csv exists already: give --force to replace it, or choose another name
 1 audit saliency --maps in/maps.zarr --roi in/roi.csv --out out/m.csv --overlays out/laid --pictures in/no.csv
     no picture of i1
 2 audit gender-score {DRAWN} --sheet out/sheet.png
