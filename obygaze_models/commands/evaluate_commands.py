@@ -209,7 +209,7 @@ def _with_refits(run: "Run", data: "Dataset", specs: "Sequence[ModelSpec]", n: i
 
 
 def _with_tables(
-    data: "Dataset", clips: of.Manifest, variables: Path | None, answers: Path | None, target: "Target"
+    data: "Dataset", clips: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
 ) -> "tuple[Dataset, Sequence[str], Mapping[str, str]]":
     """Add variables and a machine's answers, if there are any, with what is said of them and recorded."""
     from obygaze_models.dataset.beside import with_answers, with_variables

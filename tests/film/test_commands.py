@@ -140,7 +140,7 @@ def test_what_is_there_is_refused_before_anything_is_made(obygaze, films, traine
         "learn",
         films / "a",
         "--manifest",
-        there,
+        facts,
         "--store",
         store,
         "--out",
