@@ -15,7 +15,6 @@ from typing import Any
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError, ObygazeError
-from obygaze_features.io import file_sha256
 from obygaze_features.plugins import points
 
 BACKBONES: dict[str, str] = TABLES["backbones"]
@@ -73,27 +72,26 @@ def made_by(provenance: Mapping[str, Any], weights: str | None) -> tuple[str, st
     ----------
     weights
         Those that are given; None are the recorded ones, if they can be had by their name alone. A network of
-        an ONNX file is named by the very file.
+        an ONNX file is named by the very file, beside which the same TOML lies.
 
     Raises
     ------
     BackboneError
-        The file is not given, or is another one.
+        The file is not given, or it or its TOML is another one.
     """
     name, hub, made = str(provenance["name"]), provenance.get("hub"), provenance.get("architecture") or {}
     if made.get("type") != "onnx":
         recorded = f"{hub['repository']}@{hub['revision']}" if hub else provenance.get("weights")
         return name, weights or recorded
     file = Path((weights or made["file"]).removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
-    same = (
-        file.name == made["file"] and file.is_file()
-    )  # the name is in the provenance, which has to be equal
-    if not same or file_sha256(file) != provenance["weights_sha256"]:
+    network = f"{ONNX}{file}:{provenance['layer']}"
+    built = load_backbone(network, provenance["sampling"]["n"]).provenance if file.is_file() else {}
+    if any(built.get(field) != provenance[field] for field in ("architecture", "preset", "weights_sha256")):
         raise BackboneError(
-            f"{file}: not the file that made the features of {name} ({made['file']}, SHA-256 "
-            f"{provenance['weights_sha256']}): name it with --weights {name}=FILE"
+            f"{file}: with its TOML it is not what made the features of {name} ({made['file']}, SHA-256 "
+            f"{provenance['weights_sha256']}): name that with --weights {name}=FILE"
         )
-    return f"{ONNX}{file}:{provenance['layer']}", None
+    return network, None
 
 
 def load_text_backbone(name: str, **options: Any) -> TextBackbone:

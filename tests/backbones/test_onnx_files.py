@@ -331,9 +331,14 @@ def test_each_kind_of_network_gives_a_store_that_names_the_file_by_its_digest(tm
     (tmp_path / "nets").mkdir()
     for each in (path, path.with_suffix(".toml")):
         each.rename(tmp_path / "nets" / each.name)
-    for weights in (None, "clips.onnx", "lab-net=nets/net.toml"):
-        with pytest.raises(BackboneError, match="--weights lab-net=FILE"):
+    for weights in (None, "clips.onnx", "lab-net=clips.toml"):
+        with pytest.raises(BackboneError, match=r"clips|--weights lab-net=FILE"):
             made_by(provenance, weights)
     like = ("search", "store-1.0.0", "--like", "videos/0.mp4", "--backbone", "lab-net", "--weights")
     for weights in ("nets/net.onnx", "lab-net=onnx:nets/net.onnx"):
         assert obygaze(*like, weights) == 0
+    (tmp_path / "nets" / "net.toml").write_bytes(
+        (tmp_path / "clips.toml").read_bytes().replace(b"NFCHW", b"NCHW")
+    )
+    with pytest.raises(BackboneError, match="with its TOML"):
+        made_by(provenance, "nets/net.onnx")

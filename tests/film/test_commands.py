@@ -15,8 +15,8 @@ import pytest
 
 from obygaze.cli import main
 from obygaze.film_run import run as film_run
+from obygaze_features import load_backbone
 from obygaze_features.errors import ObygazeError
-from obygaze_features.io import sha256_of
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.judged_rate import read_rates
 from tests.film.films import PLANTED, film_store, scored_film
@@ -363,22 +363,17 @@ def test_a_run_extracts_with_the_weights_that_are_named(film, tmp_path, named, w
 
 
 def test_a_run_extracts_with_the_very_file_of_an_onnx_network(film, tmp_path):
-    network = tmp_path / "net.onnx"
-    network.write_bytes(b"a network")
-    made = {"architecture": {"type": "onnx", "file": "net.onnx"}, "weights_sha256": sha256_of(b"a network")}
-    card = CARD | {
-        "provenance": CARD["provenance"] | made | {"name": "lab", "layer": "out"},
-        "backbone": "lab",
-    }
+    network = pytest.importorskip("tests.backbones.test_onnx_files").written(tmp_path)
+    made = load_backbone(f"onnx:{network}").provenance
+    card = CARD | {"provenance": CARD["provenance"] | made | {"name": "lab"}, "backbone": "lab"}
     for number, weights in enumerate((network, f"lab={network}", f"lab=onnx:{network}")):
         fake = Fake(card)
         words = ("--model", "m.model", "--weights", weights, "--out", tmp_path / f"out{number}")
         assert pipeline(fake, film, *words) == 0
         assert ("--backbone", f"onnx:{network}:out") in pairwise(fake.asked[1])
         assert "--weights" not in fake.asked[1]
-    for weights in ((), ("--weights", film)):
-        with pytest.raises(ObygazeError, match="--weights lab=FILE"):
-            pipeline(Fake(card), film, "--model", "m.model", *weights, "--out", tmp_path / "none")
+    with pytest.raises(ObygazeError, match="--weights lab=FILE"):
+        pipeline(Fake(card), film, "--model", "m.model", "--out", tmp_path / "none")
 
 
 def test_a_run_by_default_cuts_as_the_model_was_trained_and_a_dry_one_writes_nothing(film, tmp_path, capsys):
