@@ -9,7 +9,6 @@ import click
 
 import obygaze_features as of
 from obygaze_features import backbones
-from obygaze_features.backbones.registry import made_by
 from obygaze_features.errors import SearchError
 from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
@@ -81,6 +80,7 @@ def _alike(
     path = Path(like)
     if any(composed(like) in opened[name].clip_ids for name in opened.names) or not path.is_file():
         return of.search_like(opened, like, backbone=backbone, top=top)
+    from obygaze_features.backbones.registry import made_by
     from obygaze_features.commands.extract_output import note
     from obygaze_features.text_search import choose_group
 

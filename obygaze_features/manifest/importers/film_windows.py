@@ -49,12 +49,21 @@ class Film:
         What the file lacks, in words; empty for a whole one.
     frame_s
         When each of its frames is shown, for windows that are counted in frames.
+
+    Raises
+    ------
+    ManifestError
+        The file does not say when its pictures are shown, as a still.
     """
 
     path: Path
     end_s: float
     damage: str = ""
     frame_s: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.end_s):
+            raise ManifestError(f"{self.path}: the file does not say when its pictures are shown")
 
     @property
     def movie(self) -> str:
@@ -138,8 +147,6 @@ def import_film(
                 f"{named[movie]} and {film.path}: both would be movie {movie!r}; rename one, or leave one out"
             )
         named[movie] = film.path
-        if not math.isfinite(film.end_s):
-            raise ManifestError(f"{film.path}: the file does not say when its pictures are shown")
         if frames is not None:
             spans, remainder_s[movie] = _counted(film, *frames, notices)
         elif scenes is None:
