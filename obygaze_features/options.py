@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache, wraps
 from inspect import signature
+from itertools import product
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -277,21 +278,17 @@ class Output:
 
 def _refuse_inputs(ctx: click.Context) -> None:
     """Refuse to write, before any work is done, where something is read from."""
-
-    def is_read(out: Path, text: str) -> bool:
-        with suppress(OSError, ValueError):  # what is there is a file, whatever it is meant to be
-            return out.samefile(text)
-        return False
-
     written = {
         each.name for each in ctx.command.params if isinstance(each.type, NewFile) or each.name == "out"
     }
     given = [value for name, value in ctx.params.items() if name not in written]
     texts = [str(each) for value in given for each in (value if isinstance(value, tuple) else [value])]
     read = {part for text in texts for part in (text, *re.split("[:=]", text)) if part}
-    for out in (Path(ctx.params[name]) for name in written if name and ctx.params[name]):
-        if any(is_read(out, text) for text in read):
-            raise OutputError(f"{out} is an input too: give another name for what is written")
+    outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
+    for out, text in product(outs, read):
+        with suppress(OSError, ValueError):  # what is there is read, whatever it is meant to be
+            if out.samefile(text):
+                raise OutputError(f"{out} is an input too: give another name for what is written")
 
 
 @dataclass(frozen=True)
