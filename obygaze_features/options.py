@@ -286,7 +286,7 @@ def _refuse_inputs(ctx: click.Context) -> None:
     read = {part for text in texts for part in (text, *re.split("[:=]", text)) if part}
     outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
     for out, text in product(outs, read):
-        with suppress(OSError, ValueError):  # what is there is read, whatever it is meant to be
+        with suppress(OSError):  # what is there is read, whatever it is meant to be
             if out.samefile(text):
                 raise OutputError(f"{out} is an input too: give another name for what is written")
 
