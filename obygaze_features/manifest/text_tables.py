@@ -120,14 +120,15 @@ class Table:
         with placed(f"{self.path}: column {' or '.join(TIMES)}"):
             cells = [row.cells[name] for name in TIMES for row in rows]
             values = instants(cells, usual, rate, len(TIMES))
-        for place, row in enumerate(rows):
-            found = dict(zip(TIMES, values[place :: len(rows)], strict=True))
-            wrong = {name: value for name, value in found.items() if isinstance(value, ManifestError)}
-            for name, problem in wrong.items():
-                self.problems.add(row.line, str(problem), name)
-            if not wrong:
-                told = {name: "" if value is None else repr(value) for name, value in found.items()}
-                yield Row(row.line, {**row.cells, **told})
+        for row, *times in zip(rows, values, values[len(rows) :], strict=False):
+            told, before = dict(row.cells), len(self.problems.messages)
+            for name, value in zip(TIMES, times, strict=True):
+                if isinstance(value, ManifestError):
+                    self.problems.add(row.line, str(value), name)
+                else:
+                    told[name] = "" if value is None else repr(value)
+            if len(self.problems.messages) == before:
+                yield Row(row.line, told)
         self.problems.refuse()
 
     def numbers(self, names: Sequence[str]) -> dict[str, list[float]]:

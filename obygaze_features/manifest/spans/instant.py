@@ -28,6 +28,8 @@ _GROUPED = {
     sign: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?:[{sign}]\d*)?", re.ASCII)
     for sign, other in (".,", ",.")
 }
+_UNSURE = re.compile(r"[^\0-\x7f]|,|\d[ ']\d|\.\d*\.")
+"""What `pointed` has to decide; without it, points are decimal."""
 _FINE = re.compile(r"\d*\.\d{7,}(?:[eE]-\d+)?", re.ASCII)
 """More digits than people write of seconds: a share of a day has them."""
 
@@ -217,9 +219,10 @@ def instants(
         Both signs are decimal in the column, a cell could be thousands as well, some are shares of a day, or
         some time codes drop labels and others do not.
     """
-    texts = [text.strip() for text in pointed(cells, usual)]
-    codes = [code for code in map(FRAME_CODE.fullmatch, map(western, texts)) if code]
-    if rate in DROPPING and len({code[5] for code in codes}) > 1:
+    is_plain = usual == "." and not _UNSURE.search("\n".join(cells))
+    texts = [text.strip() for text in (cells if is_plain else pointed(cells, usual))]
+    codes = map(FRAME_CODE.fullmatch, map(western, texts)) if rate in DROPPING else ()
+    if len({code[5] for code in codes if code}) > 1:
         raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
     values: list[float | ManifestError | None] = []
     for text in texts:
