@@ -39,7 +39,8 @@ def unmarked_encoding(content: bytes) -> str:
     even, odd = head[::2].count(0), head[1::2].count(0)
     few, many = sorted((even, odd))  # of letters such as U+4E00; of digits and line ends
     name, line_end = ("utf-16-le", rb"[\r\n]\0") if odd > even else ("utf-16-be", rb"\0[\r\n]")
-    return name if many >= max(0.02 * len(head), 2 * few, 8) and re.search(line_end, head) else ""
+    is_wide = many >= 0.3 * len(head) or re.search(line_end, head)
+    return name if many >= max(0.02 * len(head), 2 * few, 8) and is_wide else ""
 
 
 def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:
