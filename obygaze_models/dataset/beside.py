@@ -108,7 +108,9 @@ def with_variables(data: Dataset, path: Path, clips: Iterable[Clip] = ()) -> tup
         raise DatasetError(f"{path}: it has {what}: measure the clips by 'obygaze film variables --windows'")
     used = [name for name, does in zip(names, varies, strict=True) if does]
     left_out = [name for name in table.columns if name not in {"clip_id", *used}]
-    account = f"{path.name}: staging by {', '.join(used)}"
+    of = dict(zip(names, np.isfinite(values).sum(axis=0).tolist(), strict=True))
+    told = [name + f" (of {counted(of[name], 'clip')})" * (of[name] < len(data) - without) for name in used]
+    account = f"{path.name}: staging by {', '.join(told)}"
     account += f"; left out {', '.join(left_out)}" if left_out else ""
     account += f"; {counted(without, 'clip')} of {len(data):,} without a row" if without else ""
     others = len(known.keys() - data.row_of)

@@ -62,7 +62,7 @@ def test_columns_and_clips_are_accounted_for(data, tmp_path):
     assert measured.variables.shape == (len(data), 1)
     assert np.isnan(measured.variables[:3]).all()
     for said in (
-        "by cuts a minute;",
+        "by cuts a minute (of 100 clips);",
         "left out movie, start_s, end_s, black",
         "3 clips of 120 without a row",
         "1 row of other",
