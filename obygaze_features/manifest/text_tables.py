@@ -153,10 +153,10 @@ class Table:
         def agrees(told: str, own: str | float) -> bool:
             return bool(find_film(told, [own])) if isinstance(own, str) else abs(float(told) - own) <= SLACK_S
 
-        known = {clip.clip_id: clip for clip in clips}
-        for row in self.timed():
+        known, has_times = {clip.clip_id: clip for clip in clips}, {*TIMES} <= {*self.columns}
+        for row in self.timed() if has_times else self.rows:
             clip_id = composed(row.cells["clip_id"].strip())
-            for name in ("movie", *TIMES):
+            for name in ("movie", *TIMES * has_times):
                 told, own = row.cells.get(name, "").strip(), getattr(known.get(clip_id), name, None)
                 if told and own is not None and not agrees(told, own):
                     raise ManifestError(
