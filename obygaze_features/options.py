@@ -284,6 +284,7 @@ def _refuse_inputs(ctx: click.Context) -> None:
     given = [value for name, value in ctx.params.items() if name not in written]
     texts = [str(each) for value in given for each in (value if isinstance(value, tuple) else [value])]
     read = {part for text in texts for part in (text, *re.split("[:=]", text)) if part}
+    read |= {f"{part.removesuffix('.onnx')}.toml" for part in read if part.endswith(".onnx")}
     outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
     for out, text in product(outs, read):
         with suppress(OSError):  # what is there is read, whatever it is meant to be

@@ -145,6 +145,17 @@ def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, fi
     assert "broken.mp4: the pictures cannot be decoded" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["net.onnx", "net.toml", "net.mkv"])
+def test_no_input_is_written_over(tmp_path, film, capsys, name):
+    out = tmp_path / name
+    out.write_bytes(b"kept")
+    net = f"onnx:{tmp_path / 'net.onnx'}:boxes"
+    words = ("--windows", tmp_path / "net.mkv", "--faces", net, "--out", out, "--force")
+    assert obygaze("film", "variables", film, *words) == 1
+    assert "is an input too" in capsys.readouterr().err
+    assert out.read_bytes() == b"kept"
+
+
 @pytest.mark.parametrize(
     ("clips", "said"),
     [
