@@ -193,6 +193,7 @@ def parameter(
         "float": {"type": Number(low, option.most, min_open=option.above is not None)},
         "path": {"type": PATH},
         "file": {"type": FILE},
+        "made": {"type": LocalPath(dir_okay=False, path_type=Path)},  # its folder is made
         "existing": {"type": EXISTING},
         "local": {"type": LOCAL},
         **(kinds or {}),
@@ -279,7 +280,9 @@ class Output:
 def _refuse_inputs(ctx: click.Context) -> None:
     """Refuse to write, before any work is done, where something is read from."""
     written = {
-        each.name for each in ctx.command.params if isinstance(each.type, NewFile) or each.name == "out"
+        each.name
+        for each in ctx.command.params
+        if isinstance(each.type, NewFile) or each.name in {"out", "html"}
     }
     given = [value for name, value in ctx.params.items() if name not in written]
     texts = [str(each) for value in given for each in (value if isinstance(value, tuple) else [value])]
