@@ -289,7 +289,7 @@ def _refuse_inputs(ctx: click.Context) -> None:
     read = {part for text in texts for part in (text, *re.split("[:=]", text)) if part}
     read |= {f"{part.removesuffix('.onnx')}.toml" for part in read if part.endswith(".onnx")}
     outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
-    for out, text in product(outs, read):
+    for out, text in product((out for out in outs if out.is_file()), read):  # a title may be a folder's name
         with suppress(OSError):  # what is there is read, whatever it is meant to be
             if out.samefile(text):
                 raise OutputError(f"{out} is an input too: give another name for what is written")

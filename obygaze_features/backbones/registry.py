@@ -85,7 +85,7 @@ def made_by(provenance: Mapping[str, Any], weights: str | None) -> tuple[str, st
         return name, weights or recorded
     file = Path((weights or made["file"]).removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
     network = f"{ONNX}{file}:{provenance['layer']}"
-    built = load_backbone(network, provenance["sampling"]["n"]).provenance if file.is_file() else {}
+    built = load_backbone(network, provenance["sampling"].get("n")).provenance if file.is_file() else {}
     if any(built.get(field) != provenance[field] for field in ("architecture", "preset", "weights_sha256")):
         raise BackboneError(
             f"{file}: with its TOML it is not what made the features of {name} ({made['file']}, SHA-256 "
