@@ -29,8 +29,8 @@ channels = "RGB"
 resize = "pillow-bilinear"
 size = [{}, {}]
 fit = "squash"
-scale = [1, 1, 1]
-shift = [0, 0, 0]
+mean = [0, 0, 0]
+std = [0.00392156862745098, 0.00392156862745098, 0.00392156862745098]
 citation = "Xu et al., CenterFace, arXiv 1911.03599"
 """
 

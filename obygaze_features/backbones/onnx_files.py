@@ -34,7 +34,9 @@ FRAMES = 16
 """Frames of a clip where neither the caller nor the network says how many."""
 
 PAGE = "docs/backbones.md#a-network-in-an-onnx-file"
-Three = Annotated[list[float], Meta(min_length=3, max_length=3, description="three numbers")]
+Three = Meta(min_length=3, max_length=3, description="three numbers from 0 (std: .001) to 1")
+Mean = Annotated[list[Annotated[float, Meta(ge=0, le=1)]], Three]
+Std = Annotated[list[Annotated[float, Meta(ge=0.001, le=1)]], Three]
 Side = Annotated[int, Meta(ge=1, le=8192, description="a number of pixels")]
 Sides = Annotated[list[Side], Meta(min_length=2, max_length=2, description="height and width")]
 
@@ -42,17 +44,15 @@ Sides = Annotated[list[Side], Meta(min_length=2, max_length=2, description="heig
 class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a TOML says of the pictures that a network takes."""
 
-    layout: Literal["NCHW", "NHWC", "NFCHW", "NFHWC", "NCFHW"]
+    layout: Literal["NCHW", "NHWC"]
     type: Literal["float32", "float16", "uint8"]
     channels: Literal["RGB", "BGR"]
     resize: Resample
     size: Side | Sides
     fit: Literal["crop", "squash"]
     shortest: Side | UnsetType = UNSET
-    scale: Three | UnsetType = UNSET
-    shift: Three | UnsetType = UNSET
-    mean: Three | UnsetType = UNSET
-    std: Three | UnsetType = UNSET
+    mean: Mean | UnsetType = UNSET
+    std: Std | UnsetType = UNSET
     name: Name | UnsetType = UNSET
     licence: Licence | UnsetType = UNSET
     citation: SomeText | UnsetType = UNSET
@@ -66,18 +66,14 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def affine(self) -> Affine:
         """What is done to pixels, in the network's order of channels; those of uint8 stay as they are."""
-        if self.mean and self.std:
-            return Affine.of(self.mean, self.std)
-        return Affine(tuple(self.scale or (1.0,) * 3), tuple(self.shift or (0.0,) * 3))
+        return Affine.of(self.mean or (0.0,) * 3, self.std or (1 / 255,) * 3)
 
-    @np.errstate(over="ignore", invalid="ignore")
     def values(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
-        """Make what the network takes of a clip, `[F, h, w, 3]`; beyond its type numbers are not finite."""
+        """Make what the network takes of a clip, `[F, h, w, 3]`."""
         pixels = (clip if self.channels == "RGB" else clip[..., ::-1]).astype(np.float32)
         pixels = pixels * np.array(self.affine.scale, np.float32) + np.array(self.affine.shift, np.float32)
-        pixels, axes = (pixels[None], "NFHWC") if "F" in self.layout else (pixels, "NHWC")
-        pixels = pixels.transpose([axes.index(axis) for axis in self.layout])
-        return np.ascontiguousarray(pixels, dtype=self.type)
+        axes = ["NHWC".index(axis) for axis in self.layout]
+        return np.ascontiguousarray(pixels.transpose(axes), dtype=self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +87,8 @@ class OnnxNetwork:
     sha256: str
     layer: str
     told: Description
-    shapes: dict[str, tuple[int, ...]] | None = None
-    """Of the arrays of a black clip, which those of every clip have."""
+    width: int | None = None
+    """Length of a vector of a black picture, which those of every picture have."""
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Encode clips; gives one array for each of the backbone's outputs."""
@@ -102,8 +98,7 @@ class OnnxNetwork:
     @np.errstate(over="ignore", invalid="ignore")
     def arrays(self, clip: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Make a backbone's arrays of what the layer gives of a clip."""
-        found, layout = self.run(clip), self.told.layout
-        n = 1 if "F" in layout else len(clip)
+        found, n = self.run(clip), len(clip)
         if found.dtype.kind != "f" or not 2 <= found.ndim <= 4 or len(found) != n or not found.size:
             raise BackboneError(
                 f"{self.path.name}: {self.layer} gives {found.dtype} {list(found.shape)}, and vectors were "
@@ -111,15 +106,14 @@ class OnnxNetwork:
             )
         vectors = found.astype(np.float32)
         if vectors.ndim == len("NCHW"):  # a map of features, its channels where the pictures have theirs
-            vectors = np.moveaxis(vectors, 1, -1) if layout.index("C") < layout.index("H") else vectors
-            vectors = vectors.reshape(n, -1, vectors.shape[-1])
-        frames = vectors if vectors.ndim == len("ND") else vectors.mean(axis=1)
-        tokens = {"tokens": vectors[0].astype(np.float16)} if vectors.ndim > len("ND") else {}
-        arrays = {**(tokens if "F" in layout else {"frames": frames}), "pooled": frames.mean(axis=0)}
-        shapes = {name: values.shape for name, values in arrays.items()}
-        if shapes != (self.shapes or shapes):
-            raise BackboneError(f"{self.path.name}: it gives {shapes} of this clip, {self.shapes} of others")
-        return arrays
+            vectors = np.moveaxis(vectors, self.told.layout.index("C"), -1)
+        frames = vectors.reshape(n, -1, vectors.shape[-1]).mean(axis=1)
+        width = frames.shape[1]
+        if width != (self.width or width):
+            raise BackboneError(
+                f"{self.path.name}: it gives vectors of {width} numbers of this clip, {self.width} of others"
+            )
+        return {"frames": frames, "pooled": frames.mean(axis=0)}
 
     def run(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
         """Give what the layer gives of a clip, `[F, h, w, 3]`.
@@ -148,14 +142,13 @@ class OnnxNetwork:
 def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
     """Build the backbone of an ONNX file, `FILE[:LAYER]`, by the TOML beside it.
 
-    A network that takes pictures gives `frames` and `pooled`, their mean. Where a picture has several
-    vectors (positions, tokens), a frame is their mean. One that takes clips gives `pooled`, and `tokens`
-    where a clip has several vectors.
+    It gives `frames` and `pooled`, their mean. Where a picture has several vectors (positions, tokens), a
+    frame is their mean.
 
     Parameters
     ----------
     n_frames
-        Frames of a clip; None is what the network takes, else 16.
+        Frames of a clip; None is 16.
 
     Raises
     ------
@@ -166,7 +159,7 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
         If a file is too large, or cannot be read.
     """
     network, black = read_network(source, n_frames)
-    path, told, arrays = network.path, network.told, network.arrays(black)
+    path, told, (n, width) = network.path, network.told, network.arrays(black)["frames"].shape
     stem = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
     name = told.name or stem or "onnx"
     if name in backbone_names():
@@ -177,13 +170,10 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
         done = {"constants": None, "order": f"resize, crop; {pixels}"}
     return Backbone(
         name=name,
-        n_frames=len(black),
+        n_frames=n,
         prepare=told.geometry,
-        encode=replace(network, shapes={array: values.shape for array, values in arrays.items()}),
-        outputs=tuple(
-            BackboneOutput(array, each.shape, "float16" if array == "tokens" else "float32")
-            for array, each in arrays.items()
-        ),
+        encode=replace(network, width=width),
+        outputs=(BackboneOutput("frames", (n, width)), BackboneOutput("pooled", (width,))),
         provenance={
             **weightless(told.type),
             "layer": network.layer,
@@ -213,16 +203,14 @@ def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork,
     if not path.is_file():
         raise BackboneError(f"{path}: there is no such file")
     told = _description(path.with_suffix(".toml"))
+    height, width = told.geometry.sides
     sha256 = sha256_of(read_bytes(path, MOST_NETWORK))
-    plain = _session(path, sha256)
-    names, inputs = [output.name for output in plain.get_outputs()], plain.get_inputs()
+    names = [output.name for output in _session(path, sha256).get_outputs()]
     if found[2] is None and len(names) != 1:
         raise BackboneError(f"{path}: choose one of its outputs, as in {ONNX}{path.name}:{names[0]}: {names}")
-    network, (height, width) = OnnxNetwork(path, sha256, found[2] or names[0], told), told.geometry.sides
+    network = OnnxNetwork(path, sha256, found[2] or names[0], told)
     _session(path, sha256, network.layer)
-    own = dict(zip(told.layout, inputs[0].shape, strict=False)).get("F") if inputs else None
-    frames = n_frames or (own if isinstance(own, int) else FRAMES)
-    return network, np.zeros((frames, height, width, 3), np.uint8)
+    return network, np.zeros((n_frames or FRAMES, height, width, 3), np.uint8)
 
 
 def _description(path: Path) -> Description:
@@ -238,24 +226,14 @@ def _description(path: Path) -> Description:
         raise BackboneError(f"{path}: no TOML that can be read: {error}") from None
     check(document, (Description,), str(path), error=BackboneError, page=PAGE)
     told = msgspec.convert(document, Description)
-    given = [pair for pair in ((told.scale, told.shift), (told.mean, told.std)) if any(pair)]
-    shares = all(0 <= each <= 1 for each in (*(told.mean or ()), *(told.std or ()))) and all(told.std or [1])
+    if [bool(told.mean), bool(told.std)] != [told.type != "uint8"] * 2:
+        raise BackboneError(f"{path}: expected mean and std of pixels from 0 to 1; for uint8, neither")
     crops = isinstance(told.size, int) and told.size <= (told.shortest or 0)
-    problem = ""
-    if len(given) != (told.type != "uint8") or not all(map(all, given)) or not shares:
-        problem = "expected either scale and shift, of pixels from 0 to 255, or mean and std, of pixels from "
-        problem += "0 to 1 (so each is from 0 to 1, and no std zero)"
-        problem = "type is uint8: leave out scale, shift, mean and std" if told.type == "uint8" else problem
-    elif (
-        not np.isfinite(ends := [told.values(np.full((1, 1, 1, 3), level)) for level in (0, 255)]).all()
-        or (ends[0] == ends[1]).any()
-    ):
-        problem = f"black and white, 0 and 255, have to be finite and different numbers of type {told.type}"
-    elif told.shortest if told.fit == "squash" else not crops or told.resize == "opencv-bilinear":
-        problem = 'fit = "crop" takes a square size, a shortest that is no less, and a filter other than '
-        problem += 'opencv-bilinear; fit = "squash" takes no shortest'
-    if problem:
-        raise BackboneError(f"{path}: {problem}")
+    if told.shortest if told.fit == "squash" else not crops or told.resize == "opencv-bilinear":
+        raise BackboneError(
+            f'{path}: fit = "crop" takes a square size, a shortest that is no less, and a filter other than '
+            'opencv-bilinear; fit = "squash" takes no shortest'
+        )
     return told
 
 

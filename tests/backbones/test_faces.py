@@ -19,8 +19,8 @@ channels = "RGB"
 resize = "opencv-bilinear"
 size = 24
 fit = "squash"
-scale = [1, 1, 1]
-shift = [0, 0, 0]
+mean = [0, 0, 0]
+std = [0.00392156862745098, 0.00392156862745098, 0.00392156862745098]
 """
 BOXES = [
     [0.1, 0.1, 0.3, 0.5, 0.9],
