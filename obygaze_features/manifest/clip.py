@@ -10,7 +10,7 @@ from pathlib import Path
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line, sheet_line
 from obygaze_features.manifest.codebook import BUILTIN, Codebook
-from obygaze_features.manifest.spans.instant import seconds
+from obygaze_features.manifest.spans.instant import is_short, seconds
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Row
 from obygaze_features.text import composed, unsuitable
 
@@ -215,6 +215,10 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
     concepts = problems.attempt(
         row.line, "concepts", lambda: tuple(map(concept_of, split_concepts(cells.get("concepts", ""))))
     )
+    if is_short(start, end):
+        problems.add(
+            row.line, f"less than a frame after start_s {start}: are times shares of a day?", "end_s"
+        )
     if len(problems.messages) > before:
         return None
     extras = {column: text for column, text in cells.items() if column not in (*FIELDS, CODEBOOK_COLUMN)}

@@ -58,8 +58,8 @@ class Row:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every cell is empty."""
-        return not any(self.cells.values())
+        """Whether every cell is empty, or blank."""
+        return not any(map(str.strip, self.cells.values()))
 
     def number(self, column: str, path: Path) -> float:
         """Read a cell as a finite number; NaN if it is empty.
@@ -302,7 +302,7 @@ def table_of(
     rows = []
     for line, cells in body:
         record = [cell for n, cell in enumerate(cells) if n not in empty] if empty else cells
-        while len(record) > len(header) and not record[-1]:
+        while len(record) > len(header) and not record[-1].strip():
             record.pop()
         if len(record) != len(header):
             problems.add(line, f"{len(record)} cells where the header has {len(header)}")

@@ -118,6 +118,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
         ("a-2,a,,5,2,S,,", "line 3, column end_s"),
         ("a-2,a,,nan,2,S,,", "line 3, column start_s"),
         ("a-2,a,,0,1_0,S,,", "line 3, column end_s"),
+        ("a-2,a,,0.001042,0.001053,S,,", "line 3, column end_s"),
         ("a-2,a,,0,,S,,", "line 3, column end_s"),
         ("a-2,a,,,,Sure,,", "line 3, column level"),
         ("a-2,a,,,,S,Look;;Body,", "line 3, column concepts"),

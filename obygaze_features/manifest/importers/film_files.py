@@ -63,7 +63,9 @@ class FilmFiles:
         folder = self.folder or table.absolute().parent
         if file is not None:
             return stored_path(folder / file, self.root)
-        place = Path(written).expanduser() if written.startswith("~") else folder / (
+        at_home = local_path(written)  # which stays as it is where there is no such user
+        is_home = written.startswith("~") and at_home.is_absolute()
+        place = at_home if is_home else folder / (
             path_of(written).name if is_foreign(written) else path_of(written)
         )  # fmt: skip
         try:

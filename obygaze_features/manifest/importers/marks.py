@@ -8,7 +8,7 @@ from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.eaf import MODEL, key_among
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
-from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
+from obygaze_features.manifest.spans.instant import clock, is_short
 from obygaze_features.manifest.spans.names import film_by_file, imdb_id, name_hint, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
 from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
@@ -125,13 +125,15 @@ def doubtful_questions(questions: Sequence[str], book: Codebook) -> list[str]:
 
 
 def doubtful_times(clips: Iterable[Clip]) -> list[str]:
-    """Say which films have no span in their first hour, or one behind a day: what their times may be."""
+    """Say which films have spans in their first second alone, or behind an hour or a day alone."""
     films = grouped(clips, "movie").items()
     first = {movie: min(clip.start_s or 0.0 for clip in own) for movie, own in films}
     last = {movie: max(clip.end_s or 0.0 for clip in own) for movie, own in films}
     late = first_few([f"{name}: {clock(time)}" for name, time in first.items() if time >= LATE_S], 3)
     long = first_few([f"{name}: {clock(time)}" for name, time in last.items() if time >= LONGEST_S], 3)
+    short = first_few([name for name, time in last.items() if 0 < time < 1], 3)
     return [
+        *[f"no span after the first second ({short}): are times shares of a day, or hours?"] * bool(short),
         *[f"no span in the first hour ({late}): does the time code begin at 0?"] * bool(late),
         *[f"a film of more than a day ({long}): are its times milliseconds or frames?"] * bool(long),
     ]
@@ -144,11 +146,6 @@ def is_label(account: Account, raw: RawSpan) -> bool:
     if why:
         account.leave(raw.where, why)
     return not why
-
-
-def is_short(start_s: float | None, end_s: float | None) -> bool:
-    """Return whether a span is shorter than a frame, beyond what rounding to milliseconds explains."""
-    return start_s is not None and end_s is not None and end_s - start_s < SHORTEST_S - 0.0005
 
 
 # --- tables of our own

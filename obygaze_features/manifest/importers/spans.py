@@ -187,9 +187,6 @@ class _Made:
             clip = None if full is None else clip_of(full, problems, book, spelled=True)
             if full is None or clip is None:
                 continue
-            if marks.is_short(clip.start_s, clip.end_s):
-                what = f"less than a frame after start_s {clip.start_s:g}: are times shares of a day?"
-                problems.add(row.line, what, "end_s")
             respelled.update(marks.respelled_labels(full, clip, book))
             account.used += 1
             if judged:

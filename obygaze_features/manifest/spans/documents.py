@@ -42,6 +42,8 @@ _SOURCE = re.compile(r"""<[^<>]*\bsrc=["']?([^"'\s>]+).*""", re.DOTALL)
 """A player in HTML, which names its file."""
 _UPLOAD = re.compile(r"(/upload/\d+/)[0-9a-f]{8}-")
 """What Label Studio writes before the name of a file."""
+_LOCAL = re.compile(r".*/data/local-files/\?d=")
+"""What it writes before the quoted path of a file on its own disk."""
 
 
 def read_labelstudio(given: Given) -> Iterator[RawSpan]:
@@ -88,7 +90,7 @@ def _media(data: dict[str, Any]) -> str:
     ends = {key: path_of(text).suffix.lower() for key, text in said.items()}
     films = [key for key, end in ends.items() if end in FILM_SUFFIXES]
     films += [key for key, end in ends.items() if key in usual and re.fullmatch(r"\.\w{2,5}", end, re.ASCII)]
-    return _UPLOAD.sub(r"\1", said[films[0]]) if films else ""
+    return _LOCAL.sub("file:///", _UPLOAD.sub(r"\1", said[films[0]])) if films else ""
 
 
 def _frames_per_second(given: Given, results: Sequence[dict[str, Any]], at: str) -> float | None:

@@ -182,17 +182,16 @@ class Given:
 
     @cached_property
     def text(self) -> str:
-        """Its text, without the marks that joined files have inside; a guess at its encoding is noted."""
+        """Its text, without NUL and the marks that joined files have inside; what was done is noted."""
         with placed(self.path):
             text, notice = decoded(self.content, self.encoding)
-        self.account.note(notice)
-        return text.replace("\ufeff", "")
+        self.account.note(notice, "characters NUL left out" * ("\0" in text))
+        return text.replace("\ufeff", "").replace("\0", "")
 
     @property
     def lines(self) -> list[str]:
-        """Its lines without NUL; line feeds and carriage returns alone end one, as texts hold other signs."""
-        self.account.note("characters NUL left out" * ("\0" in self.text))
-        return re.split(r"\r\n|\r|\n", self.text.replace("\0", ""))
+        """Its lines; line feeds and carriage returns alone end one, as texts hold other signs."""
+        return re.split(r"\r*\n|\r", self.text)
 
     @cached_property
     def head(self) -> str:

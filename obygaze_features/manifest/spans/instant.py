@@ -190,6 +190,11 @@ def clock(time_s: float, point: str = ".") -> str:
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{point}{rest:03d}"
 
 
+def is_short(start_s: float | None, end_s: float | None) -> bool:
+    """Return whether a span is shorter than a frame, beyond what rounding to milliseconds explains."""
+    return start_s is not None and end_s is not None and 0 < end_s - start_s < SHORTEST_S - 0.0005
+
+
 # --- columns of tables
 # ---------------------------------------------------------------------------
 def instants(

@@ -13,7 +13,8 @@ from obygaze_features.text import composed, first_few
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _BEGINS = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII)
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
+"""A disk, or a variable of the system that names a folder."""
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
@@ -80,7 +81,7 @@ def path_of(place: str) -> PurePosixPath:
     url = _URL.match(place)
     if url is None:
         return PurePosixPath(place.replace("\\", "/"))
-    path = PurePosixPath(unquote(url[0]))
+    path = PurePosixPath(unquote(url[0]).replace("\\", "/"))
     query = dict(parse_qsl(place[url.end() + 1 :].partition("#")[0]))
     named = [value for name, value in query.items() if PurePosixPath(value).suffix or name in {"v", "id"}]
     return path / named[0] if named and not path.suffix else path
@@ -197,12 +198,12 @@ def refuse_twins(what: str, names: Mapping[str, tuple[object, str]]) -> None:
 
 
 def of_one_film(movies: Iterable[str]) -> list[str]:
-    """Say which movies may be one film: parts, copies and annotators' files of one id, or case and blanks."""
+    """Say which movies may be one: parts, copies and annotators' files of an id, or its spellings."""
     alike: dict[str, list[str]] = {}
     for movie in dict.fromkeys(movies):
         if found := _BEGINS.match(movie):
             alike.setdefault(f"begin with {found[0]}", []).append(movie)
-        alike.setdefault(f"are {plain(movie)!r} but for case and blanks", []).append(movie)
+        alike.setdefault(f"are {imdb_id(movie) or plain(movie)!r} but for spelling", []).append(movie)
     return [
         f"{len(own)} movies {what} ({first_few(own, 3)}): where they are one film, name it once, as in a "
         "column movie: folds leave out movies"

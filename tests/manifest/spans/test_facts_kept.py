@@ -153,6 +153,7 @@ SHEETS = {
     "time codes and a row of nothing": "video;start_s;end_s;level\r\na.mp4;00:00:01:12;00:00:02:12;S\r\n;;;\r\n",
     "tabs and UTF-16": "\ufeffvideo\tstart_s\tend_s\tlevel\r\na.mp4\t1,5\t2,5\tS\r\n".encode("utf-16-le"),
     "a file as movie": "movie,start_s,end_s,level\nC:\\films\\a.mp4,1.5,2.5,S\n",
+    "cells of blanks": "video,start_s,end_s,level\na.mp4,1.5,2.5,S, ,\n , , , \n",
     "ids like numbers": "video,start_s,end_s,level,clip_id\na.mp4,1.5,2.5,S,NA\n",
 }  # fmt: skip
 KISS = "SPEAKER a 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER a 1 6 1 <NA> <NA> hi <NA> <NA>\n"
@@ -248,6 +249,9 @@ SAID = {
     "words of films": says(f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n", n=2, level=None, concepts=(), text=["Sure", "Look"]),
     "all texts of a graph": says(json.dumps({"moviegraphs": [GRAPH]}), n=6, movie="tt1", start_s=3.0, end_s=40.5, tier=["situation", "scene", "character", "character", "interaction", "interaction"], text=["Sure", "bar", "Ann", "Bob", "Ann: asks: Bob", "smiles"]),
     "one text of a graph as the level": says(json.dumps({"moviegraphs": [GRAPH]}), level="S", tier="situation", options={"tiers": {"situation": "levels"}}),
+    "a NUL in a table of a tool": says(boris(["", "S\0", "STATE", "1", "5"]), "NUL left out", level="S"),
+    **{f"a file on the disk of Label Studio {place}": says(studio(labels("S")).replace("a.wav", f"/data/local-files/?d={place}"), movie="a b") for place in ("a%20b.wav", "x%5Ca%20b.wav", "x/a%20b.wav")},
+    "times below a second alone": says(table("a,0.25,0.75"), "first second"),
     "tiers of texts": says(grid(("Ann", "hi"), ("Bob", "hi")), n=2, text="hi", tier=["Ann", "Bob"]),
     "subtitles in frames": says("1\n00:00:01:12 --> 00:00:05:00\nHi\n", start_s=1.48, end_s=5.0),
     **{f"subtitles in frames without their rate {sign}": says(f"1\n00:00:01{sign}12 --> 00:00:05{sign}00\nHi\n", "--rate", n=0, options={"rate": None}) for sign in ":;"},

@@ -151,7 +151,8 @@ def test_a_tier_almost_so_named_is_proposed_and_any_other_can_be_named(read):
 # ---------------------------------------------------------------------------
 PLACES = (
     "C:\\films\\{}.mp4", "https://x.example/{}.mp4?t=1", "file:///films/{}.mp4", "~/films/{}.mp4", "{}.mp4",
-    "\\\\server\\films\\{}.mp4", "/mnt/films/{}.mp4",
+    "\\\\server\\films\\{}.mp4", "/mnt/films/{}.mp4", "%USERPROFILE%\\films\\{}.mp4", "$HOME/films/{}.mp4",
+    "file:///C:%5Cfilms%5C{}.mp4",
 )  # fmt: skip
 
 
@@ -163,7 +164,10 @@ def test_paths_of_every_system_name_their_films(read, films, place):
     assert [clip[0] for clip in clips] == ["a", "b"]
 
 
-@pytest.mark.parametrize(("place", "video"), [("~/films/a.mp4", "films/a.mp4"), ("C:\\f\\b.mp4", "b.mp4")])
+@pytest.mark.parametrize(
+    ("place", "video"),
+    [("~/films/a.mp4", "films/a.mp4"), ("C:\\f\\b.mp4", "b.mp4"), ("~no-such-user/b.mp4", "b.mp4")],
+)
 def test_without_a_folder_of_films_a_foreign_path_lies_beside_the_table(tmp_path, monkeypatch, place, video):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))

@@ -80,6 +80,7 @@ def read(tmp_path):
         ("a drawing without an end", dialogue("{" + 20_000 * "\\p1"), "{" + 20_000 * "\\p1"),
         ("a tag without an end", srt(("00:00:01,000 --> 00:00:02,500", "<b" + ENDLESS)), "<b" + ENDLESS),
         ("many blanks", srt(("00:00:01,000 --> 00:00:02,500", f"One\n{50000 * ' '}0")), "One 0"),
+        *((f"lines that end twice, {text[:3]!r}", text.replace("\n", "\r\r\n"), "One") for text in ("WEBVTT\n\n00:01.000 --> 00:02.500\nOne\n", srt(("00:00:01,000 --> 00:00:02,500", "One")))),
         ("a year in SRT", srt(("00:00:01,000 --> 00:00:02,500", "1984")), "1984"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import find_film, frame_label, frame_rate, time_code
 from obygaze_features.manifest.spans.instant import DROPPING, instants
-from obygaze_features.manifest.spans.names import path_of, refuse_twins
+from obygaze_features.manifest.spans.names import of_one_film, path_of, refuse_twins
 
 PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
 
@@ -151,6 +151,11 @@ def test_a_title_of_two_films_and_twins_are_refused():
     refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "CD": ("a.csv", "line 3")})
     with pytest.raises(ManifestError, match=r"a\.csv: line 3.*line 2"):
         refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ab": ("a.csv", "line 3")})
+
+
+def test_movies_that_are_one_film_however_its_id_is_spelled_are_said():
+    assert not of_one_film(["tt0054215", "tt0155975"])
+    assert "'tt0054215'" in of_one_film(["tt0054215", "54215"])[0]
 
 
 @pytest.mark.parametrize(
