@@ -87,7 +87,7 @@ class Codebook:
     def _spelled(self) -> Mapping[str, Mapping[str, str]]:
         return {"level": spellings_of(self.levels), "concept": spellings_of(self.concepts)}
 
-    @property
+    @cached_property
     def level_names(self) -> tuple[str, ...]:
         """All levels, from low to high."""
         return tuple(level.name for level in self.levels)

@@ -67,8 +67,8 @@ class Manifest:
         seen: dict[str, list[Clip]] = {}
         for clip in self.clips:
             others = seen.setdefault(clip.clip_id, [])
-            if twin := next((each for each in others if not is_of_another_annotator(clip, each)), None):
-                who = dict.fromkeys(each.annotator or "nobody" for each in (twin, clip))
+            if twins := [each for each in others if not is_of_another_annotator(clip, each)]:
+                who = dict.fromkeys(each.annotator or "nobody" for each in (twins[0], clip))
                 other = ", whose films, videos or times differ" * (len(who) > 1)
                 raise ManifestError(
                     f"clip {clip.clip_id!r} is there twice, of {' and '.join(who)}{other}: clip ids must be "

@@ -49,7 +49,7 @@ TIMES = ("start_s", "end_s")
 """Columns of times, in every table of ours."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One record: the line it starts on (from 1) and its cells by column."""
 

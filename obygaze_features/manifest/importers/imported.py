@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from obygaze_features.errors import ManifestError
@@ -102,6 +103,7 @@ def file_in(source: Path, names: Sequence[str]) -> Path:
     raise ManifestError(f"{source}: no {' or '.join(names)} in this folder")
 
 
+@lru_cache(4096)  # many spans are of few films
 def slug(text: str) -> str:
     """Write a name as a part of a clip's id: letters, digits, and hyphens between them.
 
@@ -125,4 +127,5 @@ def unique_id(stem: str, number: int, ids: set[str]) -> str:
 def with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
     """Give a clip these extra columns and, where it has none, this video."""
     extras = {name: clip.extras.get(name, "") for name in names}
-    return replace(clip, extras=extras, video=clip.video or video)
+    same = [*clip.extras] == [*extras] and (clip.video or not video)
+    return clip if same else replace(clip, extras=extras, video=clip.video or video)

@@ -162,6 +162,7 @@ class _Made:
         self._places: dict[tuple[str, str], dict[Path, str]] = {}
         self._apart: dict[str, str] = {}
         self._said: dict[tuple[object, ...], tuple[Clip, Given, str]] = {}
+        self._named = cache(self._movie_of)  # many spans are of few films
 
     # --- tables with the columns of a manifest
     # ---------------------------------------------------------------------------
@@ -343,8 +344,11 @@ class _Made:
         return f"the same as {place}" + f" but for {', '.join(other)}" * bool(other)
 
     def _movie(self, given: Given, raw: RawSpan) -> str:
-        """Name the film of a span: as its file does, as the person does, by its media, or by its file."""
-        said, media = raw.cells.get("movie", ""), raw.cells.get("media", "")
+        """Name the film of a span."""
+        return self._named(given, raw.cells.get("movie", ""), raw.cells.get("media", ""))
+
+    def _movie_of(self, given: Given, said: str, media: str) -> str:
+        """Name a film: as its file does, as the person does, by its media, or by its file."""
         named = film_named(said) or given.movie or stem_of(media)
         if not named and given.account.kind == "eaf":
             raise given.error("does not say which film it is of: give --movie")

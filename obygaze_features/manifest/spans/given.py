@@ -156,7 +156,7 @@ class Account:
         return {"file": str(self.path), "kind": self.kind, **counts, "left_out": left, "notes": self.notes}
 
 
-@dataclass
+@dataclass(eq=False)
 class Given:
     """A file to read spans from, and what the person says of it."""
 

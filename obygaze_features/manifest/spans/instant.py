@@ -30,7 +30,7 @@ _GROUPED = {
 }
 _UNSURE = re.compile(r"[^\0-\x7f]|,|\d[ ']\d|\.\d*\.")
 """What `pointed` has to decide; without it, points are decimal."""
-_FINE = re.compile(r"\d*\.\d{7,}(?:[eE]-\d+)?", re.ASCII)
+_FINE = re.compile(r"^\d*\.\d{7,}(?:[eE]-\d+)?$", re.ASCII | re.MULTILINE)
 """More digits than people write of seconds: a share of a day has them."""
 
 
@@ -81,13 +81,14 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     (90.5, 90.5)
     """
     text = western(text)
-    if not is_clock(text):
+    if {":", ";"}.isdisjoint(text):
         return seconds(text)
     if clock := CLOCK.fullmatch(text):
         hours, minutes = int(clock[1] or 0), int(clock[2])
-        rest = Fraction(clock[3].replace(",", ".").rstrip("."))
-        if rest < 60 and (minutes < 60 or clock[1] is None):
-            return float(hours * 3600 + minutes * 60 + rest)
+        whole, _, rest = clock[3].replace(",", ".").partition(".")
+        if int(whole) < 60 and (minutes < 60 or clock[1] is None):
+            unit: int = 10 ** len(rest)  # as whole numbers, so that it is rounded once
+            return ((hours * 3600 + minutes * 60 + int(whole)) * unit + int(rest or 0)) / unit
     elif code := FRAME_CODE.fullmatch(text):
         if rate is None:
             raise ManifestError(
@@ -235,14 +236,16 @@ def instants(
             values.append(time_code(text, rate))
         except ManifestError as error:
             values.append(error)
-    n_rows = len(texts) // n_columns
-    large = {at % n_rows for at, value in enumerate(values) if isinstance(value, float) and value >= 1}
-    fine = {at % n_rows: text for at, text in enumerate(texts) if _FINE.fullmatch(text)}
-    if fine and large.isdisjoint(fine):
-        raise ManifestError(
-            f"{min(fine.values())!r}: times below 1 alone have many digits, as shares of a day have, by "
-            "which spreadsheets keep times; format the column as text or number of seconds (value * 86400)"
-        )
+    if _FINE.search("\n".join(texts)):
+        n_rows = len(texts) // n_columns
+        fine = {at % n_rows: text for at, text in enumerate(texts) if _FINE.fullmatch(text)}
+        large = {at % n_rows for at, value in enumerate(values) if isinstance(value, float) and value >= 1}
+        if fine and large.isdisjoint(fine):
+            raise ManifestError(
+                f"{min(fine.values())!r}: times below 1 alone have many digits, as shares of a day have, "
+                "by which spreadsheets keep times; format the column as text or number of seconds (value * "
+                "86400)"
+            )
     return values
 
 

@@ -26,6 +26,7 @@ _LANGUAGE = re.compile(  # a word in a title begins with a capital
 _URL = re.compile(r"(?i:file:/.*)|[A-Za-z][A-Za-z0-9+.-]+:/(?:[^?#]*?/title/tt\d+|[^?#]*)", re.ASCII)
 
 
+@lru_cache(4096)  # a table has the same names in every row
 def plain(text: str) -> str:
     """Write a name as names are compared: form NFC, one blank for several, no case, its article in front.
 
@@ -87,6 +88,7 @@ def path_of(place: str) -> PurePosixPath:
     return path / named[0] if named and not path.suffix else path
 
 
+@lru_cache(4096)
 def stem_of(place: str) -> str:
     """Name a film's file without suffix, and subtitles without language: other dots belong to the name.
 
