@@ -21,7 +21,14 @@ from obygaze_features.manifest.clip import (
     stored_path,
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
-from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Table, placed, read_table
+from obygaze_features.manifest.text_tables import (
+    CODEBOOK_COLUMN,
+    FIELDS,
+    Table,
+    placed,
+    read_table,
+    uncollected,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,6 +192,7 @@ ADVICE = (
 )
 
 
+@uncollected()
 def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
     """Read and check a manifest file, and its codebook.
 

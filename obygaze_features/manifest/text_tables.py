@@ -1,5 +1,6 @@
 """Read tables and lists of texts from text files; errors name the line and column."""
 
+import gc
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -80,6 +81,8 @@ class Row:
 
     def as_written(self) -> "Row":
         """Remove the apostrophes that keep a spreadsheet from running cells."""
+        if "'" not in "".join((*self.cells, *self.cells.values())):
+            return self
         return Row(self.line, {as_written(name): as_written(cell) for name, cell in self.cells.items()})
 
 
@@ -126,7 +129,7 @@ class Table:
                 if isinstance(value, ManifestError):
                     self.problems.add(row.line, str(value), name)
                 else:
-                    told[name] = "" if value is None else repr(value)
+                    told[name] = "" if value is None else repr(value + 0.0)  # no minus zero
             if len(self.problems.messages) == before:
                 yield Row(row.line, told)
         self.problems.refuse()
@@ -311,6 +314,18 @@ def table_of(
     problems.refuse()
     notes = (f"{counted(first, 'row')} above the header left out",) if first else ()
     return Table(path, tuple(header), tuple(rows), delimiter, notes)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Do without garbage collection while many records are made, which it would go through time and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:

@@ -72,7 +72,7 @@ def joined(clips: Iterable[tuple[Clip, Account, str]]) -> list[tuple[Clip, Accou
     levels = {facts_of(clip): place for place, (clip, *_) in made.items() if clip.level}
     for place, (mark, account, _) in [*made.items()]:
         at = levels.get(facts_of(mark))
-        if at is not None and account.kind not in OURS and not (mark.level or mark.extras["text"]):
+        if at is not None and account.kind not in OURS and not (mark.level or mark.extras.get("text")):
             clip, of, where = made[at]
             made[at] = replace(clip, concepts=(*clip.concepts, *mark.concepts)), of, where
             del made[place]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import starmap
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.errors import ManifestError
@@ -44,6 +45,7 @@ from obygaze_features.manifest.text_tables import (
     Row,
     counted,
     placed,
+    uncollected,
 )
 from obygaze_features.text import composed, first_few
 
@@ -56,6 +58,7 @@ KEPT_OF_TOOLS = (
 ROLES = ("levels", "concepts")
 
 
+@uncollected()
 def import_spans(
     files: Sequence[Path | str],
     root: Path | str,
@@ -156,7 +159,8 @@ class _Made:
         self._length_of, self._is_chosen = length_of and cache(length_of), codebook is not None
         self._clips: list[tuple[Clip, Account, str]] = []
         self._ids: set[str] = set()
-        self._judged: dict[tuple[object, ...], int] = {}
+        self._judged: dict[tuple[str, ...], str] = {}
+        self._place: dict[str, int] = {}
         self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
         self._accounts: list[Account] = []
         self._places: dict[tuple[str, str], dict[Path, str]] = {}
@@ -190,11 +194,13 @@ class _Made:
                 continue
             respelled.update(marks.respelled_labels(full, clip, book))
             account.used += 1
+            place = len(self._clips)
             if judged:
-                again += self._judge(clip, account, row.line)
+                place = self._place.setdefault(clip.clip_id, place)
+                again += place < len(self._clips)
             else:
                 collected.add(clip, row.line)
-                self._clips.append((clip, account, f"line {row.line}"))
+            self._clips[place : place + 1] = [(clip, account, f"line {row.line}")]
         if not judged and not collected.clips:
             raise given.error("names no clip; a row for each was expected below the header")
         account.note(*marks.doubts(table, book))
@@ -221,8 +227,7 @@ class _Made:
     def _judgement(self, row: Row, problems: Problems) -> dict[str, str]:
         """Return the cells of a judgement; none, and noted, if it does not say what it must."""
         before = len(problems.messages)
-        # Ids are made anew; those of a foreign movie's name need not be valid.
-        cells = {**row.cells, "clip_id": f"line-{row.line}"}
+        cells = dict(row.cells)
         cells["annotator"] = cells.get("annotator", "") or self._annotator
         for name, of in (("annotator", "needs a name"), *((name, "is of a span") for name in TIMES)):
             if not cells[name]:
@@ -232,37 +237,37 @@ class _Made:
             problems.add(row.line, what, SEEN_SCORE)
         return cells if len(problems.messages) == before else {}
 
-    def _judge(self, clip: Clip, account: Account, line: int) -> bool:
-        """Keep a judgement; return whether it replaces an earlier one of the span by the same person."""
+    def _judged_as(self, cells: Mapping[str, str]) -> str:
+        """Name a judgement, as an earlier one of its span by the same person if there is one."""
         # What was judged blindly stays, whatever was judged in sight of the score.
-        key = (clip.movie, clip.annotator, clip.start_s, clip.end_s, clip.extras[SEEN_SCORE])
-        place = self._judged.setdefault(key, len(self._clips))
-        again, stem = place < len(self._clips), f"{slug(clip.movie)}-{slug(clip.annotator)}"
-        name = self._clips[place][0].clip_id if again else unique_id(stem, len(self._judged), self._ids)
-        self._clips[place : place + 1] = [(replace(clip, clip_id=name), account, f"line {line}")]
-        return again
+        key = tuple(cells[name] for name in ("movie", "annotator", *TIMES, SEEN_SCORE))
+        if key not in self._judged:
+            stem = f"{slug(cells['movie'])}-{slug(cells['annotator'])}"
+            self._judged[key] = unique_id(stem, len(self._judged) + 1, self._ids)
+        return self._judged[key]
 
     def _completed(self, given: Given, line: int, cells: dict[str, str]) -> Row:
         """Fill in the id and movie where the row has none, and where the video lies from the manifest."""
         written, movie = cells.get("video", ""), cells.get("movie", "")
         if "video" in cells and not (written or movie or given.movie):
             raise ManifestError("is empty")
-        file = self._films.find(written) if written else None
-        inside = file or PurePosixPath(posixpath.normpath(path_of(written).as_posix()))
-        if is_foreign(written) or inside.is_absolute() or ".." in inside.parts:
-            inside = PurePosixPath(inside.name)
-        if written and not movie:
-            movie = given.movie or composed(movie_of(inside))
-            self._at(given, movie if given.movie or len(inside.parts) > 1 else written, movie)
-        movie = movie or given.movie
-        name = composed(name_of(inside)) if written else slug(movie)
+        movie = movie or given.movie * (not written)
+        name, video = slug(movie), "" if written else self._films.film_of(movie)
+        if written:
+            file = self._films.find(written)
+            inside = file or PurePosixPath(posixpath.normpath(path_of(written).as_posix()))
+            if is_foreign(written) or inside.is_absolute() or ".." in inside.parts:
+                inside = PurePosixPath(inside.name)
+            if not movie:
+                movie = given.movie or composed(movie_of(inside))
+                self._at(given, movie if given.movie or len(inside.parts) > 1 else written, movie)
+            name, video = composed(name_of(inside)), self._films.stored(given.path, written, file)
         if cells["start_s"] and cells["end_s"]:
             name = f"{name}-{cells['start_s']}-{cells['end_s']}"
-        whole = {**cells, "clip_id": cells.get("clip_id") or name, "movie": movie}
+        whole = {**cells, "clip_id": cells.get("clip_id") or name, "movie": movie, "video": video}
         whole["annotator"] = cells.get("annotator", "") or self._annotator * bool(cells.get("level"))
-        whole["video"] = (
-            self._films.stored(given.path, written, file) if written else self._films.film_of(movie)
-        )
+        if given.account.kind == "judgements":
+            whole["clip_id"] = self._judged_as(whole)
         return Row(line, whole)
 
     def _book(self, given: Given, names: Iterable[str]) -> Codebook:
@@ -316,8 +321,9 @@ class _Made:
             names = first_few([f"{text!r} ({n})" for text, n in rest.most_common()], 3)
             what = f"{counted(rest.total(), 'label')} not of codebook {book.name!r}"
             account.notes.append(f"{what}: kept as text ({names})")
+        has_text = any(level.text and not level.is_level for level in levels)
         for number, level in enumerate(levels, start=1):
-            clip = self._clip(given, level, book, number, seen=seen)
+            clip = self._clip(given, level, book, number, has_text=has_text, seen=seen)
             if why := self._repeated(given, level, clip):
                 account.leave(level.raw.where, why)
                 continue
@@ -328,7 +334,7 @@ class _Made:
     def _repeated(self, given: Given, level: marks.Marked, clip: Clip) -> str:
         """Say where the same was read before; refuse a level that contradicts another of its times."""
         key = marks.facts_of(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON))
-        said = clip.level, frozenset(clip.concepts), clip.extras["text"]
+        said = clip.level, frozenset(clip.concepts), clip.extras.get("text", "")
         own = clip, given, level.raw.where
         before, of, where = self._said.setdefault((*key, level.is_level or said), own)
         if before is clip or level.raw.cells.get("clip_id") or (not level.is_level and of is given):
@@ -400,13 +406,16 @@ class _Made:
             for level in same:
                 level.concepts += marks.parts_of(mark.text)
 
-    def _clip(self, given: Given, level: marks.Marked, book: Codebook, number: int, *, seen: bool) -> Clip:
+    def _clip(
+        self, given: Given, level: marks.Marked, book: Codebook, number: int, *, has_text: bool, seen: bool
+    ) -> Clip:
         """Make a clip of a span and what is marked on it."""
         raw, cells = level.raw, level.raw.cells
         who = marks.annotator_of(raw, self._annotator)
-        extras = {"text": "" if level.is_level else level.text}
+        text = "" if level.is_level else level.text
+        extras = {"text": text} if has_text else {}
         extras |= {name: cells[name] for name in KEPT_OF_TOOLS if cells.get(name)}
-        if raw.tier and (extras["text"] or given.tiers):
+        if raw.tier and (text or given.tiers):
             extras["tier"] = raw.tier
         extras |= {SEEN_SCORE: "1"} if seen else {}
         stem = f"{slug(level.movie)}-{slug(who)}" if who else slug(level.movie)
@@ -426,11 +435,10 @@ class _Made:
     def imported(self) -> Imported:
         """Make the manifest, and say what became of everything."""
         self._clips = marks.joined(self._clips)
-        inside = [(self._inside(*made), made[1].kind) for made in self._clips]
-        cells = [(*cell, kind) for clip, kind in inside if clip for cell in clip.extras.items()]
-        told = dict.fromkeys(name for name, cell, kind in cells if cell or name != "text" or kind == "table")
-        videos = {clip.clip_id: clip.video for clip, _ in inside if clip and clip.video}
-        kept = [with_columns(clip, tuple(told), videos.get(clip.clip_id, "")) for clip, _ in inside if clip]
+        inside = [clip for clip in starmap(self._inside, self._clips) if clip]
+        told = dict.fromkeys(name for clip in inside for name in clip.extras)
+        videos = {clip.clip_id: clip.video for clip in inside if clip.video}
+        kept = [with_columns(clip, tuple(told), videos.get(clip.clip_id, "")) for clip in inside]
         theirs = {(clip.clip_id, clip.movie) for clip in kept if clip.annotator}
         n_before = len(kept)
         kept = [

@@ -84,11 +84,9 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     if {":", ";"}.isdisjoint(text):
         return seconds(text)
     if clock := CLOCK.fullmatch(text):
-        hours, minutes = int(clock[1] or 0), int(clock[2])
         whole, _, rest = clock[3].replace(",", ".").partition(".")
-        if int(whole) < 60 and (minutes < 60 or clock[1] is None):
-            unit: int = 10 ** len(rest)  # as whole numbers, so that it is rounded once
-            return ((hours * 3600 + minutes * 60 + int(whole)) * unit + int(rest or 0)) / unit
+        if (time_s := clock_s(clock[1], clock[2], whole, rest)) is not None:
+            return time_s
     elif code := FRAME_CODE.fullmatch(text):
         if rate is None:
             raise ManifestError(
@@ -98,6 +96,14 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     raise ManifestError(
         f"{text!r} is no time: expected seconds or hh:mm:ss.ms; hh:mm:ss:ff where there is a --rate"
     )
+
+
+def clock_s(hours: str, minutes: str, whole: str, rest: str) -> float | None:
+    """Count the seconds of a clock, of its digits; None if there is no such time."""
+    if int(whole) >= 60 or (hours and int(minutes) >= 60):
+        return None
+    unit: int = 10 ** len(rest)  # as whole numbers, so that it is rounded once
+    return ((int(hours or 0) * 3600 + int(minutes) * 60 + int(whole)) * unit + int(rest or 0)) / unit
 
 
 def is_clock(text: str) -> bool:

@@ -20,6 +20,7 @@ from obygaze_features.manifest.spans.subtitles import Subtitle, read_ass, read_c
 from obygaze_features.manifest.spans.tables import read_vian
 from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid
 from obygaze_features.manifest.spans.via import read_via
+from obygaze_features.manifest.text_tables import uncollected
 from obygaze_features.plugins import offered
 
 
@@ -107,6 +108,7 @@ def _what_instead(given: Given) -> str:
     return (no_text(given.content) if given.sheet is None else "") or next(near, "")
 
 
+@uncollected()
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:
     r"""Read a file of subtitles (SRT, WebVTT, ASS), in the order of their starts.
 

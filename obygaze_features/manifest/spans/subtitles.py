@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
-from obygaze_features.manifest.spans.instant import clock, time_code, time_or_nan, western
+from obygaze_features.manifest.spans.instant import clock, clock_s, time_code, time_or_nan, western
 from obygaze_features.text import unsuitable
 
 _CLOCK = r"(-?)\s*+(?:(\d{1,9})[:;])?(\d{1,2})[:;](\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
@@ -75,14 +75,16 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
     back, last = list[int](), 0.0
     for at, body in zip(starts, bodies, strict=True):
         start, end, behind, why = _times(lines[at], given.rate)
-        unread += [f"{one_line(behind):.40}"] * (is_vtt and behind != "")
+        unread += [f"{one_line(behind):.40}"] if is_vtt and behind else []
         said = [line for line in ("" if is_vtt else behind, *body) if line]
-        text, who = one_line(clean("\n".join(said))), map(clean, _VOICE.findall("\n".join(said)))
+        words = "\n".join(said)
+        text, who = one_line(clean(words)), "; ".join(dict.fromkeys(map(clean, _VOICE.findall(words))))
         back += [at] * (start < last - STEP_BACK_S)
         last = last if math.isnan(start) else start
         if text:
-            shown.append((clean(said[0]).strip(), clean(said[-1]).strip()))
-        cells = {"subject": one_line("; ".join(dict.fromkeys(who)))}
+            first, last_said = (clean(said[n]).strip() for n in (0, -1)) if len(said) > 1 else (text, text)
+            shown.append((first, last_said))
+        cells = {"subject": one_line(who)} if who else {}
         yield RawSpan(f"line {at + 1}", start, end, text, "", cells, why=why or "no text" * (not text))
     given.account.unread("setting", unread)
     parts = [at for at, line in enumerate(lines) if line.startswith("WEBVTT")]
@@ -169,10 +171,9 @@ def _times(line: str, rate: Fraction | None) -> tuple[float, float, str, str]:
 
 def _seconds(match: re.Match[str], first: int, rate: Fraction | None) -> float:
     sign, hours, minutes, whole, point, rest = match.groups(default="")[first : first + 6]
-    if point == ";" or (point == ":" and len(rest) != 3):
+    time_s = clock_s(hours, minutes, whole, f"{rest:0>3}")  # "1,5" is 5 milliseconds, as players read it
+    if time_s is None or point == ";" or (point == ":" and len(rest) != 3):
         return time_code(f"{hours or 0}:{minutes:0>2}:{whole:0>2}{point}{rest:0>2}", rate) or 0.0
-    # "1,5" is 5 milliseconds, as players read it.
-    time_s = time_code(":".join(filter(None, (hours, minutes, f"{whole}.{rest:0>3}")))) or 0.0
     return -time_s if sign else time_s
 
 
