@@ -273,7 +273,8 @@ def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
 def time_or_nan(text: str) -> float:
     """Read a time that stands alone; NaN where it is none."""
     with suppress(ManifestError):
-        return next((value for value in instants([text]) if isinstance(value, float)), math.nan)
+        values = [time_code(text.strip())] if is_clock(text) else instants([text])
+        return next((value for value in values if isinstance(value, float)), math.nan)
     return math.nan
 
 

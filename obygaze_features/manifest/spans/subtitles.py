@@ -195,8 +195,9 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             start, end = (time_or_nan(text) if ":" in text else math.nan for text in times)
             written = cells.get("text", "")
             text = one_line(_ass_text(written))
-            why = "a drawing" if _DRAWING.search(written) else "no text"
-            why = why * (not text) if section == "[events]" else f"in {section:.20}, no event"
+            why = "no text" * (not text)
+            why = "a drawing" if why and _DRAWING.search(written) else why
+            why = why if section == "[events]" else f"in {section:.20}, no event"
             who = {"subject": one_line(cells.get("name", "") or cells.get("actor", ""))}
             yield RawSpan(f"line {at}", start, end, text, "", who, why=why)
         elif key == "timer" and not re.fullmatch(r"\s*(?:100(?:[.,]0*)?)?\s*", value):
