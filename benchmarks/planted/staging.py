@@ -17,7 +17,7 @@ from scipy.signal import fftconvolve, lfilter, resample_poly
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_features.backbones.camera import camera_values, encode, prepare
 from obygaze_features.backbones.sound_measures import RATE
-from obygaze_features.backbones.speech import CHUNK, SPEECH, SpeechDetector
+from obygaze_features.backbones.speech import CHANCES_A_SECOND, CHUNK, SPEECH, speech_chances
 
 Picture = NDArray[np.uint8]
 
@@ -204,8 +204,8 @@ def talked(
     mixed = room(rng, dry, rt60_s) if rt60_s else dry
     if below_db is not None:
         mixed = mixed + music(rng, len(mixed), kind) * 10 ** (-below_db / 20)
-    is_speech = SpeechDetector()(mixed.astype(np.float32), last=True) > SPEECH
-    size = round(PART_S * RATE / CHUNK)
+    is_speech = speech_chances(mixed.astype(np.float32))[:, 0] > SPEECH
+    size = round(PART_S * CHANCES_A_SECOND)
     parts = is_speech[: len(is_speech) // size * size].reshape(-1, size).mean(axis=1)
     return {"parts that are speech": parts > 0.3}
 
@@ -213,19 +213,19 @@ def talked(
 def played(rng: np.random.Generator, kind: str) -> Draw:
     """Hear 24 s of music alone."""
     samples = music(rng, 24 * RATE, kind)
-    return {"chunks of music": SpeechDetector()(samples.astype(np.float32), last=True) > SPEECH}
+    return {"chunks of music": speech_chances(samples.astype(np.float32)) > SPEECH}
 
 
 def in_turns(rng: np.random.Generator, below_db: float | None = None) -> Draw:
     """Hear a voice for 5 s in 10; its time is that of chunks with sound of it, and pauses under .2 s."""
     voice = np.resize(spoken(VOICES[int(rng.integers(len(VOICES)))]), 40 * RATE)
     voice = voice * (np.arange(len(voice)) // (5 * RATE) % 2 == 0)
-    levels = np.sqrt(np.mean(voice[: len(voice) // CHUNK * CHUNK].reshape(-1, CHUNK) ** 2, axis=1))
+    levels = np.sqrt(np.mean(voice.reshape(-1, CHUNK) ** 2, axis=1))
     true = levels > 0.01 * levels.max()
     for first, after in np.flatnonzero(np.diff(~true, prepend=False, append=False)).reshape(-1, 2).tolist():
         true[first:after] = after - first < 0.2 * RATE / CHUNK
     mixed = voice if below_db is None else voice + music(rng, len(voice), "song") * 10 ** (-below_db / 20)
-    found = SpeechDetector()(mixed.astype(np.float32)) > SPEECH
+    found = speech_chances(mixed.astype(np.float32)) > SPEECH
     return {"share of time, off by": abs(found.mean() - true.mean())}
 
 

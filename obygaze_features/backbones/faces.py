@@ -4,8 +4,6 @@ The TOML beside the file says what goes in, as for any `onnx:FILE`. Its layer gi
 picture: left, top, right and bottom as shares of it, and a score. Count and height are all that is kept.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,8 +37,8 @@ class FaceDetector:
             raise BackboneError(f'{path}: a detector of faces sees whole pictures: fit = "squash"')
         self._boxes(*black)
 
-    def __call__(self, pictures: Sequence[NDArray[np.uint8]]) -> dict[str, float]:
-        """Give `faces`, the mean number in prepared pictures, and `face`, the largest height if any."""
+    def __call__(self, pictures: NDArray[np.uint8]) -> dict[str, float]:
+        """Give `faces`, the mean number in pictures `[F, h, w, 3]`, and `face`, the largest height if any."""
         found = [self._boxes(picture) for picture in pictures]
         heights = [float(box[3] - box[1]) for boxes in found for box in boxes]
         values = {"faces": float(np.mean([len(boxes) for boxes in found]))}

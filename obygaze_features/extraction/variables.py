@@ -4,9 +4,10 @@ They describe pictures and sound, and nobody who is in them. Pictures are decode
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from math import inf, isfinite, nan
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,40 +17,33 @@ from numpy.typing import NDArray
 from obygaze_features.backbones.camera import FEATURES, GAP_S, N_PAIRS, camera_values, encode, prepare
 from obygaze_features.backbones.faces import N_FRAMES, FaceDetector
 from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gated_loudness, weighted_squares
-from obygaze_features.backbones.speech import CHUNK, SPEECH, SpeechDetector
+from obygaze_features.backbones.speech import CHANCES_A_SECOND, SPEECH, speech_chances
 from obygaze_features.errors import VideoError, install_command
+from obygaze_features.extraction.decode_clips import (
+    UNREAD,
+    DecodeTask,
+    Request,
+    decode_clips,
+    decode_stretch,
+    decode_with_av,
+)
 from obygaze_features.manifest import FilmPart
 from obygaze_features.manifest.clip import OVERHANG_S
 from obygaze_features.pixels import opencv
 from obygaze_features.text import first_few
-from obygaze_features.video import (
-    Frames,
-    Rest,
-    SoundTrack,
-    find_shots,
-    joined_shots,
-    probe,
-    read_stretch,
-    read_windows,
-)
-from obygaze_features.video.sampling import Sampling, is_large_hole, pairs, uniform
+from obygaze_features.video import Rest, SoundTrack, find_shots, joined_shots, probe
+from obygaze_features.video.sampling import is_large_hole, pairs, uniform
 from obygaze_features.video.shots import Shot
 
 CAMERA = ("camera", *FEATURES)
 VARIABLES = ("loudness", "speech", "cuts", "black", *CAMERA, "faces", "face")
 """LUFS; share of time; a minute; share of time; `camera_values`; `FaceDetector`."""
 
-HEARD_S = 30.0
-"""Seconds of sound that are read at a time."""
-
 MOST_SAID = 8
 """Remarks on a film that are passed on; the rest is counted."""
 
 Span = tuple[float, float]
 Values = dict[str, float]
-Measure = tuple[Sampling, Callable[[Any], Any], str, Callable[[Any], dict[str, Any]]]
-"""Which frames are taken, what is made of each, the first column, and what is measured in them."""
-MOVED = "moved"
 Motions = tuple[NDArray[Any], NDArray[np.float64]]
 """Of a window: `frames` of `camera`, and their times."""
 
@@ -113,98 +107,75 @@ def film_variables(
     rows: list[Values] = [{} for _ in spans]
     if not inside:
         return rows
-    measures = _measures(faces, None if known else shape, say)
-    account = Counter({film.damage: len(inside)} if film.damage and not measures else {})
-    seen = _seen(path, [*inside.values()], measures, known, shots, account=account, say=say, show=show)
-    heard = _heard_in(path, [*inside.values()], speech, account, say)
+    requests = _requests(faces, None if known else shape, say)
+    account = Counter({film.damage: len(inside)} if film.damage and not requests else {})
+    within = [*inside.values()]
+    seen = _seen(path, within, requests, known, shots, faces=faces, account=account, say=say, show=show)
+    heard = _heard(path, within, speech, account, say)
     for number, *found in zip(inside, seen, heard, strict=True):
-        for name, value in (found[0] | found[1]).items():
-            if isfinite(value):
-                rows[number][name] = value
-            else:
-                account[f"no {name}"] += 1
+        rows[number] = {name: value for name, value in (found[0] | found[1]).items() if isfinite(value)}
+    for name in ("cuts", *["camera"] * bool(known), *requests):
+        account[f"no {name}"] = sum(name not in rows[number] for number in inside)
     if told := [f"{what} ({n} of {len(inside)} windows)" for what, n in account.most_common() if n]:
         say(first_few(told, MOST_SAID))
     return rows
 
 
-def _measures(faces: FaceDetector | None, shape: float | None, say: Callable[[str], object]) -> list[Measure]:
+def _requests(
+    faces: FaceDetector | None, shape: float | None, say: Callable[[str], object]
+) -> dict[str, Request]:
     """Choose what is measured in pictures whose pixels have a shape; no camera without one."""
-    found: list[Measure] = []
+    found: dict[str, Request] = {}
     if shape is not None and opencv() is None:
         say(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
     elif shape is not None:
-        found.append((pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), "camera", _moved))
+        found["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), encode)
     if faces is not None:
-        found.append((uniform(N_FRAMES), faces.prepare, "faces", lambda two: faces(two.images)))
+        found["faces"] = Request(uniform(N_FRAMES), faces.prepare)
     return found
-
-
-def _moved(frames: "Frames[Any]") -> dict[str, Motions]:
-    """Measure the motion of pairs of frames."""
-    return {MOVED: (encode(np.stack(frames.images)[None])["frames"][0], frames.time_s)}
 
 
 def _seen(
     path: Path,
     spans: Sequence[Span],
-    measures: Sequence[Measure],
+    requests: Mapping[str, Request],
     camera: Sequence[Motions | None] | None,
     shots: Sequence[FilmPart | Shot] | None,
     *,
+    faces: FaceDetector | None,
     account: Counter[str],
     say: Callable[[str], object],
     show: Callable[[int, int], object],
 ) -> Iterator[Values]:
-    """Yield what is seen in spans, of each measure NaN where it cannot be told."""
+    """Yield what is seen in spans; a film is decoded once for it and, unless they are known, its shots."""
+    tasks = [DecodeTask(str(n), path, *span, requests) for n, span in enumerate(spans if requests else ())]
+    seen, moved = dict[str, Values](), dict[int, Motions | None](enumerate(camera or ()))
+    rests: list[Rest[Any]] = []
+
+    def take(left: Sequence[DecodeTask], decode: Any) -> None:
+        for _, clip in decode_clips(left, decode):
+            account.update({*clip.remarks, clip.reason} - {"", *UNREAD.values()})
+            if own := clip.encoded.get("camera"):
+                moved[int(clip.clip_id)] = own.arrays["frames"], own.time_s
+            looked = clip.frames.get("faces")
+            seen[clip.clip_id] = faces(looked.images) if faces and looked else {}
+            show(len(seen), len(spans))
+
+    if shots is None:
+        take(tasks, partial(decode_stretch, path=path, stretch=(-inf, inf), others=(), rests=rests))
+    # Where the film cannot be decoded exactly from its first frame on, or its shots are known.
+    if left := [task for task in tasks if task.clip_id not in seen]:
+        take(left, decode_with_av)
     try:
-        seen, shots = _decoded(path, spans, measures, shots, account=account, show=show)
+        shots = shots or joined_shots([rest.measured for rest in rests]) or find_shots(path)
     except VideoError as error:
         say(f"the pictures cannot be decoded: {error.reason}")
-        seen, shots = [{} for _ in spans], ()
-    names = [*["camera"] * bool(camera), *(name for *_, name, _ in measures)]
+        shots = ()
     cuts_s = [shot.start_s for shot in shots[1:]]
-    for span, row, known in zip(spans, seen, camera or [None for _ in spans], strict=True):
-        moved = row.pop(MOVED, known)
-        moves = camera_values(moved[0], moved[1], cuts_s) if moved else {}
-        yield dict.fromkeys(names, nan) | _of_shots(span, shots) | row | moves
-
-
-def _decoded(
-    path: Path,
-    spans: Sequence[Span],
-    measures: Sequence[Measure],
-    shots: Sequence[FilmPart | Shot] | None,
-    *,
-    account: Counter[str],
-    show: Callable[[int, int], object],
-) -> tuple[list[dict[str, Any]], Sequence[FilmPart | Shot]]:
-    """Decode a film once for what is measured in its windows and, unless they are known, its shots."""
-    seen, parts = dict[int, dict[str, Any]](), []
-    windows, wishes = spans if measures else (), [wish[:2] for wish in measures]
-
-    def take(number: int, result: "tuple[Frames[Any], ...] | VideoError") -> None:
-        seen[number] = {}
-        if isinstance(result, VideoError):
-            account[result.reason] += 1
-            return
-        account.update({note for frames in result for note in frames.notes})
-        for (*_, measure), own in zip(measures, result, strict=True):
-            seen[number] |= measure(own)
-        show(len(seen), len(spans))
-
-    for given in read_stretch(path, (-inf, inf), windows, (), wishes) if shots is None else ():
-        if isinstance(given, Rest):
-            parts.append(given.measured)
-        else:
-            take(*given)
-    # Where the film cannot be decoded exactly from its first frame on, or its shots are known.
-    again = [number for number in range(len(windows)) if number not in seen]
-    for number, result in read_windows(path, [spans[number] for number in again], wishes) if again else ():
-        take(again[number], result)
-    if shots is None:
-        shots = joined_shots(parts) or find_shots(path)
-    return [seen.get(number, {}) for number in range(len(spans))], shots
+    for n, span in enumerate(spans):
+        motions = moved.get(n)
+        moves = camera_values(*motions, cuts_s) if motions else {}
+        yield _of_shots(span, shots) | seen.get(str(n), {}) | moves
 
 
 def _of_shots(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
@@ -212,55 +183,31 @@ def _of_shots(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
     start_s, end_s = span
     seconds = [max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0) for shot in shots]
     if not (known_s := sum(seconds)):
-        return {"cuts": nan}
+        return {}
     cuts = sum(start_s <= shot.start_s < end_s for shot in shots[1:])
     black = sum(own_s for own_s, shot in zip(seconds, shots, strict=True) if "black" in shot.flags)
     return {"cuts": cuts / known_s * 60, "black": black / known_s}
 
 
-def _heard_in(
+def _heard(
     path: Path, spans: Sequence[Span], speech: bool, account: Counter[str], say: Callable[[str], object]
 ) -> Iterator[Values]:
-    """Yield what is heard in spans, NaN where it cannot be told."""
+    """Yield what is heard in spans."""
     try:
         track = SoundTrack(path)
     except VideoError as error:
         say(f"no columns of sound: {error.reason}")
         yield from ({} for _ in spans)
         return
-    first_s = min(start_s for start_s, _ in spans)
-    spoken = _spoken(track, first_s, max(end_s for _, end_s in spans)) if speech else None
     for start_s, end_s in spans:
-        squares, missing_s = _heard(track, start_s, end_s, BLOCKS_A_SECOND, weighted_squares)
-        account["sound is missing in part, and taken for silence"] += is_large_hole(
-            missing_s, end_s - start_s
-        )
-        row = {"loudness": nan if squares is None else gated_loudness(squares[:, 0])}
-        if spoken is not None:
-            chunks = slice(*(round((second - first_s) * RATE / CHUNK) for second in (start_s, end_s)))
-            known = squares is not None and len(spoken[chunks])
-            row["speech"] = float((spoken[chunks] > SPEECH).mean()) if known else nan
+        read, row = partial(track.parts, start_s, end_s, (), rate=RATE), Values()
+        with suppress(VideoError):
+            (squares,), missing_s = read(measure=weighted_squares, steps_a_second=BLOCKS_A_SECOND)
+            row["loudness"] = gated_loudness(squares[:, 0])
+            hole = is_large_hole(missing_s, end_s - start_s)
+            account["sound is missing in part, and taken for silence"] += hole
+            if speech:
+                (chances,), _ = read(measure=speech_chances, steps_a_second=CHANCES_A_SECOND)
+                row["speech"] = float((chances > SPEECH).mean())
+        account["no sound"] += not row
         yield row
-
-
-def _heard(track: SoundTrack, start_s: float, end_s: float, per_s: int, measure: Any = None) -> Any:
-    """Read the samples of a span, or what is measured of them, and the seconds missing; None without any."""
-    try:
-        (heard,), missing_s = track.parts(
-            start_s, end_s, (), rate=RATE, measure=measure, steps_a_second=per_s
-        )
-    except VideoError:
-        return None, 0.0
-    return heard, missing_s
-
-
-def _spoken(track: SoundTrack, start_s: float, end_s: float) -> NDArray[np.float64]:
-    """Give the probability of speech of every chunk of a span."""
-    detector, found = SpeechDetector(), []
-    for first_s in np.arange(start_s, end_s, HEARD_S).tolist():
-        last_s = min(first_s + HEARD_S, end_s)
-        samples, _ = _heard(track, first_s, last_s, RATE)
-        if samples is None:
-            samples = np.zeros(round(last_s * RATE) - round(first_s * RATE), np.float32)
-        found.append(detector(samples, last=last_s == end_s))
-    return np.concatenate(found)

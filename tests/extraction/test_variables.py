@@ -6,6 +6,7 @@ import pytest
 from benchmarks.planted.staging import filmed, leaves, spoken
 from obygaze_features.backbones.camera import FEATURES
 from obygaze_features.backbones.sound_measures import RATE
+from obygaze_features.backbones.speech import SPEECH, speech_chances
 from obygaze_features.commands.film_variables import _clips
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
@@ -61,9 +62,9 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
         for row, clip in enumerate(clips)
     ]
     shots = find_shots(film)
-    for name in ("read_stretch", "read_windows"):
+    for name in ("decode_stretch", "decode_with_av"):
         monkeypatch.setattr(module, name, None)
-        known = cameras if name == "read_windows" else None
+        known = cameras if name == "decode_with_av" else None
         assert film_variables(film, SPANS, shots=shots, camera=known) == whole
 
 
@@ -75,7 +76,7 @@ def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
         def __call__(self, pictures):
             return {"faces": float(len(pictures)), "face": float(np.max(pictures) > 16)}
 
-    for name in ("read_windows", "find_shots"):
+    for name in ("decode_with_av", "find_shots"):
         monkeypatch.setattr(module, name, None)
     shown, notes = [], []
     spans = [*SPANS, (3.2, 3.8)]
@@ -95,7 +96,7 @@ def test_of_a_window_that_ends_after_the_film_what_is_there_counts(film):
     spans = [(2.0, 8.0), (2.0, 14.0), (40.0, 50.0)]
     whole, late, later = film_variables(film, spans, speech=True, note=notes.append)
     assert (late["cuts"], late["black"]) == pytest.approx((whole["cuts"], whole["black"]))
-    assert late["speech"] == whole["speech"]
+    assert late["speech"] == whole["speech"] == film_variables(film, spans[:1], speech=True)[0]["speech"]
     assert later == {}
     assert "2 of 3 windows end after the film" in "".join(notes)
 
@@ -107,6 +108,17 @@ def test_a_cut_counts_in_one_window_and_what_no_shot_covers_is_unknown_as_is_mot
     assert [each.get("black") for each in found] == [0, 1, 0, None, pytest.approx(0.5)]
     assert ["camera" in each for each in (found[0], found[4])] == [True, False]
     assert "camera" in film_variables(film, spans[4:], shots=[Shot(0, 8)])[0]
+
+
+def test_speech_is_heard_through_the_edge_of_half_a_minute(tmp_path):
+    voice = np.resize(spoken("en-us"), 32 * RATE).astype(np.float32)
+    path = write_film(tmp_path / "film.mkv", {"eng": voice}, seconds=32, rate=RATE, codec="pcm_f32le")
+    found = film_variables(
+        path, [(0.0, 32.0), (28.5, 31.5)], shots=[Shot(0, 32)], camera=[None] * 2, speech=True
+    )
+    whole = (speech_chances(voice) > SPEECH).mean()
+    assert found[0]["speech"] == pytest.approx(whole, abs=0.03)
+    assert found[1]["speech"] > 0.8
 
 
 @pytest.mark.parametrize("sample", [np.nan, np.inf, 1e30])
@@ -127,7 +139,7 @@ def test_of_what_is_damaged_something_is_said(tmp_path):
     assert "loudness" not in gone
     told = "".join(notes)
     assert "taken for silence (1 of 2 windows)" in told
-    assert "no loudness (1 of 2 windows)" in told
+    assert "no sound (1 of 2 windows)" in told
     path.write_bytes(path.read_bytes()[:-9000])
     film_variables(path, [(0.0, 2.0)], note=notes.append)
     assert "cut off" in notes[-1]
