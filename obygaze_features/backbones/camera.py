@@ -28,9 +28,6 @@ GRID, CORNERS = (8, 6), 4
 BLACK, BACK, OFF = 24, 1.0, 1.5
 """Largest grey level of bars; pixels that a corner may miss its place by there and back, and in the fit."""
 
-SURE = 0.2
-"""Height of the peak of a phase correlation from which on its shift is where the tracking begins."""
-
 LEAST_CORNERS, LEAST_INLIERS = 8, 0.25
 
 FEATURES = ("pan", "tilt", "zoom", "roll", "inliers")
@@ -76,12 +73,9 @@ def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
     cv2 = opencv()
     grey = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
     height, width = grey.shape
-    shown = width * shape
-    if shown > WIDTH or shape != 1:
-        wide = min(shown, WIDTH)
-        size = max(round(wide), 1), max(round(height * wide / shown), 1)
-        grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
-    return np.asarray(grey[..., None], np.uint8)
+    wide = min(width * shape, WIDTH)
+    size = max(round(wide), 1), max(round(height * wide / (width * shape)), 1)
+    return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA)[..., None], np.uint8)
 
 
 def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
@@ -106,12 +100,11 @@ def camera_motion(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> Motion
     before, after = before[inside], after[inside]
     corners = _corners(before)
     motion = _motion(before, after, corners, np.zeros(2, np.float32))
-    if motion is None or motion[-1] < SURE:
+    if motion is None:
         # Corners do not find their place over a fast motion: they begin near it.
         window = cv2.createHanningWindow(before.shape[::-1], cv2.CV_32F)
         shift, _ = cv2.phaseCorrelate(np.float32(before), np.float32(after), window)
-        other = _motion(before, after, corners, np.array(shift, np.float32))
-        motion = max(motion, other, key=lambda each: each[-1] if each else 0.0)
+        motion = _motion(before, after, corners, np.array(shift, np.float32))
     return motion
 
 

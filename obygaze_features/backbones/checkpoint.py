@@ -417,8 +417,13 @@ def _plain_type(name: str) -> str:
     return re.sub(r"^(BF|F|I|U|C)(?=\d)", lambda found: SAFETENSORS_TYPES[found[0]], name).lower()
 
 
-def load_exactly(network: nn.Module, weights: Weights) -> None:
+def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], str] = str) -> None:
     """Load the tensors of one file into a network that has exactly these.
+
+    Parameters
+    ----------
+    rename
+        Gives a tensor's name in the network; empty for one that is left out.
 
     Raises
     ------
@@ -427,7 +432,7 @@ def load_exactly(network: nn.Module, weights: Weights) -> None:
     """
     if len(weights.files) != 1:
         raise BackboneError(f"{weights.name}: its weights are in {len(weights.files)} files, and one is read")
-    tensors = load_state_dict(weights)
+    tensors = {own: value for name, value in load_state_dict(weights).items() if (own := rename(name))}
     wanted = {name: value.shape for name, value in network.state_dict().items()}
     # Old files lack the counters of training batches.
     check_tensors(weights.name, tensors, wanted, optional=("num_batches_tracked",))

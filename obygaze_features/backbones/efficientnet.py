@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 from torch import nn
 from transformers import EfficientNetConfig, EfficientNetModel
 
 from obygaze_features.backbones.backbone import Backbone
-from obygaze_features.backbones.checkpoint import frozen, load_state_dict
+from obygaze_features.backbones.checkpoint import frozen, load_exactly
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoders import Pictures
 from obygaze_features.backbones.network import network_backbone
@@ -61,16 +60,7 @@ def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None =
     )
     for block in network.encoder.blocks:
         block.squeeze_excite = nn.Identity()
-    tensors = load_state_dict(found)
-    try:
-        network.load_state_dict(
-            {renamed(key, NAME): tensors[key] for key in tensors if CLASSIFIER not in key}
-        )
-    except RuntimeError:
-        raise BackboneError(
-            f"{NAME}: the EfficientNet of transformers {transformers.__version__} has tensors of other names "
-            "or shapes than these weights; install version 5.23"
-        ) from None
+    load_exactly(network, found, lambda name: "" if CLASSIFIER in name else renamed(name, NAME))
     module = Pictures(frozen(network), _read, "mean over positions, before the classifier")
     frames = n_frames or 8
     return network_backbone(
