@@ -112,35 +112,27 @@ def _windows(
     A film's windows are the clips of its file, and those of the movie that its file is named after that have
     times and no other of the files: without times, a clip is the whole of its own file.
     """
-    from obygaze_features.manifest.clip import grouped
-
-    ends = {path: (video := of.probe(path)).start_s + video.duration_s for path in films}
-    known = [manifests.Film(path, end_s) for path, end_s in ends.items()]
+    known = [manifests.Film(path, (video := of.probe(path)).start_s + video.duration_s) for path in films]
     clips, files, camera = _clips(known, source)
-    by_movie, given = grouped(clips, "movie"), {film.path.resolve() for film in known}
-    windows: dict[Path, list[Window]] = {}
+    by_file, movies = {film.path.resolve(): [film] for film in known}, {clip.movie: "" for clip in clips}
+    named = {film.path: manifests.find_film(film.movie, movies) for film in known}
+    windows: dict[Path, list[Window]] = {path: [] for path in named}
+    for clip in clips:
+        own = by_file.get(files.get(clip.clip_id, Path())) or [
+            film for film in known if named[film.path] == clip.movie and clip.start_s is not None
+        ]
+        if len(own) > 1:
+            raise ManifestError(f"{source}: two files have the window {clip.clip_id}: give one file a film")
+        for film in own:
+            span = clip.start_s or 0.0, clip.end_s or film.end_s
+            windows[film.path].append((clip.clip_id, clip.movie, *span))
     for film in known:
-        movie, file = manifests.find_film(film.movie, by_movie), film.path.resolve()
-        own = [
-            clip
-            for clip in clips
-            if files.get(clip.clip_id) == file
-            or (clip.movie == movie and clip.start_s is not None and files.get(clip.clip_id) not in given)
-        ]
-        if not own:
-            hint = manifests.name_hint(film.movie, by_movie)
-            hint = ": its clips are whole files: give these, and their manifest" if movie else hint
+        if not windows[film.path]:
+            hint = manifests.name_hint(film.movie, movies)
+            hint = ": its clips are whole files: give these, and their manifest" if named[film.path] else hint
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
-        windows[film.path] = [
-            (clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s) for clip in own
-        ]
-    taken = {clip_id for own in windows.values() for clip_id, *_ in own}
-    if len(taken) < sum(map(len, windows.values())):
-        raise ManifestError(f"{source}: two files have the same windows: give one file a film")
-    if len(taken) < len(clips):
-        click.echo(
-            f"left out {len(clips) - len(taken):,} of {len(clips):,} windows, of films not given", err=True
-        )
+    if left := len(clips) - sum(map(len, windows.values())):
+        click.echo(f"left out {left:,} of {len(clips):,} windows, of films not given", err=True)
     return windows, camera
 
 
@@ -162,5 +154,5 @@ def _clips(
         manifest = manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest
     else:
         manifest = manifests.merge_annotators(of.read_manifest(source))
-    paths = {clip.clip_id: manifest.video_path(clip) for clip in manifest.clips}
-    return manifest.clips, {clip_id: path.resolve() for clip_id, path in paths.items() if path}, None
+    videos = ((clip.clip_id, manifest.video_path(clip)) for clip in manifest.clips)
+    return manifest.clips, {clip_id: path.resolve() for clip_id, path in videos if path}, None

@@ -1,5 +1,8 @@
 """`film_variables` on films with planted cuts, black, pans and sound."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -184,6 +187,16 @@ def test_a_clip_without_times_is_the_whole_of_its_own_file_alone(film, clips, sa
     assert said in capsys.readouterr().err
     rows = [] if code else [line.split(",")[2:4] for line in out.read_text().splitlines()[1:]]
     assert rows == ([["0.0", "8.0"], ["0.0", "2.0"], ["2.0", "4.0"]] if "left" in said else [])
+
+
+def test_windows_of_one_of_two_files_of_a_name_are_not_guessed(film, tmp_path, capsys):
+    other = Path(shutil.copy(film, tmp_path))
+    words = ("--windows", film.parent / "times.csv", "--out", tmp_path / "out.csv")
+    for video in ("", other):
+        clips = (Clip("c", "film", str(video), 0, 2), Clip("d", "film", film.name, 2, 4))
+        write_manifest(Manifest(clips, film.parent), film.parent / "times.csv")
+        assert obygaze("film", "variables", film, other, *words, "--force") == (not video)
+    assert "two files have the window c" in capsys.readouterr().err
 
 
 def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path, monkeypatch):
