@@ -100,7 +100,8 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     if len(names) > 1:
         raise FilmError(f"the labels are of {len(names)} annotators ({', '.join(sorted(names))}): give one's")
     known = set(labels.codebook.labels)
-    own = [clip for clip in labels if clip.movie == timeline.movie and clip.level in known]
+    named = labels.spelled_as([timeline.movie])
+    own = [clip for clip in named if clip.movie == timeline.movie and clip.level in known]
     timed = [
         (clip.start_s, clip.end_s, clip.level in model.positive) for clip in own if clip.end_s is not None
     ]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -10,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from obygaze_features.manifest import Manifest, find_film, name_hint
+from obygaze_features.manifest import Manifest, name_hint
+from obygaze_features.manifest.spans.names import plain
 from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
     best_top_precision,
@@ -95,16 +95,16 @@ def annotated(truth: Manifest, positive: set[str], ids: Sequence[str] = ()) -> d
             f"{truth.codebook.name!r}"
         )
     by_movie: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    find, spelled = cache(lambda name: find_film(name, ids) or name), dict[str, str]()
-    for clip in truth:
+    spelled: dict[str, str] = {}
+    for clip in truth.spelled_as(ids):
         if clip.level is None:
             continue
         if clip.start_s is None or clip.end_s is None:
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
         who = clip.annotator or "annotator"
-        if (other := spelled.setdefault(" ".join(who.casefold().split()), who)) != who:
+        if (other := spelled.setdefault(plain(who), who)) != who:
             raise FilmError(f"annotators {other!r} and {who!r} of the truth are one name: spell both alike")
-        own = by_movie.setdefault(find(clip.movie), {}).setdefault(who, [])
+        own = by_movie.setdefault(clip.movie, {}).setdefault(who, [])
         if clip.level in positive:
             own.append((clip.start_s, clip.end_s))
     return {movie: {name: merged(own) for name, own in people.items()} for movie, people in by_movie.items()}

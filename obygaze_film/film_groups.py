@@ -189,10 +189,11 @@ def _film_of(
 ) -> tuple[str | None, str]:
     """Find the film of a row, by a title that of its year or the one beside it; what to say of it."""
     year = _year(row)
-    if KEYS[0] in row.cells:
-        text = row.cells[KEYS[0]]
-        return (movie := find_film(text, titles)), "" if movie else f"{text}{name_hint(text, titles)}"
-    forms = [(row.cells["title"].strip(), year)]
+    is_named = KEYS[0] in row.cells
+    text = row.cells[KEYS[not is_named]].strip()
+    if is_named and (movie := find_film(text, titles)):
+        return movie, ""
+    forms = [(text, year)]
     if ends := _DATED.fullmatch(forms[0][0]):
         forms.append((ends[1], float(ends[2]) if math.isnan(year) else year))
     for title, year in forms:
@@ -203,7 +204,7 @@ def _film_of(
             return movie, title * (math.isnan(year) and bool(years.get(movie)))
     told = title if math.isnan(year) else f"{title} ({year:g})"
     dated = (f"{name} ({years[movie]})" if years.get(movie) else name for movie, name in titles.items())
-    return None, f"{told}{name_hint(told, dated)}"
+    return None, f"{told}{(is_named and name_hint(text, titles)) or name_hint(told, dated)}"
 
 
 def compare_films(
@@ -254,6 +255,7 @@ def compare_films(
     >>> compared.groups[["group", "n_films", "n_judged", "n_windows"]].values.tolist()
     [['all films', 6, 6, 60]]
     """
+    judgements = judgements.spelled_as(film.movie for film in films)
     shown = [film.model(key) for film in films]
     if len({(record.key, record.sha256) for record in shown}) > 1:
         raise FilmError("the films were scored by different models: score them by one")

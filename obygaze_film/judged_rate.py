@@ -173,7 +173,8 @@ def judged_cells(
     def cell_of(clip: Clip) -> int | None:
         return None if clip.start_s is None or clip.end_s is None else found(clip.start_s, clip.end_s)
 
-    own = kept(judgements, lambda clip: clip.movie == timeline.movie, said("why_film"))
+    named = judgements.spelled_as([timeline.movie])
+    own = kept(named, lambda clip: clip.movie == timeline.movie, said("why_film"))
     own = kept(own, lambda clip: clip.level is not None, said("why_level"))
     own = kept(own, lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
     # int takes 4,300 digits and raises at more.

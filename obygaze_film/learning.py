@@ -205,7 +205,8 @@ def learn_from_judgements(
         if film.movie in labelled:
             raise FilmError(said("learn_twice", movie=film.movie))
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
-    given = [clip for clip in judgements if clip.level in manifest.codebook.labels]
+    named = judgements.spelled_as(film.movie for film in films)
+    given = [clip for clip in named if clip.level in manifest.codebook.labels]
     if "present" in spec.requests():  # who agrees by a key names no concepts
         given = [clip for clip in given if clip.concepts or clip.extras.get("judgement") != "agree"]
     judged: list[Clip] = []

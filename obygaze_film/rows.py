@@ -352,10 +352,11 @@ def read_said(
     movies: Sequence[str],
     encoding: str = "",
     tell: Callable[[str], None] = lambda _: None,
+    windows: Mapping[str, Windows] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Read the subtitles of films, each from a file that is named as its film's id, or is the only one.
 
-    `tell` gets a line for each file: what was read and left out.
+    `tell` gets a line for each file: what was read and left out, and what begins behind its `windows`.
 
     Raises
     ------
@@ -368,6 +369,9 @@ def read_said(
     for movie, path in files_of(movies, files).items():
         lines, notice = read_words(path, encoding)
         tell(notice)
+        end_s = windows[movie].end_s if windows else lines[-1][1]
+        if late := sum(start_s >= end_s for start_s, *_ in lines):
+            tell(f"{path.name}: {late:,} begin behind the last window, {end_s:g} s: are they of another cut?")
         tables[movie] = pd.DataFrame(lines, columns=list(TEXT_COLUMNS))
     return tables
 

@@ -21,6 +21,7 @@ from obygaze_features.manifest.clip import (
     stored_path,
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
+from obygaze_features.manifest.spans.names import find_film
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     FIELDS,
@@ -162,6 +163,14 @@ class Manifest:
     def with_clips(self, clips: Iterable[Clip]) -> "Manifest":
         """Make a manifest of other clips in the same folder, with the same codebook."""
         return replace(self, clips=tuple(clips))
+
+    def spelled_as(self, movies: Iterable[str]) -> "Manifest":
+        """Name movies as these where they are some of them, of another spelling (`find_film`)."""
+        known = tuple(movies)
+        found = {movie: find_film(movie, known) or movie for movie in self.movies}
+        if all(name == movie for movie, name in found.items()):
+            return self
+        return self.with_clips(replace(clip, movie=found[clip.movie]) for clip in self)
 
     def video_path(self, clip: Clip) -> Path | None:
         """Return the path of a clip's video in the form it is stored in, None where the manifest has none."""

@@ -41,8 +41,8 @@ def next_(
     output.refuse_existing()
     out = output.path
     films = obygaze_film.read_films(folders)
-    done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True)]
     ids = [film.movie for film in films]
+    done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True).spelled_as(ids)]
     others = dict.fromkeys(
         f"{clip.movie}{name_hint(clip.movie, ids)}" for clip in done if clip.movie not in ids
     )

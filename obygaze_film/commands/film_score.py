@@ -85,7 +85,7 @@ def score(
         store,
         models,
         shots=read_shots(shots, movies, flags) if shots else None,
-        subtitles=read_said(subtitles, movies, encoding, tell),
+        subtitles=read_said(subtitles, movies, encoding, tell, windows),
         facts=facts,
         variables=read_variables(variables, windows, tell) if variables else None,
     )

@@ -59,7 +59,10 @@ def to_timeline(made: Exported, *, adapter: str) -> str:
     timeline = otio.adapters.read_from_string(
         filled(__package__, "timeline.otio.jinja", values, json.dumps), "otio_json"
     )
-    return str(otio.adapters.write_to_string(timeline, adapter))
+    try:
+        return str(otio.adapters.write_to_string(timeline, adapter))
+    except ValueError:
+        raise FilmError(f"no time code has {float(made.rate):g} frames a second: give another rate") from None
 
 
 def _range(start_s: float, end_s: float, rate: Fraction) -> dict[str, object]:

@@ -66,10 +66,11 @@ def read_rows(
     if not table.rows:
         raise AuditError(f"{path} has a header but no row")
     gaps = [name for name in table.columns if name not in needed] if "*" in numbers else []
+    table = table.pointed(gaps or numbers)
     if "*" in numbers and not gaps:
         raise AuditError(f"{path} has no column beside {', '.join(needed)}: expected one of numbers for each")
     rows = []
-    for row in table.rows:
+    for row in (row for row in table.rows if not row.is_empty):
         for name in needed:
             where, cell = f"{path}, line {row.line}, column {name}", row.cells[name]
             if not cell.strip():

@@ -117,6 +117,14 @@ def test_top_precision_takes_any_annotator():
     assert np.isnan(top_precision(people, spans([]), 3))
 
 
+@pytest.mark.parametrize("twin", ["ab 1", "\uff21\uff22_1"])
+def test_annotators_of_one_name_are_refused(segments, twin):
+    first, *rest = segments
+    clips = [replace(first, annotator=twin), *(replace(clip, annotator="AB 1") for clip in rest)]
+    with pytest.raises(FilmError, match="one name"):
+        annotated(segments.with_clips(clips), {"S"})
+
+
 @pytest.fixture(scope="module")
 def people(segments):
     found = annotated(segments, {"S"})

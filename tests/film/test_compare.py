@@ -340,6 +340,9 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
         ("title,year\nPsycho,1998.0\n", {"tt02": "1998"}, ""),
         ("title,year\nPsycho,\uff11\uff19\uff19\uff18\n", {"tt02": "1998"}, ""),
         ("title,year\nPsycho (1998),1960\n", {}, "Psycho (1960)"),
+        ("movie,year\nPsycho,1998\n", {"tt02": "1998"}, ""),
+        ("movie,year\nPsycho,1960\n", {}, "Psycho (1960)"),
+        ("movie,year\nTT2x,1998\n", {}, "did you mean 'tt02'"),
         ("title,release_year\nPsycho,1960\n", {"tt02": ""}, "title alone"),
     ],
 )
@@ -370,9 +373,14 @@ def test_what_is_no_number_of_a_trend_is_refused(films, judged, text):
 
 
 def test_films_that_are_judged_and_not_scored_are_named(films, judged):
-    clips = [replace(clip, movie=clip.movie.upper()) if clip.movie == "tt01" else clip for clip in judged]
+    clips = [replace(clip, movie="tt01x") if clip.movie == "tt01" else clip for clip in judged]
     found = compare_films(films, replace(judged, clips=tuple(clips)))
-    assert sum("(TT01 (did you mean 'tt01'?))" in note for note in found.notes) == 1
+    assert sum("(tt01x (did you mean 'tt01'?))" in note for note in found.notes) == 1
+
+
+def test_judgements_are_of_a_film_however_they_spell_it(films, judged):
+    spelled = judged.with_clips(replace(clip, movie=clip.movie.removeprefix("tt0")) for clip in judged)
+    assert compare_films(films, spelled).groups.equals(compare_films(films, judged).groups)
 
 
 def test_that_nothing_is_compared_is_an_exit_code(films, tmp_path, monkeypatch):

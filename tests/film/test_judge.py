@@ -302,6 +302,8 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
     assert rate.low < 200 / 600 < rate.high
     assert rate.worth > 0
     assert notices == ["left out 12 judgements made with the score in sight, or not saying"]
+    spelled = judged([replace(clip, movie=clip.movie.upper() + ".mkv") for clip in both], tmp_path)
+    assert correct_rate(timeline, spelled) == (rate, notices)
     write_rates(tmp_path, [rate])
     assert read_rates(tmp_path) == [rate]
 

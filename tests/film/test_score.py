@@ -364,6 +364,12 @@ def test_what_is_said_is_kept_shown_and_exported_if_asked_for(trained, tmp_path)
         Timeline.read(tmp_path / "said")
 
 
+def test_what_is_said_behind_a_film_is_named(tmp_path):
+    windows, told = windows_of(film_store(tmp_path, "tt0000001", end_s=30.0)), list[str]()
+    read_said([said(tmp_path)], ["tt0000001"], "", told.append, windows)
+    assert [line for line in told if "1 begin behind the last window, 30 s" in line]
+
+
 def test_subtitles_are_matched_to_films_by_name(tmp_path):
     one, two = said(tmp_path, "a.en.srt"), said(tmp_path, "b.srt")
     assert list(read_said([one, two], ["b", "a"])) == ["a", "b"]

@@ -165,6 +165,12 @@ def test_a_start_or_rate_without_time_code_is_refused(film, rate, start):
         export(film, "edl", rate=Fraction(rate) if rate != "29.97" else Fraction(30000, 1001), start=start)
 
 
+def test_a_rate_without_time_code_is_refused_for_an_editor_too(film):
+    pytest.importorskip("opentimelineio")
+    with pytest.raises(FilmError, match=r"12\.5"):
+        export(film, "fcpxml7", rate=Fraction("12.5"))
+
+
 def test_a_day_of_time_codes_begins_anew_and_an_absent_tier_is_named(film):
     text = export(film, "edl", rate=Fraction(25), start="23:59:59:24")
     assert {label[:2] for label in re.findall(r"\d\d:\d\d:\d\d:\d\d", text)} <= {"23", "00"}

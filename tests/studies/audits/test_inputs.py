@@ -45,6 +45,14 @@ def test_ratings_are_read_as_declared_with_their_gaps(tmp_path):
     assert second["r2"] == 1.0
 
 
+@pytest.mark.parametrize(("sign", "point"), [(",", "."), (";", ","), (";", "."), ("\t", ",")])
+def test_tables_that_a_spreadsheet_saved_have_its_signs_and_empty_rows(tmp_path, sign, point):
+    rows = ["item_id,r1", "i1,1.5", " ,", "i2,2"]
+    lines = [sign.join(cell.replace(".", point) for cell in row.split(",")) for row in rows]
+    ratings = RATINGS.value(written(tmp_path / "ratings.csv", "\n".join(lines)))
+    assert [row["r1"] for row in ratings] == [1.5, 2.0]
+
+
 @pytest.mark.parametrize(
     ("read", "content", "place"),
     [
@@ -57,6 +65,7 @@ def test_ratings_are_read_as_declared_with_their_gaps(tmp_path):
         (read_items, "name\ni1\n", "item_id"),
         (read_items, "item_id\ne\u0301\n\u00e9 \n", "two rows"),
         *((of_numbers, f"image_id,p_c\ni,{cell}\n", "p_c of image_id i") for cell in ("high", "1_0", "nan")),
+        (RATINGS.value, "item_id;r1\ni1;1.500\n", "r1: '1.500'"),
         *((RATINGS.value, f"item_id,r1\ni1,{cell}\n", "item_id i1") for cell in ("nan", "inf", "many")),
         (RATINGS.value, "item_id,\ni1\n", "item_id"),
     ],
