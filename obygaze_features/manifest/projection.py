@@ -104,6 +104,7 @@ def project(
         raise ManifestError(f"threshold {threshold}: expected a share of the clip between 0 and 1")
     if bare := next((mark for mark in annotations if mark.level is None), None):
         raise ManifestError(f"clip {bare.clip_id!r} has no level, so it is no annotation", "level")
+    annotations = annotations.spelled_as(clips.movies)
     marks = grouped(annotations, "movie")
     labelled: dict[str, list[Clip]] = {}
     for movie, own in grouped(clips, "movie").items():

@@ -192,8 +192,9 @@ def localise(
     from obygaze_models.evaluation.localise import SEED, marked_segments, read_frames
     from obygaze_models.evaluation.predictions import records
 
-    marked = marked_segments(manifests.read_manifest(manifest), positive, concept)
     scored = read_frames(frames)
+    truth = manifests.read_manifest(manifest).spelled_as(scored["movie"].unique())
+    marked = marked_segments(truth, positive, concept)
     results = {name: om.localise(scored, segments, score) for name, segments in marked.items()}
     document = {
         name: {

@@ -52,6 +52,12 @@ def test_a_movie_that_nobody_annotated_gets_no_level_and_is_named():
     assert result.elsewhere == ("elsewhere",)
 
 
+@pytest.mark.parametrize(("written", "movie"), [("54215", "tt0054215"), ("M", "m"), ("f/m.mp4", "m")])
+def test_annotations_are_of_a_movie_however_they_spell_it(written, movie):
+    result = project(manifest(mark(1, 0, 10, "S", movie=written)), manifest(Clip("c1", movie, "", 0, 10)))
+    assert (labels(result), result.elsewhere) == ([("S", ())], ())
+
+
 @pytest.mark.parametrize(
     ("marks", "clips", "threshold", "what"),
     [
