@@ -433,24 +433,20 @@ def read_variables(
     table = read_table(path, needed=("movie", "start_s", "end_s"))
     rest = [name for name in table.columns if name not in FIELDS]
     names = ["start_s", "end_s", *rest]
-    found: dict[str, list[list[float]]] = {}
+    found: dict[str, dict[tuple[float, float], list[float]]] = {}
     rows = list(table.pointed(rest).timed())
     for row in rows:
-        start_s, end_s, *values = (row.number(name, path) for name in names)
+        start_s, end_s, *_ = measured = [row.number(name, path) for name in names]
         if not 0 <= start_s < end_s <= MOST_S:
             raise FilmError(f"{path}: line {row.line}: no window lasts from {start_s:g} to {end_s:g} s")
         movie = find_film(row.cells["movie"], films)
-        if movie is not None and start_s < films[movie].end_s:
-            found.setdefault(movie, []).append([start_s, end_s, *values])
+        if movie is None or start_s >= films[movie].end_s:
+            continue
+        if found.setdefault(movie, {}).setdefault((start_s, end_s), measured) is not measured:
+            raise FilmError(f"{path}: film {movie} has two rows of the window at {start_s:g} s")
     if not found:
         raise FilmError(f"{path}: it has no window of {', '.join(films)}")
-    tables = {movie: pd.DataFrame(own, columns=names) for movie, own in found.items()}
-    for movie, windows in tables.items():
-        twice = windows[windows.duplicated(["start_s", "end_s"])]
-        if len(twice):
-            raise FilmError(
-                f"{path}: film {movie} has two rows of the window at {twice['start_s'].iloc[0]:g} s"
-            )
+    tables = {movie: pd.DataFrame([*own.values()], columns=names) for movie, own in found.items()}
     used = [name for name in rest if any(windows[name].notna().any() for windows in tables.values())]
     if not used:
         raise FilmError(f"{path}: it has no column of numbers; 'obygaze film variables' measures them")

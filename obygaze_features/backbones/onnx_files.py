@@ -30,9 +30,6 @@ from obygaze_features.schema import Licence, Name, SomeText, check, fields
 MOST_NETWORK = 1 << 31
 """Most bytes of an ONNX file: protocol buffers end there."""
 
-FRAMES = 16
-"""Frames of a clip where neither the caller nor the network says how many."""
-
 PAGE = "docs/backbones.md#a-network-in-an-onnx-file"
 Three = Meta(min_length=3, max_length=3, description="three numbers from 0 (std: .001) to 1")
 Mean = Annotated[list[Annotated[float, Meta(ge=0, le=1)]], Three]
@@ -139,7 +136,7 @@ class OnnxNetwork:
             ) from error
 
 
-def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
+def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     """Build the backbone of an ONNX file, `FILE[:LAYER]`, by the TOML beside it.
 
     It gives `frames` and `pooled`, their mean. Where a picture has several vectors (positions, tokens), a
@@ -148,7 +145,7 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
     Parameters
     ----------
     n_frames
-        Frames of a clip; None is 16.
+        Frames of a clip.
 
     Raises
     ------
@@ -188,7 +185,7 @@ def onnx_backbone(source: str, n_frames: int | None = None) -> Backbone:
     )
 
 
-def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork, NDArray[np.uint8]]:
+def read_network(source: str, n_frames: int) -> tuple[OnnxNetwork, NDArray[np.uint8]]:
     """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it; give the network, and a black clip for it.
 
     Raises
@@ -210,7 +207,7 @@ def read_network(source: str, n_frames: int | None = None) -> tuple[OnnxNetwork,
         raise BackboneError(f"{path}: choose one of its outputs, as in {ONNX}{path.name}:{names[0]}: {names}")
     network = OnnxNetwork(path, sha256, found[2] or names[0], told)
     _session(path, sha256, network.layer)
-    return network, np.zeros((n_frames or FRAMES, height, width, 3), np.uint8)
+    return network, np.zeros((n_frames, height, width, 3), np.uint8)
 
 
 def _description(path: Path) -> Description:

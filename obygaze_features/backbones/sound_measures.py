@@ -90,19 +90,14 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     rises = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0).mean(axis=1)
     heard = power[:, HEARD_BINS] + FLOOR
     flatness = np.exp(np.log(heard).mean(axis=1)) / heard.mean(axis=1)
-    mean_squares = _mean_squares(samples, hop)
+    mean_squares = weighted_squares(samples, hop)
     periodic = harmonicity(samples)
     voiced = (periodic > VOICED) & (_lufs(mean_squares) > SILENT_LUFS)
     return np.column_stack([bands, mean_squares, rises, flatness, periodic, voiced]).astype(np.float32)
 
 
-def weighted_squares(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Measure the mean square of the K-weighted samples `[N]` every tenth of a second: `[N // 1600, 1]`."""
-    return _mean_squares(samples, RATE // BLOCKS_A_SECOND)[:, None].astype(np.float32)
-
-
-def _mean_squares(samples: NDArray[np.float32], hop: int) -> NDArray[np.float64]:
-    """Average the squares of K-weighted samples over every `hop` of them."""
+def weighted_squares(samples: NDArray[np.float32], hop: int = RATE // BLOCKS_A_SECOND) -> NDArray[np.float64]:
+    """Average the squares of K-weighted samples `[N]` over every `hop` of them: `[N // hop]`."""
     whole = samples[: len(samples) // hop * hop].astype(np.float64)
     return np.asarray(np.square(signal.sosfilt(k_weighting(RATE), whole)).reshape(-1, hop).mean(axis=1))
 

@@ -22,7 +22,7 @@ WEIGHTS_SHA256 = "2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb69
 
 
 def speech_chances(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Measure the probability of speech in samples `[N]` every 8 ms, by chunks: `[N // 128, 1]`.
+    """Measure the probability of speech in samples `[N]` every 8 ms, by chunks: `[N // 128]`.
 
     The last chunk is completed with silence.
 
@@ -37,7 +37,7 @@ def speech_chances(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     detector.reset()
     chunks = np.pad(samples, (0, -len(samples) % CHUNK)).reshape(-1, CHUNK)
     chances = np.array([detector.process_samples(chunk) for chunk in chunks], np.float32)
-    return np.repeat(chances, CHUNK // step)[: len(samples) // step, None]
+    return np.repeat(chances, CHUNK // step)[: len(samples) // step]
 
 
 @cache

@@ -203,7 +203,7 @@ def _heard(
         read, row = partial(track.parts, start_s, end_s, (), rate=RATE), Values()
         with suppress(VideoError):
             (squares,), missing_s = read(measure=weighted_squares, steps_a_second=BLOCKS_A_SECOND)
-            row["loudness"] = gated_loudness(squares[:, 0])
+            row["loudness"] = gated_loudness(squares)
             hole = is_large_hole(missing_s, end_s - start_s)
             account["sound is missing in part, and taken for silence"] += hole
             if speech:

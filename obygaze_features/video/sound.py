@@ -52,7 +52,7 @@ K = TypeVar("K")
 Arrays = TypeVar("Arrays", bound=tuple[NDArray[np.float32], ...])
 Samples = NDArray[np.float32]
 PlacedPackets = Generator[tuple[float, Any, int], None, None]
-Measure = Callable[[Samples], NDArray[np.float32]]
+Measure = Callable[[Samples], NDArray[Any]]
 
 
 class SoundTrack:
@@ -107,7 +107,7 @@ class SoundTrack:
         rate
             Samples a second.
         measure
-            Turns samples into `[steps, D]`, `steps_a_second`, in place of the samples themselves.
+            Turns samples into `[steps]` or `[steps, D]`, `steps_a_second`, in their place.
 
         Returns
         -------

@@ -21,7 +21,7 @@ def test_speech_is_speech_and_music_is_none_as_often_as_it_is_asked():
 
 def test_a_chance_is_of_a_chunk_and_the_last_chunk_is_not_lost():
     chances = speech.speech_chances(VOICE)
-    assert chances.shape == (len(VOICE) * speech.CHANCES_A_SECOND // RATE, 1)
+    assert chances.shape == (len(VOICE) * speech.CHANCES_A_SECOND // RATE,)
     whole = speech.speech_chances(np.pad(VOICE, (0, -len(VOICE) % speech.CHUNK)))
     assert np.array_equal(whole[: len(chances)], chances)
     assert (whole[:: speech.CHUNK * speech.CHANCES_A_SECOND // RATE] == whole[3::4]).all()
