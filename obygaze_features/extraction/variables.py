@@ -93,62 +93,47 @@ def film_variables(
     """
     film = probe(path)
     last_s = film.start_s + film.duration_s
-
-    def say(what: str) -> None:
-        note(f"{path.name}: {what}")
-
-    if late := sum(end_s > last_s + OVERHANG_S for _, end_s in spans):
-        say(f"{late} of {len(spans)} windows end after the film: measured as far as it goes")
     inside = {
         n: (start_s, min(end_s, last_s)) for n, (start_s, end_s) in enumerate(spans) if start_s < last_s
     }
+    account, requests = Counter[str](), dict[str, Request]()
+    account["measured as far as the film goes"] = sum(end_s > last_s + OVERHANG_S for _, end_s in spans)
     shape = film.stream.shape if film.stream else 1.0
-    known = None if camera is None or shape != 1 else [camera[number] for number in inside]
-    rows: list[Values] = [{} for _ in spans]
-    if not inside:
-        return rows
-    requests = _requests(faces, None if known else shape, say)
-    account = Counter({film.damage: len(inside)} if film.damage and not requests else {})
-    within = [*inside.values()]
-    seen = _seen(path, within, requests, known, shots, faces=faces, account=account, say=say, show=show)
-    heard = _heard(path, within, speech, account, say)
-    for number, *found in zip(inside, seen, heard, strict=True):
-        rows[number] = {name: value for name, value in (found[0] | found[1]).items() if isfinite(value)}
-    for name in ("cuts", *["camera"] * bool(known), *requests):
-        account[f"no {name}"] = sum(name not in rows[number] for number in inside)
-    if told := [f"{what} ({n} of {len(inside)} windows)" for what, n in account.most_common() if n]:
-        say(first_few(told, MOST_SAID))
-    return rows
-
-
-def _requests(
-    faces: FaceDetector | None, shape: float | None, say: Callable[[str], object]
-) -> dict[str, Request]:
-    """Choose what is measured in pictures whose pixels have a shape; no camera without one."""
-    found: dict[str, Request] = {}
-    if shape is not None and opencv() is None:
-        say(f"no columns of the camera: OpenCV is missing ({install_command('obygaze[extract]')})")
-    elif shape is not None:
-        found["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), encode)
+    known = camera if shape == 1 else None
+    if known is None and opencv() is None:
+        missing = f"OpenCV is missing ({install_command('obygaze[extract]')})"
+        account[f"no columns of the camera: {missing}"] = len(spans)
+    elif known is None:
+        requests["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), encode)
     if faces is not None:
-        found["faces"] = Request(uniform(N_FRAMES), faces.prepare)
-    return found
+        requests["faces"] = Request(uniform(N_FRAMES), faces.prepare)
+    if film.damage and not requests:
+        account[film.damage] = len(inside)
+    seen = _seen(path, inside, requests, known, shots, faces=faces, account=account, show=show)
+    heard = _heard(path, inside, speech, account)
+    rows: list[Values] = [{} for _ in spans]
+    for number, *found in zip(inside, seen, heard, strict=False):  # of no window nothing is decoded
+        rows[number] = {name: value for name, value in (found[0] | found[1]).items() if isfinite(value)}
+    for name in ("cuts", *["camera"] * (known is not None), *requests):
+        account[f"no {name}"] = sum(name not in rows[number] for number in inside)
+    if told := [f"{what} ({n} of {len(spans)} windows)" for what, n in account.most_common() if n]:
+        note(f"{path.name}: {first_few(told, MOST_SAID)}")
+    return rows
 
 
 def _seen(
     path: Path,
-    spans: Sequence[Span],
+    spans: Mapping[int, Span],
     requests: Mapping[str, Request],
     camera: Sequence[Motions | None] | None,
     shots: Sequence[FilmPart | Shot] | None,
     *,
     faces: FaceDetector | None,
     account: Counter[str],
-    say: Callable[[str], object],
     show: Callable[[int, int], object],
 ) -> Iterator[Values]:
     """Yield what is seen in spans; a film is decoded once for it and, unless they are known, its shots."""
-    tasks = [DecodeTask(str(n), path, *span, requests) for n, span in enumerate(spans if requests else ())]
+    tasks = [DecodeTask(str(n), path, *span, requests) for n, span in spans.items() if requests]
     seen, moved = dict[str, Values](), dict[int, Motions | None](enumerate(camera or ()))
     rests: list[Rest[Any]] = []
 
@@ -169,10 +154,10 @@ def _seen(
     try:
         shots = shots or joined_shots([rest.measured for rest in rests]) or find_shots(path)
     except VideoError as error:
-        say(f"the pictures cannot be decoded: {error.reason}")
+        account[f"the pictures cannot be decoded: {error.reason}"] = len(spans)
         shots = ()
     cuts_s = [shot.start_s for shot in shots[1:]]
-    for n, span in enumerate(spans):
+    for n, span in spans.items():
         motions = moved.get(n)
         moves = camera_values(*motions, cuts_s) if motions else {}
         yield _of_shots(span, shots) | seen.get(str(n), {}) | moves
@@ -189,17 +174,15 @@ def _of_shots(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
     return {"cuts": cuts / known_s * 60, "black": black / known_s}
 
 
-def _heard(
-    path: Path, spans: Sequence[Span], speech: bool, account: Counter[str], say: Callable[[str], object]
-) -> Iterator[Values]:
+def _heard(path: Path, spans: Mapping[int, Span], speech: bool, account: Counter[str]) -> Iterator[Values]:
     """Yield what is heard in spans."""
     try:
         track = SoundTrack(path)
     except VideoError as error:
-        say(f"no columns of sound: {error.reason}")
+        account[f"no columns of sound: {error.reason}"] = len(spans)
         yield from ({} for _ in spans)
         return
-    for start_s, end_s in spans:
+    for start_s, end_s in spans.values():
         read, row = partial(track.parts, start_s, end_s, (), rate=RATE), Values()
         with suppress(VideoError):
             (squares,), missing_s = read(measure=weighted_squares, steps_a_second=BLOCKS_A_SECOND)

@@ -1,5 +1,6 @@
 """`film_variables` on films with planted cuts, black, pans and sound."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def test_of_a_window_that_ends_after_the_film_what_is_there_counts(film):
     assert (late["cuts"], late["black"]) == pytest.approx((whole["cuts"], whole["black"]))
     assert late["speech"] == whole["speech"] == film_variables(film, spans[:1], speech=True)[0]["speech"]
     assert later == {}
-    assert "2 of 3 windows end after the film" in "".join(notes)
+    assert "as far as the film goes (2 of 3 windows)" in "".join(notes)
 
 
 def test_a_cut_counts_in_one_window_and_what_no_shot_covers_is_unknown_as_is_motion_across_a_cut(film):
@@ -141,8 +142,8 @@ def test_of_what_is_damaged_something_is_said(tmp_path):
     assert "loudness" in whole
     assert "loudness" not in gone
     told = "".join(notes)
-    assert "taken for silence (1 of 2 windows)" in told
-    assert "no sound (1 of 2 windows)" in told
+    assert "taken for silence (1 of 3 windows)" in told
+    assert "no sound (1 of 3 windows)" in told
     path.write_bytes(path.read_bytes()[:-9000])
     film_variables(path, [(0.0, 2.0)], note=notes.append)
     assert "cut off" in notes[-1]
@@ -157,7 +158,7 @@ def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, fi
     _, empty, full = out.read_text().splitlines()
     assert empty == "broken-0001,broken,0.0,8.0" + "," * 9
     assert full.startswith("film-0001,film,0.0,8.0,-")
-    assert "broken.mp4: the pictures cannot be decoded" in capsys.readouterr().err
+    assert re.search(r"broken\.mp4: .*the pictures cannot be decoded", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("name", ["net.onnx", "net.toml", "net.mkv"])
@@ -205,7 +206,7 @@ def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path
     monkeypatch.setattr(module, "opencv", lambda: None)
     assert film_variables(silent, [(0.0, 2.0)], note=notes.append) == [{"cuts": 0.0, "black": 0.0}]
     assert "OpenCV" in notes[0]
-    assert "no sound track" in notes[1]
+    assert "no sound track" in notes[0]
 
 
 @pytest.mark.parametrize("features", [[], ["x"] * 5, list(FEATURES)])
