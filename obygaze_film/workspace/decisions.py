@@ -27,6 +27,7 @@ from obygaze_features.manifest import (
     clip_of,
     counted,
     find_codebook,
+    find_film,
     read_table,
     repeated_concepts,
 )
@@ -369,6 +370,7 @@ class Decisions:
         """Return the cells of a row of a table, and what it replaces; None if it says nothing new."""
         cells = {name: " ".join(cell.split()) for name, cell in row.cells.items() if cell.strip()}
         cells |= {name: f"{float(cells[name]):.10g}" for name in ("start_s", "end_s") if name in cells}
+        cells["movie"] = find_film(cells.get("movie", ""), [self.film.movie]) or cells.get("movie", "")
         name = cells.pop("clip_id", "")
         old = name if re.fullmatch(ID, name) else ""
         if old in self.ledger.lines and self.ledger.lines[old].row == cells:
@@ -407,6 +409,8 @@ class Decisions:
                 blind = clip is not None and line.row.get(SEEN_SCORE) == "0" and clip.movie == self.film.movie
                 at = self.place_of(clip) if blind and clip is not None else 0
                 self._clips[line.id] = line, clip, at
+                if clip is not None and clip.movie != self.film.movie:
+                    problems.add(number, "of another film: it is not shown here", "movie")
                 if blind and not at:
                     problems.add(number, "of another window of the draw: it does not count", PLACE)
                 for problem in problems.messages:

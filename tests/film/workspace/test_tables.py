@@ -48,6 +48,16 @@ def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(place):
     assert len(levels(again)) == len(rows_of(path)) == 4
 
 
+@pytest.mark.parametrize(
+    ("movie", "is_own"), [("TT1", True), ("0000001", True), ("x/tt1.mkv", True), ("tt2", False)]
+)
+def test_a_row_is_of_the_film_however_it_spells_it_and_of_another_is_said(place, movie, is_own):
+    (place[0] / JUDGEMENTS).write_text(f"{HEAD}a,{movie},,8,16,calm,,XY,1,,,\n", "utf-8")
+    made = Decisions(*place)
+    assert [clip.movie for clip in made.kept["judgement"]] == ["tt1" if is_own else movie]
+    assert any("of another film" in notice for notice in made.notices) == (not is_own)
+
+
 def edited(path, old, new):
     text = path.read_text("utf-8")
     assert old in text
