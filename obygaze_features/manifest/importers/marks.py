@@ -69,13 +69,16 @@ def facts_of(clip: Clip) -> tuple[object, ...]:
 def joined(clips: Iterable[tuple[Clip, Account, str]]) -> list[tuple[Clip, Account, str]]:
     """Give concepts of a file without levels to another's level of their times and annotator."""
     made = dict(enumerate(clips))
-    levels = {facts_of(clip): place for place, (clip, *_) in made.items() if clip.level}
-    for place, (mark, account, _) in [*made.items()]:
-        at = levels.get(facts_of(mark))
-        if at is not None and account.kind not in OURS and not (mark.level or mark.extras.get("text")):
+    alone = [
+        place
+        for place, (clip, account, _) in made.items()
+        if account.kind not in OURS and not (clip.level or clip.extras.get("text"))
+    ]
+    levels = {facts_of(clip): place for place, (clip, *_) in made.items() if alone and clip.level}
+    for place in alone:
+        if (at := levels.get(facts_of(made[place][0]))) is not None:
             clip, of, where = made[at]
-            made[at] = replace(clip, concepts=(*clip.concepts, *mark.concepts)), of, where
-            del made[place]
+            made[at] = replace(clip, concepts=(*clip.concepts, *made.pop(place)[0].concepts)), of, where
     return [*made.values()]
 
 

@@ -158,7 +158,9 @@ class _Slots:
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
         self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in every} - {""}
         self._slots |= {f"after {name}": "" for name in self._followed}
-        self._spread([dict(map(self._ends, map(self._line, tier.findall("ANNOTATION/*")))) for tier in tiers])
+        if "" in self._slots.values():
+            lines = [map(self._line, tier.findall("ANNOTATION/*")) for tier in tiers]
+            self._spread([dict(map(self._ends, own)) for own in lines])
 
     def _line(self, node: Element) -> list[Element]:
         """List an annotation, the one that it refers to, and so on up to the one that has times."""
