@@ -25,6 +25,7 @@ _BROKEN = re.compile(
     r"(?a)\s*\d{1,3}[:;]\d\d?[:.,;]\d.*\d[:;]\d\d?[:.,;]\d|[->\s]*\d{1,3}([:;]\d\d){2}[.,;]\d{1,3}[->\s]*$"
 )
 """A line of times whose arrow is broken, or a half of it: it is never text either."""
+_FEW = re.compile(r"(?a):\d\d?[.,]\d\d?(?!\d)")
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<(?:\d+:)+[\d.]+>|</?>")
 _SRT_TAG = re.compile(
     r"</?(?:b|i|u|s|em|strong|font|span|c|ruby|rt|p|div)(?:\.[\w.-]+)?"
@@ -96,6 +97,10 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
         )
     if gaps := [at + 1 for at, body in zip(starts, bodies, strict=True) if not all(map(str.strip, body))]:
         given.account.note(f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)")
+    if few := [at + 1 for at in starts if _FEW.search(lines[at])]:
+        given.account.note(
+            f"line {few[0]}: digits of its milliseconds lack ({len(few)} such): 1,5 is 1.005 s as in players"
+        )
     repeated = sum(line != "" and line == before for (_, before), (line, _) in pairwise(shown))
     if repeated > max(1, len(starts) // 3):
         given.account.note(f"{repeated} captions repeat the line before them (rolling captions)")

@@ -265,6 +265,7 @@ SAID = {
     **{f"a block of SRT without times {block!r}": says(f"2\n00:00:02,000 --> 00:00:02,500\nhi\n\n{block}\n\n4\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 5: text without times", never=("empty line",), n=2, text="hi") for block in ("3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou")},
     "a block of SRT without times, blank lines below numbers": says("2\n\n00:00:02,000 --> 00:00:02,500\nhi\n\n3\nyou\n\n4\n\n00:00:04,000 --> 00:00:04,500\nhi\n", "2 of 3 spans", "line 6: text without times", never=("empty line",), n=2, text="hi"),
     **{f"a number of SRT, {number!r}": says(f"5\n{CUE}\nhi{number}00:00:06,000 --> 00:00:07,000\nyou\n", n=2, text=["hi", "you"]) for number in ("\n\n6\n\n", "\n6\n")},
+    **{f"{digits} digits of milliseconds": says(f"1\n{CUE.replace('000', digits)}\nhi\n", *["line 2: digits of"] * (len(digits) < 3), start_s=1 + int(digits) / 1000, never=["digits of"] * (len(digits) == 3)) for digits in ("5", "50", "500")},
     "words behind the times of SRT": says(f"1\n{CUE} Ann\nhi\n", text="Ann hi", never=("setting",)),
     "words behind the times of WebVTT": says(f"WEBVTT\n\n{CUE.replace(',', '.')} two words\nhi\n", "1 setting not read (two words)", text="hi"),
     "a comment of WebVTT with a line of blanks": says(f"WEBVTT\n\nNOTE a\n \nb\n\n{CUE.replace(',', '.')}\nhi\n", "1 of 1 spans"),
