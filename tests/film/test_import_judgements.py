@@ -41,6 +41,12 @@ def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
     assert len(read_manifest(tmp_path / "m.csv")) == 3
 
 
+@pytest.mark.parametrize("start", ["-0", "0.0", "00:00:00", "0e0"])
+def test_a_span_judged_again_is_one_however_its_times_are_written(tmp_path, start):
+    path = file(tmp_path, "one.csv", "a,tt1,,0,5,S,,AB,1,agree", f"b,tt1,,{start},5.00,EN,,AB,1,disagree")
+    assert [clip.level for clip in import_judgements([path], tmp_path).manifest] == ["EN"]
+
+
 def test_of_several_files_of_one_name_each_is_told_apart(tmp_path):
     """As those are that lie in the folders of scored films."""
     paths = []

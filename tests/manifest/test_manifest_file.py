@@ -1,5 +1,6 @@
 """A manifest is read back as written, byte for byte; what is wrong with one is told by line and column."""
 
+import gc
 import hashlib
 import tempfile
 import unicodedata
@@ -24,6 +25,20 @@ def written(folder: Path, *lines: str, header: str = HEADER) -> Path:
     path = folder / "films.csv"
     path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
     return path
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_reading_leaves_garbage_collection_as_it_was(tmp_path, is_on):
+    path, wrong = written(tmp_path, GOOD), tmp_path / "nothing.csv"
+    was_on = gc.isenabled()
+    try:
+        gc.enable() if is_on else gc.disable()
+        assert len(read_manifest(path)) == 1
+        with pytest.raises(FileNotFoundError):
+            read_manifest(wrong)
+        assert gc.isenabled() == is_on
+    finally:
+        gc.enable() if was_on else gc.disable()
 
 
 printable = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=12).filter(

@@ -97,6 +97,12 @@ def test_a_cell_of_many_digits_takes_no_longer_than_it_is_long():
     assert all(isinstance(value, ManifestError) and len(str(value)) < 2000 for value in values)
 
 
+@given(st.integers(0, 10**6), st.integers(0, 59), st.integers(0, 59), st.text("0123456789", max_size=30))
+def test_a_clock_is_rounded_once_however_many_digits_it_has(hours, minutes, seconds, rest):
+    exact = hours * 3600 + minutes * 60 + Fraction(f"{seconds}.{rest}".rstrip("."))
+    assert time_code(f"{hours}:{minutes}:{seconds:02}.{rest}") == float(exact)
+
+
 RATES = [*map(Fraction, (24, 25, 30, 50, 60)), *(Fraction(n * 1000, 1001) for n in (24, 30, 60, 120))]
 
 
