@@ -127,14 +127,14 @@ def doubtful_questions(questions: Sequence[str], book: Codebook) -> list[str]:
     return notes * bool(strange) + gaps * bool(rest)
 
 
-def doubtful_times(clips: Iterable[Clip]) -> list[str]:
+def doubtful_times(clips: Iterable[Clip], kind: str) -> list[str]:
     """Say which films have spans in their first second alone, or behind an hour or a day alone."""
     films = grouped(clips, "movie").items()
     first = {movie: min(clip.start_s or 0.0 for clip in own) for movie, own in films}
     last = {movie: max(clip.end_s or 0.0 for clip in own) for movie, own in films}
     late = first_few([f"{name}: {clock(time)}" for name, time in first.items() if time >= LATE_S], 3)
     long = first_few([f"{name}: {clock(time)}" for name, time in last.items() if time >= LONGEST_S], 3)
-    short = first_few([name for name, time in last.items() if 0 < time < 1], 3)
+    short = first_few([name for name, time in last.items() if 0 < time < 1 and kind in OURS], 3)
     return [
         *[f"no span after the first second ({short}): are times shares of a day, or hours?"] * bool(short),
         *[f"no span in the first hour ({late}): does the time code begin at 0?"] * bool(late),

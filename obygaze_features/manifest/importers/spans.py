@@ -459,7 +459,7 @@ class _Made:
                 what = counted(len(new), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
             unknown = (clip for clip in own if math.isinf(self._length(clip)))
-            account.note(*marks.doubtful_times(unknown), *marks.nameless(own))
+            account.note(*marks.doubtful_times(unknown, account.kind), *marks.nameless(own))
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         notices += of_one_film(clip.movie for clip in kept)

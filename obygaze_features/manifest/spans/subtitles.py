@@ -25,7 +25,7 @@ _BROKEN = re.compile(
     r"(?a)\s*\d{1,3}[:;]\d\d?[:.,;]\d.*\d[:;]\d\d?[:.,;]\d|[->\s]*\d{1,3}([:;]\d\d){2}[.,;]\d{1,3}[->\s]*$"
 )
 """A line of times whose arrow is broken, or a half of it: it is never text either."""
-_FEW = re.compile(r"(?a):\d\d?[.,]\d\d?(?!\d)")
+_FEW = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<(?:\d+:)+[\d.]+>|</?>")
 _SRT_TAG = re.compile(
     r"</?(?:b|i|u|s|em|strong|font|span|c|ruby|rt|p|div)(?:\.[\w.-]+)?"

@@ -199,6 +199,7 @@ REFUSED = {
     "a film twice": ('{"database":{"a":{"annotations":[]},"a":{"annotations":[]}}}', "twice"),
     "CVAT in a namespace": ('<annotations xmlns="urn:x"/>', "its root is '{urn:x}annotations'"),
     "Label Studio, a task that is none": ('[{"data":{"video":"a.mp4"},"annotations":[]},3]', "task 2: no annotations"),
+    "BORIS, a project": ('{"time_format": "hh:mm:ss", "behaviors_conf": {}}', "project of BORIS"),
     "Label Studio, JSON-MIN": ('[{"id":1,"video":"a.mp4"}]', "JSON-MIN"),
     "another JSON": ('{"images":[]}', "Label Studio"),
     "three digits of frames": ("movie,start_s,end_s\na,00:00:01:012,00:00:05:000\n", "digits"),
