@@ -7,6 +7,7 @@ import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import folder_for, level_counts, write_imported
+from obygaze_features.manifest.spans.names import of_one_film
 from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
 from obygaze_features.templates import filled
@@ -68,7 +69,7 @@ def inspect(manifest: Path) -> Answer:
     summary = _summary(clips)
     values = {"summary": summary, "first": clips.clips[:SHOWN_ROWS], "columns": manifests.FIELDS, "zip": zip}
     text = filled(__package__, "inspect.txt.jinja", values).rstrip()
-    return Answer({"manifest": str(manifest), **summary}, text)
+    return Answer({"manifest": str(manifest), **summary}, text, of_one_film(clips.movies))
 
 
 @declared(__package__, "manifest project")
