@@ -67,7 +67,7 @@ def variables(
 
     output.refuse_existing()
     detector = FaceDetector(faces) if faces else None
-    windows, cameras = _windows(films, source)
+    windows, cameras = _windows(films, source), _cameras(source)
     movies = [own[0][1] for own in windows.values()]
     beside = shots or (source and manifests.shots_file(source))
     parts: dict[str, list[manifests.FilmPart]] = {}
@@ -104,16 +104,23 @@ def variables(
     return Answer(document, f"{output.path}: {len(rows):,} windows; {', '.join(columns)}", code=code)
 
 
-def _windows(
-    films: Sequence[Path], source: Path | None
-) -> "tuple[dict[Path, list[Window]], Mapping[str, Motions] | None]":
-    """Find the windows of each film, and what a store has of their camera.
+def _windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Window]]:
+    """Find the windows of each film.
 
-    A film's windows are the clips of its file, and those of the movie that its file is named after that have
-    times and no other of the files: without times, a clip is the whole of its own file.
+    They are the clips of its file, and those of the movie that its file is named after that have times and no
+    other of the files: without times, a clip is the whole of its own file.
     """
     known = [manifests.Film(path, (video := of.probe(path)).start_s + video.duration_s) for path in films]
-    clips, files, camera = _clips(known, source)
+    clips: Sequence[Any]
+    if source is not None and source.is_dir():
+        clips, files = of.open_store(source).clips, dict[str, Path]()
+    else:
+        if source is None:
+            manifest = manifests.import_film(known, Path(), WINDOW_S, WINDOW_S).manifest
+        else:
+            manifest = manifests.merge_annotators(of.read_manifest(source))
+        videos = ((clip.clip_id, manifest.video_path(clip)) for clip in manifest)
+        clips, files = manifest.clips, {clip_id: path.resolve() for clip_id, path in videos if path}
     by_file, movies = {film.path.resolve(): [film] for film in known}, {clip.movie: "" for clip in clips}
     named = {film.path: manifests.find_film(film.movie, movies) for film in known}
     windows: dict[Path, list[Window]] = {path: [] for path in named}
@@ -133,26 +140,17 @@ def _windows(
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
     if left := len(clips) - sum(map(len, windows.values())):
         click.echo(f"left out {left:,} of {len(clips):,} windows, of films not given", err=True)
-    return windows, camera
+    return windows
 
 
-def _clips(
-    films: "Sequence[manifests.Film]", source: Path | None
-) -> "tuple[Sequence[Any], Mapping[str, Path], Mapping[str, Motions] | None]":
-    """Read windows: all clips, the files of those that have one, and what is known of their camera."""
+def _cameras(source: Path | None) -> "Mapping[str, Motions] | None":
+    """Read what is known of the camera in the windows of a store."""
     from obygaze_features.backbones.camera import FEATURES
 
-    if source is not None and source.is_dir():
-        store = of.open_store(source)
-        made = store["camera"].provenance["architecture"] if "camera" in store else {}
-        if made.get("features") != [*FEATURES]:
-            return store.clips, {}, None
-        group = store["camera"]
-        read = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
-        return store.clips, {}, {clip: (moved, time_s) for clip, there, moved, time_s in read if there}
-    if source is None:
-        manifest = manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest
-    else:
-        manifest = manifests.merge_annotators(of.read_manifest(source))
-    videos = ((clip.clip_id, manifest.video_path(clip)) for clip in manifest.clips)
-    return manifest.clips, {clip_id: path.resolve() for clip_id, path in videos if path}, None
+    if source is None or not source.is_dir() or "camera" not in (store := of.open_store(source)):
+        return None
+    group = store["camera"]
+    if group.provenance["architecture"].get("features") != [*FEATURES]:
+        return None
+    read = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
+    return {clip: (moved, time_s) for clip, there, moved, time_s in read if there}

@@ -11,7 +11,7 @@ from benchmarks.planted.staging import filmed, leaves, spoken
 from obygaze_features.backbones.camera import FEATURES
 from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.backbones.speech import SPEECH, speech_chances
-from obygaze_features.commands.film_variables import _clips
+from obygaze_features.commands.film_variables import _cameras
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
 from obygaze_features.extraction.variables import film_variables
@@ -213,4 +213,4 @@ def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path
 def test_motion_is_what_the_camera_gave_not_a_group_that_is_called_so(tmp_path, features):
     made = {"camera": {"frames": np.ones((1, 4, 5), "f4")}}
     store = seal_arrays(tmp_path / "s", {"a": "m"}, made, n_frames=4, architecture={"features": features})
-    assert (_clips((), store)[2] is not None) == (features == list(FEATURES))
+    assert (_cameras(store) is not None) == (features == list(FEATURES))
