@@ -150,9 +150,9 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     Raises
     ------
     BackboneError
-        If a file is missing or damaged, the TOML leaves something out or contradicts the network, or the
+        If a file is damaged, there is no TOML, it leaves something out or contradicts the network, or the
         layer gives no vectors.
-    InputError
+    InputError, OSError
         If a file is too large, or cannot be read.
     """
     network, black = read_network(source, n_frames)
@@ -190,18 +190,16 @@ def read_network(source: str, n_frames: int) -> tuple[OnnxNetwork, NDArray[np.ui
 
     Raises
     ------
-    BackboneError
+    BackboneError, InputError, OSError
         As `onnx_backbone`.
     """
     found = re.fullmatch(r"(.+?\.onnx)(?::(.+))?", source, re.DOTALL | re.IGNORECASE)
     if found is None:
         raise BackboneError(f"backbone '{ONNX}{source}': expected onnx:FILE.onnx or onnx:FILE.onnx:LAYER")
     path = Path(found[1]).expanduser().absolute()
-    if not path.is_file():
-        raise BackboneError(f"{path}: there is no such file")
+    sha256 = sha256_of(read_bytes(path, MOST_NETWORK))
     told = _description(path.with_suffix(".toml"))
     height, width = told.geometry.sides
-    sha256 = sha256_of(read_bytes(path, MOST_NETWORK))
     names = [output.name for output in _session(path, sha256).get_outputs()]
     if found[2] is None and len(names) != 1:
         raise BackboneError(f"{path}: choose one of its outputs, as in {ONNX}{path.name}:{names[0]}: {names}")

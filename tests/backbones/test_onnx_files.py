@@ -204,8 +204,8 @@ def test_files_that_hold_no_network_are_refused_by_what_they_are(tmp_path):
         with pytest.raises(BackboneError, match=words):
             load_backbone(f"onnx:{path}", 4)
     path.with_name("absent.toml").write_bytes(path.with_suffix(".toml").read_bytes())
-    for name, words in (("absent.onnx", r"absent\.onnx: there is no"), ("net.toml", "expected onnx:FILE")):
-        with pytest.raises(BackboneError, match=words):
+    for name, error in (("absent.onnx", FileNotFoundError), ("net.toml", BackboneError)):
+        with pytest.raises(error, match=name):
             load_backbone(f"onnx:{tmp_path / name}", 4)
     model = onnx.load_from_string(whole)
     model.graph.node[-1].domain = "lab"
