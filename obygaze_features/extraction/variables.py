@@ -35,8 +35,7 @@ from obygaze_features.video import Rest, SoundTrack, find_shots, joined_shots, p
 from obygaze_features.video.sampling import is_large_hole, pairs, uniform
 from obygaze_features.video.shots import Shot
 
-CAMERA = ("camera", *FEATURES)
-VARIABLES = ("loudness", "speech", "cuts", "black", *CAMERA, "faces", "face")
+VARIABLES = ("loudness", "speech", "cuts", "black", "camera", *FEATURES, "faces", "face")
 """LUFS; share of time; a minute; share of time; `camera_values`; `FaceDetector`."""
 
 MOST_SAID = 8
