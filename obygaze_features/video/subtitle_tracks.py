@@ -1,7 +1,6 @@
 """Read the subtitles that a film holds as text; files of subtitles are read by `manifest.read_subtitles`."""
 
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 from av.stream import Discard
 
 from obygaze_features.errors import VideoError, first_line
+from obygaze_features.subtitle_text import ass_text, srt_text, vtt_text
 from obygaze_features.text import unsuitable
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.source import UNREADABLE, Source, opened
@@ -17,8 +17,8 @@ from obygaze_features.video.source import UNREADABLE, Source, opened
 TEXTUAL = {"mov_text", "subrip", "srt", "ass", "ssa", "webvtt", "text"}
 """Codecs of subtitles that are text, and no pictures of text."""
 
-_OVERRIDES = re.compile(r"\{\\[^}]*\}|</?[A-Za-z][^<>]*>")
-"""Settings of fonts and places, which FFmpeg gives as those of ASS."""
+CLEAN = {"ass": ass_text, "ssa": ass_text, "webvtt": vtt_text}
+"""What takes words out of the texts of a codec; the others write tags as SubRip does."""
 
 Line = tuple[float, float, str]
 """Start and end in seconds, and the text on one line."""
@@ -68,13 +68,18 @@ def _placed(source: Source) -> Iterator[tuple[float, Any]]:
 def _lines(packet: Any) -> Iterator[Line]:
     """Yield what a packet shows, with its own times."""
     tick = math.nan if packet.pts is None else float(packet.time_base or math.nan)
-    text = " ".join(_plain(rect.dialogue.decode("utf-8", "replace")) for rect in packet.decode()).strip()
+    text = _words(packet.stream.codec_context.name, bytes(packet))
     if text:
         start = (packet.pts or 0) * tick
         yield start, start + (packet.duration or 0) * tick, text
 
 
-def _plain(text: str) -> str:
-    """Leave out settings, and characters that control; one line."""
-    words = re.sub(r"\\[Nnh]", " ", _OVERRIDES.sub("", text)).split()
-    return "".join(sign for sign in " ".join(words) if unsuitable(sign) is None)
+def _words(codec: str, content: bytes) -> str:
+    """Take the words out of a packet, as out of a line of a file; FFmpeg's decoders change them."""
+    if codec == "mov_text":  # its length, and settings behind it
+        content = content[2 : 2 + int.from_bytes(content[:2])]
+    text = content.decode("utf-16" if content[:2] in {b"\xfe\xff", b"\xff\xfe"} else "utf-8", "replace")
+    if codec in {"ass", "ssa"}:
+        text = text.split(",", 8)[-1]
+    words = " ".join(CLEAN.get(codec, srt_text)(text).split())
+    return "".join(sign for sign in words if unsuitable(sign) is None)

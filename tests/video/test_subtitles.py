@@ -4,6 +4,7 @@ import av
 import pytest
 
 from obygaze_features.errors import VideoError
+from obygaze_features.manifest import read_subtitles
 from obygaze_features.video import read_subtitle_track
 from obygaze_film.rows import read_words
 
@@ -41,3 +42,49 @@ def test_what_holds_no_subtitles_is_one_error(tmp_path, shared_data):
     for path in (tmp_path / "bad.mp4", tmp_path / "none.mp4", shared_data / "videos" / "arm_wrestling.mp4"):
         with pytest.raises(VideoError, match=path.name):
             read_subtitle_track(path)
+
+
+ASS = (
+    "[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname, Fontsize\n"
+    "Style: Default,Arial,20\n\n[Events]\n"
+    "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
+    "Dialogue: 0,0:00:01.00,0:00:02.50,Default,,0,0,0,,{}\n"
+)
+FILES = {
+    "ass": ASS,
+    "srt": "1\n00:00:01,000 --> 00:00:02,500\n{}\n",
+    "vtt": "WEBVTT\n\n00:01.000 --> 00:02.500\n{}\n",
+}
+PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [
+        ("ass", "{\\p1}m 0 0 l 10 0{\\p0}Sign, {a note}here\\Nthere", "Sign, here there"),
+        ("ass", "a <b and c> d", "a <b and c> d"),
+        ("srt", "a < b and c > d {y} <i>e</i>", "a < b and c > d {y} e"),
+        ("srt", "<laughs> {\\an8}ha\nhi", "<laughs> ha hi"),
+        ("vtt", "<v Ann>&quot;5 &lt; 6&quot; it&#39;s &lt;i&gt;</v>", '"5 < 6" it\'s <i>'),
+        *((kind, PERSIAN, PERSIAN) for kind in FILES),
+    ],
+)
+def test_a_track_says_what_its_file_says(shared_data, tmp_path, kind, text, said):
+    path, film = tmp_path / f"a.{kind}", tmp_path / "film.mkv"
+    path.write_text(FILES[kind].format(text), "utf-8")
+    with (
+        av.open(shared_data / "videos" / "nasa_13013.mp4") as video,
+        av.open(path) as file,
+        av.open(film, "w") as out,
+    ):
+        packets = []
+        for stream in (video.streams.video[0], file.streams.subtitles[0]):
+            copy = out.add_stream_from_template(stream)
+            for packet in stream.container.demux(stream):
+                if packet.dts is not None:
+                    packet.stream = copy
+                    packets.append(packet)
+        for packet in sorted(packets, key=lambda packet: packet.dts * packet.time_base):
+            out.mux(packet)
+    assert [text for *_, text in read_subtitle_track(film)] == [said]
+    assert [line.text for line in read_subtitles(path)] == [said]

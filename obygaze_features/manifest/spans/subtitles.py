@@ -15,6 +15,7 @@ from typing import NamedTuple
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import Given, RawSpan
 from obygaze_features.manifest.spans.instant import clock, clock_s, time_code, time_or_nan, western
+from obygaze_features.subtitle_text import DRAWING, VOICE, ass_text, srt_text, vtt_text
 from obygaze_features.text import unsuitable
 
 _CLOCK = r"(-?)\s*+(?:(\d{1,9})[:;])?(\d{1,2})[:;](\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
@@ -26,20 +27,6 @@ _BROKEN = re.compile(
 )
 """A line of times whose arrow is broken, or a half of it: it is never text either."""
 _FEW = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
-_VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<(?:\d+:)+[\d.]+>|</?>")
-_SRT_TAG = re.compile(
-    r"</?(?:b|i|u|s|em|strong|font|span|c|ruby|rt|p|div)(?:\.[\w.-]+)?"
-    r"(?:\s+[\w:-]+\s*=\s*(?>\"[^<>\"]*+(?:\"(?=[\s/>])|(?=>))|'[^<>']*+(?:'(?=[\s/>])|(?=>))|[^\s<>]+))*+\s*/?>"
-    r"|</(?:v|lang)>|<lang\s+[\w-]+>|^<v(?:\.[\w.-]+)?\s[^<>\n]*>|\{\\[^{}]*\}",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""What formats: names of tags alone or with attributes; `<b and c>` is said."""
-_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
-_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]+)>")
-_ASS_TAG = re.compile(r"(?<!\\)\{[^{}]*\}")
-_REST = r"(?:[^{}\\]|\\(?!p(?![a-z])))*+\}"
-"""Of a tag, behind its last `\\p`, which begins drawings, or text without a number or with 0."""
-_DRAWING = re.compile(rf"(?<!\\)\{{[^{{}}]*\\p[1-9]{_REST}.*?(?=\{{[^{{}}]*\\p(?![1-9a-z]){_REST}|$)")
 _BESIDE = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
 _ASS_COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
@@ -71,7 +58,7 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
     yield from _strays(lines, starts, heads, is_vtt=is_vtt)
     if not is_vtt:
         yield from _cut_at_numbers(lines, starts, bodies)
-    clean = _vtt_text if is_vtt else _srt_text
+    clean = vtt_text if is_vtt else srt_text
     shown, unread = list[tuple[str, str]](), list[str]()
     back, last = list[int](), 0.0
     for at, body in zip(starts, bodies, strict=True):
@@ -79,7 +66,7 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
         unread += [f"{one_line(behind):.40}"] if is_vtt and behind else []
         said = [line for line in ("" if is_vtt else behind, *body) if line]
         words = "\n".join(said)
-        text, who = one_line(clean(words)), "; ".join(dict.fromkeys(map(clean, _VOICE.findall(words))))
+        text, who = one_line(clean(words)), "; ".join(dict.fromkeys(map(clean, VOICE.findall(words))))
         back += [at] * (start < last - STEP_BACK_S)
         last = last if math.isnan(start) else start
         if text:
@@ -199,9 +186,9 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             times = (cells.get(name, "") for name in ("start", "end"))
             start, end = (time_or_nan(text) if ":" in text else math.nan for text in times)
             written = cells.get("text", "")
-            text = one_line(_ass_text(written))
+            text = one_line(ass_text(written))
             why = "no text" * (not text)
-            why = "a drawing" if why and _DRAWING.search(written) else why
+            why = "a drawing" if why and DRAWING.search(written) else why
             why = why if section == "[events]" else f"in {section:.20}, no event"
             who = {"subject": one_line(cells.get("name", "") or cells.get("actor", ""))}
             yield RawSpan(f"line {at}", start, end, text, "", who, why=why)
@@ -209,18 +196,6 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             given.account.note(f"line {at}: Timer {one_line(value)}: a speed that is not applied")
         elif section == "[events]" and line.strip() and line.strip()[0] not in ";!":
             yield RawSpan(f"line {at}", why=f"a {key or 'line of no kind':.20}")  # a comment, a picture
-
-
-def _ass_text(text: str) -> str:
-    return re.sub(r"\\([{}])", r"\1", re.sub(r"\\[Nnh]", " ", _ASS_TAG.sub("", _DRAWING.sub("", text))))
-
-
-def _vtt_text(text: str) -> str:
-    return html.unescape(_VTT_TAG.sub("", _BREAK.sub(" ", text)))
-
-
-def _srt_text(text: str) -> str:
-    return _SRT_TAG.sub("", _BREAK.sub(" ", text))
 
 
 def one_line(text: str) -> str:
