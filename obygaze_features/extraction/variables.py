@@ -135,21 +135,18 @@ def _seen(
     tasks = [DecodeTask(str(n), path, *span, requests) for n, span in spans.items() if requests]
     seen, moved = dict[str, Values](), dict[int, Motions | None](enumerate(camera or ()))
     rests: list[Rest[Any]] = []
-
-    def take(left: Sequence[DecodeTask], decode: Any) -> None:
-        for _, clip in decode_clips(left, decode):
+    whole = partial(decode_stretch, path=path, stretch=(-inf, inf), others=(), rests=rests)
+    # The second where the film cannot be decoded exactly from its first frame on, or its shots are known.
+    ways: list[Any] = [whole, decode_with_av] if shots is None else [decode_with_av]
+    for decode in ways:
+        left = [task for task in tasks if task.clip_id not in seen]
+        for _, clip in decode_clips(left, decode) if left else ():
             account.update({*clip.remarks, clip.reason} - {"", *UNREAD.values()})
             if own := clip.encoded.get("camera"):
                 moved[int(clip.clip_id)] = own.arrays["frames"], own.time_s
             looked = clip.frames.get("faces")
             seen[clip.clip_id] = faces(looked.images) if faces and looked else {}
             show(len(seen), len(spans))
-
-    if shots is None:
-        take(tasks, partial(decode_stretch, path=path, stretch=(-inf, inf), others=(), rests=rests))
-    # Where the film cannot be decoded exactly from its first frame on, or its shots are known.
-    if left := [task for task in tasks if task.clip_id not in seen]:
-        take(left, decode_with_av)
     try:
         shots = shots or joined_shots([rest.measured for rest in rests]) or find_shots(path)
     except VideoError as error:

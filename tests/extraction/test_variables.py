@@ -67,7 +67,7 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
     ]
     shots = find_shots(film)
     for name in ("decode_stretch", "decode_with_av"):
-        monkeypatch.setattr(module, name, None)
+        monkeypatch.setattr(module, name, pytest.fail)
         known = cameras if name == "decode_with_av" else None
         assert film_variables(film, SPANS, shots=shots, camera=known) == whole
 
@@ -81,7 +81,7 @@ def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
             return {"faces": float(len(pictures)), "face": float(np.max(pictures) > 16)}
 
     for name in ("decode_with_av", "find_shots"):
-        monkeypatch.setattr(module, name, None)
+        monkeypatch.setattr(module, name, pytest.fail)
     shown, notes = [], []
     spans = [*SPANS, (3.2, 3.8)]
     found = film_variables(
