@@ -6,7 +6,7 @@ from dataclasses import replace
 from obygaze_features.manifest.clip import Clip, grouped, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
-from obygaze_features.manifest.spans.eaf import MODEL, key_among
+from obygaze_features.manifest.spans.eaf import MODEL, key_among, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import clock, is_short
 from obygaze_features.manifest.spans.names import film_by_file, imdb_id, name_hint, plain
@@ -115,6 +115,14 @@ def role_of(
     return "levels" if said else "concepts", [*said, *others]
 
 
+def absent_tiers(given: Given, raws: Iterable[RawSpan]) -> list[str]:
+    """Say which tiers that the person names are not there; documents of ELAN say it themselves."""
+    there = dict.fromkeys(raw.tier for raw in raws if not raw.role)
+    names = {tier_key(name): name for name in given.tiers if there}
+    lacking = (names[key] for key in names.keys() - {key_among(each, names) for each in there})
+    return [f"no tier {name!r} is there{name_hint(name, there)}" for name in sorted(lacking)]
+
+
 def doubtful_questions(questions: Sequence[str], book: Codebook) -> list[str]:
     """Say which questions are not the codebook's, and of which concepts nothing was asked."""
     known = {"level": spellings_of(book.levels), "concept": spellings_of(book.concepts)}
@@ -165,6 +173,12 @@ def own_table(given: Given, *, judged: bool) -> Table:
     almost = (f"column {name!r} is not read{hint}: rename it" for name, hint in hints.items() if hint)
     given.account.note(*table.notes, *almost)
     return table
+
+
+def trimmed(cells: Mapping[str, str]) -> dict[str, str]:
+    """Write cells of our columns without blanks around them, and with accents in one form."""
+    ours = (*FIELDS, SEEN_SCORE)
+    return {name: composed(cell.strip()) if name in ours else cell for name, cell in cells.items()}
 
 
 def doubts(table: Table, book: Codebook) -> list[str]:

@@ -38,7 +38,6 @@ from obygaze_features.manifest.spans.names import (
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
-    FIELDS,
     SEEN_SCORE,
     TIMES,
     Problems,
@@ -182,9 +181,7 @@ class _Made:
         for row in table.timed(rate=given.rate):
             account.seen += 1
             self._decisions += [(given.path, row.line, row.cells)] if judged else []
-            cells = {
-                name: composed(cell.strip()) if name in FIELDS else cell for name, cell in row.cells.items()
-            }
+            cells = marks.trimmed(row.cells)
             if judged and not cells.get("level"):
                 account.leave(f"line {row.line}", "without a level")
                 continue
@@ -297,6 +294,7 @@ class _Made:
         both = sorted({raw.text for raw in raws if plain(raw.text) in twins and not raw.role})
         account.note(*(f"{text!r} is a level and a concept, read as the level: give --tier" for text in both))
         levels, named, unknown, told = [], [], Counter[str](), Counter[tuple[str, bool]]()
+        account.note(*marks.absent_tiers(given, raws))
         for raw in raws:
             role, parts = marks.role_of(raw, roles, *words, is_said=account.kind in marks.SAID)
             told[raw.tier, role == "text"] += 1
