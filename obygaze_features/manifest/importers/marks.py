@@ -1,7 +1,9 @@
 """Tell what a span says: a level, a concept or a text, of which film, and whose; read tables of our own."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from pathlib import Path
 
 from obygaze_features.manifest.clip import Clip, grouped, split_concepts
 from obygaze_features.manifest.codebook import Codebook
@@ -9,7 +11,7 @@ from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.spans.eaf import MODEL, key_among, tier_key
 from obygaze_features.manifest.spans.given import Account, Given, RawSpan
 from obygaze_features.manifest.spans.instant import clock, is_short
-from obygaze_features.manifest.spans.names import film_by_file, imdb_id, name_hint, plain
+from obygaze_features.manifest.spans.names import film_by_file, imdb_id, name_hint, path_of, plain
 from obygaze_features.manifest.spans.sources import SUBTITLES
 from obygaze_features.manifest.text_tables import FIELDS, SEEN_SCORE, TIMES, Row, Table, counted, table_of
 from obygaze_features.text import composed, first_few
@@ -148,6 +150,22 @@ def doubtful_times(clips: Iterable[Clip], kind: str) -> list[str]:
         *[f"no span in the first hour ({late}): does the time code begin at 0?"] * bool(late),
         *[f"a film of more than a day ({long}): are its times milliseconds or frames?"] * bool(long),
     ]
+
+
+def doubtful_films(clips: Iterable[Clip], places: Mapping[tuple[str, str], Mapping[Path, str]]) -> list[str]:
+    """Say that all videos are taken as of one movie, or those of a folder as a movie each, by its files."""
+    films = grouped(clips, "movie")
+    videos = {clip.video for own in films.values() for clip in own} - {""}
+    named = [place for (_, kind), own in places.items() if kind in OURS for place in own.values()]
+    folders = Counter(path_of(place).parent for place in named)
+    notes = []
+    if len(films) == 1 < len(videos) and films.keys() <= {movie for movie, _ in places}:
+        what = f"all {len(videos)} videos are taken as of one movie, {min(films)!r}"
+        notes.append(f"{what}: if they are several films, add a column movie")
+    if 1 < len(folders) < len(named):
+        what = f"videos of {len(folders)} folders are taken as of {len(named)} movies"
+        notes.append(f"{what}: if a folder is a film, add a column movie, or give the folders by --videos")
+    return notes
 
 
 def is_label(account: Account, raw: RawSpan) -> bool:

@@ -461,10 +461,7 @@ class _Made:
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         notices += of_one_film(clip.movie for clip in kept)
-        named, places = {clip.movie for clip in kept}, {clip.video for clip in kept if clip.video}
-        if len(named) == 1 < len(places) and named <= {movie for movie, _ in self._places}:
-            what = f"all {len(places)} videos are taken as of one movie, {min(named)!r}"
-            notices.append(f"{what}: if they are several films, add a column movie")
+        notices += marks.doubtful_films(kept, self._places)
         apart = counted(len(self._apart), "movie"), first_few([*self._apart.values()], 3)
         what = "{} named by several files ({}): films of one name are imported apart, with --movie"
         notices += [what.format(*apart)] * bool(self._apart)

@@ -283,6 +283,8 @@ SAID = {
     "what is new in a copy": says({"a.rttm": KISS, "copy.rttm": KISS.replace("hi", "ho")}, "a.rttm", n=3),
     "a folder of one video, and a row without": says("video,movie,start_s,end_s\nx/a.mp4,,1,5\n,x,6,7\n", n=2, movie="x", never=("videos are taken",)),
     "media of a film in two folders": says(tabbed(BORIS, *([o, f"{o}/a.mp4", "", "S", "STATE", "1", "5"] for o in "pq")), n=2, movie="m", options={"movie": "m"}),
+    "films in a folder, and in one each": says("video,start_s,end_s\nC:\\f\\a.mp4,1,5\nC:\\f\\b.mp4,1,5\n", n=2, never=("folders",)),
+    "films in folders of their own": says("video,start_s,end_s\n/f/x/a.mp4,1,5\n/f/y/b.mp4,1,5\n", n=2, never=("folders",)),
     "a film in folders": says("video,start_s,end_s\nm/x/a.mp4,1,5\nm/y/a.mp4,1,5\n", n=2, movie="m"),
     "a late span of a film whose length is known": says("video,start_s,end_s\na.mp4,3601,3602\n", never=("first hour",), options={"length_of": lambda _: 7200.0}),
     "modifiers and comments of BORIS": says(tabbed(["Observation id", "observer", "Media file", "Behavior", "Modifiers", "Behavior type", "Start (s)", "Stop (s)", "Comment start"], ["o", "AB", "f.mp4", "Look", "man|close", "STATE", "1", "2", "unsure"], ["o", "AB", "f.mp4", "Look", "", "STATE", "3", "4", ""]), "observer", n=2, modifiers=["man|close", ""], comment=["unsure", ""]),
@@ -352,6 +354,10 @@ def test_what_is_of_several_films_and_names_none_is_refused(read, content, what)
     [
         ("video,start_s,end_s\nx/a.mp4,1,5\nx/b.mp4,1,5\n", "all 2 videos are taken as of one"),
         ("movie,start_s,end_s\na,0,5400000\n", "milliseconds"),
+        (
+            "video,start_s,end_s\nC:\\f\\x\\1.mp4,1,5\nC:\\f\\x\\2.mp4,1,5\nC:\\f\\y\\3.mp4,1,5\n",
+            "videos of 2 folders",
+        ),
     ],
 )
 def test_what_a_table_may_mean_otherwise_is_said(read, rows, said):
