@@ -3,7 +3,6 @@
 Source: ELAN manual, "Export as tab-delimited text".
 """
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from fractions import Fraction
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
-from obygaze_features.manifest.spans.instant import CLOCK, time_or_nan
+from obygaze_features.manifest.spans.instant import time_or_nan
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.subtitles import one_line
 from obygaze_features.manifest.spans.tables import first_of, table, timed
@@ -20,8 +19,8 @@ from obygaze_features.text_records import header_row, split_records
 from obygaze_features.workbook import Records
 
 TIME = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
-TIMES = ("Begin Time", "End Time", "Duration")
-"""Of an annotation, in ELAN's order, each in all forms that are exported."""
+TIMES = ("Begin Time", "End Time")
+_REMEDY = "export them from ELAN with a header in English"
 _READ = KINDS["elan-text"]["read"]
 _OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
 
@@ -37,7 +36,15 @@ def read_elan_text(given: Given) -> Iterator[RawSpan]:
     given.account.note(f"{counted(first, 'line')} above the annotations left out" * bool(first))
     if not rows:
         raise given.error("no annotation of ELAN's tab-delimited text")
-    yield from (_with_header if _has_times(rows[first][1]) else _without_header)(given, rows[first:])
+    header = rows[first][1]
+    forms = [match.groups() for cell in header if (match := TIME.fullmatch(cell.strip()))]
+    if any(name in TIMES for name, _ in forms):
+        yield from _with_header(given, rows[first:])
+    elif forms:
+        given.account.note(f"header in another language left out: {', '.join(header)}")
+        yield from _without_header(given, rows[first + 1 :], forms[0][1])
+    else:
+        yield from _without_header(given, rows[first:])
 
 
 def _has_times(cells: Sequence[str]) -> bool:
@@ -54,31 +61,28 @@ def _rows(given: Given) -> Records:
 
 
 def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
-    header = _in_english(given, [cell.strip() for cell in rows[0][1]], rows)
+    header = [cell.strip() for cell in rows[0][1]]
     rows = [(rows[0][0], header), *rows[1:]]
     forms = {(m[1], m[2]): cell for cell in header if (m := TIME.fullmatch(cell))}
     known = ("hh:mm:ss.ms", "ss.msec", "msec", *(form for _, form in forms if "PAL" in form))
-    have = {form: [forms.get((name, form), "") for name in TIMES] for form in known}
-    form = next((form for form, (start, *ends) in have.items() if start and any(ends)), "")
+    form = next((form for form in known if {(name, form) for name in TIMES} <= set(forms)), "")
     if not form:
         raise given.error(
-            f"line {rows[0][0]}: no begin and end times, or durations, in one form: export them as "
-            "hh:mm:ss.ms or ss.msec"
+            f"line {rows[0][0]}: no begin and end times in one form: export them as hh:mm:ss.ms or ss.msec"
         )
     if "PAL" in form:
         given.rate = Fraction(50 if "50" in form else 25)
-    start, end, length = have[form]
+    start, end = (forms[name, form] for name in TIMES)
     for at, texts in rows:
         if len(texts) != len(header):
             yield RawSpan(f"line {at}", why=f"{len(texts)} cells where others have {len(header)}")
     even = [each for each in rows if len(each[1]) == len(header)]
     one = {"tier", "annotation"} <= set(map(plain, header))  # else there is a column for each tier
-    made = table(given, (start, end or length), (even, "\t"), "" if one else ".*")
+    made = table(given, (start, end), (even, "\t"), "" if one else ".*")
     rest = [name for name in made.columns if name == "Annotation" or not re.fullmatch(_READ, name)]
     values = ["Annotation"] if one else rest
     unit = 1000.0 if form == "msec" else 1.0
-    for row, (where, begins, last), why in timed(given, made.rows, start, end or length, unit):
-        ends = last if end else round(begins + last, 9)
+    for row, at, why in timed(given, made.rows, start, end, unit):
         said = {name: row.cells[name] for name in values if row.cells[name].strip()}
         cells = {
             "subject": first_of(row.cells, "Participant"),
@@ -87,81 +91,42 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
         }
         for name, text in (said or {"": ""}).items():
             tier = row.cells.get("Tier", "") or name
-            yield RawSpan(where, begins, ends, one_line(text), tier, cells, why=why or "no text" * (not said))
-
-
-def _in_english(given: Given, header: list[str], rows: Records) -> list[str]:
-    """Name the columns of a header in another language, whose order is always the same."""
-    found = [(at, match) for at, cell in enumerate(header) if (match := TIME.fullmatch(cell))]
-    if any(match[1] in TIMES[:2] for _, match in found):
-        return header
-    forms = Counter(match[2] for _, match in found)
-    if set(forms.values()) != {len(TIMES)}:
-        raise given.error(
-            f"line {rows[0][0]}: of a header in another language it is unclear which times are ends: export "
-            "begin, end and duration"
-        )
-    named, (first, _), (last, _) = header.copy(), found[0], found[-1]
-    for place, (at, match) in enumerate(found):
-        named[at] = f"{TIMES[place // len(forms)]} - {match[2]}"
-    files = [
-        at
-        for at in range(last + 2, len(header))
-        if all(cell.lower().endswith(".eaf") for _, row in rows[1:] for cell in row[at : at + 1])
-    ]
-    others = [(0, "Tier"), (1, "Participant")][:first] + [(last + 1, "Annotation")] * bool(first)
-    others += zip(files, ("File Name", "File Path"), strict=False)
-    for at, name in others:
-        named[at : at + 1] = [name]
-    given.account.note(f"columns told by their order: {', '.join(header)}")
-    return named
+            yield RawSpan(*at, one_line(text), tier, cells, why=why or "no text" * (not said))
 
 
 TOLD_BY = 200
 """Rows by which columns without names are told."""
 
 
-def _without_header(given: Given, rows: Records) -> Iterator[RawSpan]:
-    """Tell columns by their forms: tier, participant, begins, ends, durations, text, names of files."""
-    width = Counter(len(cells) for _, cells in rows).most_common(1)[0][0]
+def _without_header(given: Given, rows: Records, form: str = "") -> Iterator[RawSpan]:
+    """Tell columns by what they hold: tier, participant, begins, ends, durations, text, names of files.
+
+    A header in another language, which is left out, says in which form its first times are.
+    """
+    width = Counter(len(cells) for _, cells in rows).most_common(1)[0][0] if rows else 0
     columns = list(zip(*(cells for _, cells in rows if len(cells) == width), strict=True))
-    first, end, text = _layout(given, [column[:TOLD_BY] for column in columns])
+    first, n = _layout(given, [column[:TOLD_BY] for column in columns])
+    end, text = first + n, first + 3 * n
     files = columns[text + 1 :]
     if not all(cell.lower().endswith(".eaf") for column in files for cell in column):
-        raise given.error(f"{len(files)} columns after the text: export them from ELAN with a header")
-    form = "msec" if all(cell.strip().isdecimal() for cell in columns[first]) else "ss.msec"
+        raise given.error(f"{len(files)} columns after the text: {_REMEDY}")
+    form = form or ("msec" if all(cell.strip().isdecimal() for cell in columns[first]) else "ss.msec")
     named = {0: "Tier"} | ({1: "Participant"} if first > 1 else {}) | {text + 1: "File Path"}
     named |= {first: f"{TIMES[0]} - {form}", end: f"{TIMES[1]} - {form}", text: "Annotation"}
     header = [named.get(place, f"{place} - time") for place in range(len(columns))]
     yield from _with_header(given, [(0, header), *rows])
 
 
-def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int, int]:
-    """Find the first column of begins and of ends, and the text: the latter less the former is the third."""
-    forms = [_form(column) for column in columns]
+def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """Find the first column of begins, and in how many forms times are: ends less begins are durations."""
     seconds = [[time_or_nan(cell) for cell in column] for column in columns]
-    for groups, n in ((3, 3), (3, 2), (3, 1), (2, 3), (2, 2), (2, 1)):
-        found = []
-        for first in range(len(columns) - groups * n):
-            parts = [forms[first + n * k : first + n * (k + 1)] for k in range(groups)]
-            if "" in parts[0] or any(part != parts[0] for part in parts):
-                continue
-            begins, ends, lengths = (seconds[first + n * k] for k in (0, 1, groups - 1))
+    for n in (3, 2, 1):
+        for first in range(len(columns) - 3 * n):
             fits = [
-                (abs(e - b - d) <= 0.002 * max(1.0, d)) if groups == 3 else e >= b
-                for b, e, d in zip(begins, ends, lengths, strict=True)
+                abs(end - begin - length) <= 0.002 * max(1.0, length)
+                for place in range(first, first + n)
+                for begin, end, length in zip(*seconds[place : place + 2 * n + 1 : n], strict=True)
             ]
             if 4 * sum(fits) >= 3 * len(fits):
-                found.append((first, first + n, first + groups * n))
-        if len(found) == 1:
-            given.account.note("columns of times taken as begins and ends" * (groups == 2))
-            return found[0]
-    raise given.error("no columns of begin and end times that can be told: export them with a header")
-
-
-def _form(column: Sequence[str]) -> str:
-    """Return how most cells of a column write times; "" where they are none."""
-    forms = ("clock" if CLOCK.fullmatch(c) else "." if "." in c else "whole" for c in map(str.strip, column))
-    form, n = Counter(forms).most_common(1)[0]
-    times = sum(not math.isnan(time_or_nan(cell)) for cell in column)
-    return form if 4 * min(n, times) >= 3 * len(column) else ""
+                return first, n
+    raise given.error(f"no columns of begins, ends and durations that can be told: {_REMEDY}")
