@@ -91,8 +91,11 @@ def split_records(
             if len(record) > 1 or "".join(record).strip():
                 records.append((line, record))
             line = reader.line_num + 1 + offset
-    except csv.Error as error:
-        raise refusal(f"{path}: line {line}: not a well-formed table: {_why_no_table(error)}") from None
+    except csv.Error:
+        raise refusal(
+            f"{path}: line {line}: not a well-formed table: a quote is never closed, or one inside a cell is "
+            "not doubled"
+        ) from None
     return records, delimiter
 
 
@@ -123,15 +126,3 @@ def _delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> str:
         if (have := is_header(cells) * 1000 + len(cells)) > most:
             best, most = sign, have
     return best
-
-
-def _why_no_table(error: csv.Error) -> str:
-    """Say in our words where Python's reader of CSV stops."""
-    told = str(error)
-    if "end of data" in told:
-        return "a quote is never closed"
-    if "field limit" in told:
-        return "a cell has more than 131,072 characters (a quote that is never closed?)"
-    return (
-        "a quote inside a cell is not doubled" if "expected after" in told else "cells cannot be told apart"
-    )

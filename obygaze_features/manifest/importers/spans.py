@@ -198,8 +198,6 @@ class _Made:
             else:
                 collected.add(clip, row.line)
             self._clips[place : place + 1] = [(clip, account, f"line {row.line}")]
-        if not judged and not collected.clips:
-            raise given.error("names no clip; a row for each was expected below the header")
         account.note(*marks.doubts(table, book))
         told = f"{counted(again, 'span was', 'spans were')} judged again: the last counts"
         account.note(told * bool(again))
@@ -474,7 +472,7 @@ class _Made:
                 f"{what} made with the score in sight: `obygaze evaluate` keeps them out of test folds"
             )
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
-        notices += [*self._films.missing(), *self._films.notices, *self._films.unnamed()]
+        notices += [*self._films.missing(), *self._films.notices]
         manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
         return Imported(manifest, tuple(notices), accounts=tuple(self._accounts))
 

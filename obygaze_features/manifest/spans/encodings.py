@@ -1,7 +1,7 @@
 """Decode text files: UTF-8, what marks name, or what the person names; anything else is said."""
 
 import re
-from codecs import BOM_UTF8, lookup
+from codecs import BOM_UTF8
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import no_text
@@ -43,10 +43,6 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     """
     if why := no_text(content):
         raise ManifestError(why)
-    try:
-        lookup(encoding or "utf-8")
-    except LookupError:
-        raise ManifestError(f"encoding {encoding!r} is not known: give another (--encoding cp1251)") from None
     if marked := marked_encoding(content):
         return _text_in(marked, content), ""
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")

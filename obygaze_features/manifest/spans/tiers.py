@@ -73,10 +73,8 @@ def _real(given: Given, tokens: Iterator[tuple[str, int]]) -> tuple[float, int]:
 
 
 def _count(given: Given, tokens: Iterator[tuple[str, int]]) -> int:
-    value, line = _real(given, tokens)
-    if value < 0 or value != int(value):
-        raise given.error(f"line {line}: {value:g} is no number of tiers or intervals")
-    return int(value)
+    wanted = "a number of tiers or intervals"
+    return int(_next(given, tokens, wanted, lambda token: token.isdecimal() and len(token) < 10)[0])
 
 
 def _string(given: Given, tokens: Iterator[tuple[str, int]]) -> str:

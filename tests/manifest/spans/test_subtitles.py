@@ -162,7 +162,7 @@ def test_another_encoding_is_said_or_given(read):
         lines, account = read("f.srt", text, own, encoding="cp1251")
         assert (lines, account.notes) == ([(1.0, 2.0, "Привет")], [])
     with pytest.raises(ManifestError, match=r"f.srt"):
-        read("f.srt", text, encoding="no-such")
+        read("f.srt", text, "cp1251", encoding="no-such")
     assert read("g.srt", srt((at(1), "Café")), "cp1252")[0] == [(1.0, 2.0, "Café")]
 
 
