@@ -82,7 +82,7 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
     rest = [name for name in made.columns if name == "Annotation" or not re.fullmatch(_READ, name)]
     values = ["Annotation"] if one else rest
     unit = 1000.0 if form == "msec" else 1.0
-    for row, at, why in timed(given, made.rows, start, end, unit):
+    for row, place, why in timed(given, made.rows, start, end, unit):
         said = {name: row.cells[name] for name in values if row.cells[name].strip()}
         cells = {
             "subject": first_of(row.cells, "Participant"),
@@ -91,7 +91,7 @@ def _with_header(given: Given, rows: Records) -> Iterator[RawSpan]:
         }
         for name, text in (said or {"": ""}).items():
             tier = row.cells.get("Tier", "") or name
-            yield RawSpan(*at, one_line(text), tier, cells, why=why or "no text" * (not said))
+            yield RawSpan(*place, one_line(text), tier, cells, why=why or "no text" * (not said))
 
 
 TOLD_BY = 200
