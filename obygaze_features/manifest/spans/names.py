@@ -1,6 +1,7 @@
 """Compare names: of films, annotators, levels, concepts, tiers and files, however they are spelled."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -49,11 +50,22 @@ def nearest(text: str, names: Iterable[str]) -> str:
 
 
 def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """Propose the nearest name, or else list all; `known` are names, or names by folded spelling."""
+    """Propose the nearest name, or else list all; `known` are names, or names by folded spelling.
+
+    A letter of a script that no name has is named: a Cyrillic one may look Latin.
+    """
     spelled = known if isinstance(known, Mapping) else {plain(name): name for name in known}
+    scripts = {_script(sign) for name in spelled.values() for sign in name}
+    odd = next(
+        (f"; {sign!r} is {unicodedata.name(sign)}" for sign in text if _script(sign) not in scripts), ""
+    )
     if near := nearest(text, spelled):
-        return f" (did you mean {spelled[near]!r}?)"
-    return f" (expected one of {', '.join(dict.fromkeys(spelled.values()))})" if spelled else ""
+        return f" (did you mean {spelled[near]!r}?{odd})"
+    return f" (expected one of {', '.join(dict.fromkeys(spelled.values()))}{odd})" if spelled else ""
+
+
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "").partition(" ")[0] if letter.isalpha() else "LATIN"
 
 
 def is_foreign(place: str) -> bool:

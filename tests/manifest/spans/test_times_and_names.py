@@ -17,7 +17,7 @@ from obygaze_features.manifest import (
     write_manifest,
 )
 from obygaze_features.manifest.spans.instant import DROPPING, instants
-from obygaze_features.manifest.spans.names import of_one_film, path_of, refuse_twins
+from obygaze_features.manifest.spans.names import of_one_film, path_of, refuse_twins, suggestion
 from tests.command import obygaze
 
 PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
@@ -139,6 +139,12 @@ def test_letters_and_digits_of_full_width_are_the_same_names():
     assert find_film("ＦＩＬＭ０", PSYCHOS) == "film0"
     with pytest.raises(ManifestError, match="are one name"):
         refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ＡＢ": ("a.csv", "line 3")})
+
+
+@pytest.mark.parametrize("text", ["\u0405", "B\u043edy"])
+def test_a_letter_that_looks_like_another_is_named(text):
+    assert "is CYRILLIC" in suggestion(text, ["S", "Body"])
+    assert "is LATIN" not in suggestion("B\u00f3dy", ["S", "Body"])
 
 
 def test_a_tenth_minute_drops_nothing():
