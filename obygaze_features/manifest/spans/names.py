@@ -57,7 +57,12 @@ def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
     spelled = known if isinstance(known, Mapping) else {plain(name): name for name in known}
     scripts = {_script(sign) for name in spelled.values() for sign in name}
     odd = next(
-        (f"; {sign!r} is {unicodedata.name(sign)}" for sign in text if _script(sign) not in scripts), ""
+        (
+            f"; {sign!r} is {unicodedata.name(sign, 'of another script')}"
+            for sign in text
+            if _script(sign) not in scripts
+        ),
+        "",
     )
     if near := nearest(text, spelled):
         return f" (did you mean {spelled[near]!r}?{odd})"

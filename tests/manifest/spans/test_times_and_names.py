@@ -144,6 +144,7 @@ def test_letters_and_digits_of_full_width_are_the_same_names():
 @pytest.mark.parametrize("text", ["\u0405", "B\u043edy"])
 def test_a_letter_that_looks_like_another_is_named(text):
     assert "is CYRILLIC" in suggestion(text, ["S", "Body"])
+    assert suggestion("\U00017000", ["S"])  # a letter that Python may have no name of
     assert "is LATIN" not in suggestion("B\u00f3dy", ["S", "Body"])
 
 
