@@ -213,7 +213,7 @@ def write_vtt(spans: Sequence[Subtitle], title: str = "", notes: Sequence[str] =
     lines = [f"WEBVTT {arrowless(title)}".rstrip(), ""]
     lines += ["NOTE", *map(arrowless, notes), ""] if notes else []
     for span in _sorted(spans):
-        lines += [_line_of_times(span, "."), html.escape(arrowless(span.text), quote=False), ""]
+        lines += [_line_of_times(span, "."), html.escape(one_line(span.text), quote=False), ""]
     return "\n".join(lines)
 
 
