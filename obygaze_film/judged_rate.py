@@ -17,7 +17,8 @@ from scipy.special import ndtri
 from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest
+from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest, name_hint
+from obygaze_features.text import first_few
 from obygaze_film.agreement import kappa
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
@@ -174,7 +175,9 @@ def judged_cells(
         return None if clip.start_s is None or clip.end_s is None else found(clip.start_s, clip.end_s)
 
     named = judgements.spelled_as([timeline.movie])
-    own = kept(named, lambda clip: clip.movie == timeline.movie, said("why_film"))
+    others = [f"{name}{name_hint(name, [timeline.movie])}" for name in named.movies if name != timeline.movie]
+    why = f"{said('why_film')} ({first_few(others, 3)})"
+    own = kept(named, lambda clip: clip.movie == timeline.movie, why)
     own = kept(own, lambda clip: clip.level is not None, said("why_level"))
     own = kept(own, lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
     # int takes 4,300 digits and raises at more.

@@ -353,7 +353,7 @@ def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
     rate, notices = correct_rate(timeline, judged([*shifted, other], tmp_path))
     assert rate.n == 20
     assert [notice.partition(" film's")[0] for notice in notices] == [
-        "left out 1 judgement of other films",
+        "left out 1 judgement of other films (other)",
         "left out 10 judgements whose times are no window of this",
     ]
     with pytest.raises(FilmError, match="'violent'"):
