@@ -17,7 +17,7 @@ from scipy.signal import fftconvolve, lfilter, resample_poly
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_features.backbones.camera import camera_values, encode, prepare
 from obygaze_features.backbones.sound_measures import RATE
-from obygaze_features.backbones.speech import CHANCES_A_SECOND, CHUNK, SPEECH, speech_chances
+from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_chances
 
 Picture = NDArray[np.uint8]
 
@@ -204,8 +204,8 @@ def talked(
     mixed = room(rng, dry, rt60_s) if rt60_s else dry
     if below_db is not None:
         mixed = mixed + music(rng, len(mixed), kind) * 10 ** (-below_db / 20)
-    is_speech = speech_chances(mixed.astype(np.float32)) > SPEECH
-    size = round(PART_S * CHANCES_A_SECOND)
+    is_speech = speech_chances([mixed.astype(np.float32)]) > SPEECH
+    size = round(PART_S * RATE / CHUNK)
     parts = is_speech[: len(is_speech) // size * size].reshape(-1, size).mean(axis=1)
     return {"parts that are speech": parts > 0.3}
 
@@ -213,7 +213,7 @@ def talked(
 def played(rng: np.random.Generator, kind: str) -> Draw:
     """Hear 24 s of music alone."""
     samples = music(rng, 24 * RATE, kind)
-    return {"chunks of music": speech_chances(samples.astype(np.float32)) > SPEECH}
+    return {"chunks of music": speech_chances([samples.astype(np.float32)]) > SPEECH}
 
 
 def in_turns(rng: np.random.Generator, below_db: float | None = None) -> Draw:
@@ -225,7 +225,7 @@ def in_turns(rng: np.random.Generator, below_db: float | None = None) -> Draw:
     for first, after in np.flatnonzero(np.diff(~true, prepend=False, append=False)).reshape(-1, 2).tolist():
         true[first:after] = after - first < 0.2 * RATE / CHUNK
     mixed = voice if below_db is None else voice + music(rng, len(voice), "song") * 10 ** (-below_db / 20)
-    found = speech_chances(mixed.astype(np.float32)) > SPEECH
+    found = speech_chances([mixed.astype(np.float32)]) > SPEECH
     return {"share of time, off by": abs(found.mean() - true.mean())}
 
 

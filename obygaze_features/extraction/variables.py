@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from obygaze_features.backbones.camera import FEATURES, GAP_S, N_PAIRS, camera_values, encode, prepare
 from obygaze_features.backbones.faces import N_FRAMES, FaceDetector
 from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gated_loudness, weighted_squares
-from obygaze_features.backbones.speech import CHANCES_A_SECOND, SPEECH, speech_chances
+from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_chances
 from obygaze_features.errors import VideoError, install_command
 from obygaze_features.extraction.decode_clips import (
     UNREAD,
@@ -37,6 +37,9 @@ from obygaze_features.video.shots import Shot
 
 VARIABLES = ("loudness", "speech", "cuts", "black", "camera", *FEATURES, "faces", "face")
 """LUFS; share of time; a minute; share of time; `camera_values`; `FaceDetector`."""
+
+HEARD_S = 32
+"""Seconds of sound that speech is told in at a time: whole chunks."""
 
 MOST_SAID = 8
 """Remarks on a film that are passed on; the rest is counted."""
@@ -178,15 +181,30 @@ def _heard(path: Path, spans: Mapping[int, Span], speech: bool, account: Counter
         account[f"no columns of sound: {error.reason}"] = len(spans)
         yield from ({} for _ in spans)
         return
+    last_s = max(end_s for _, end_s in spans.values())
+    spoken = speech_chances(_samples(track, last_s)) > SPEECH if speech else None
     for start_s, end_s in spans.values():
-        read, row = partial(track.parts, start_s, end_s, (), rate=RATE), Values()
+        first, last = int(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK)
+        row = Values()
         with suppress(VideoError):
-            (squares,), missing_s = read(measure=weighted_squares, steps_a_second=BLOCKS_A_SECOND)
+            (squares,), missing_s = track.parts(
+                start_s, end_s, (), rate=RATE, measure=weighted_squares, steps_a_second=BLOCKS_A_SECOND
+            )
             row["loudness"] = gated_loudness(squares)
             hole = is_large_hole(missing_s, end_s - start_s)
             account["sound is missing in part, and taken for silence"] += hole
-            if speech:
-                (chances,), _ = read(measure=speech_chances, steps_a_second=CHANCES_A_SECOND)
-                row["speech"] = float((chances > SPEECH).mean())
+            if spoken is not None:
+                row["speech"] = float(spoken[first:last].mean())
         account["no sound"] += not row
         yield row
+
+
+def _samples(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.float32]]:
+    """Yield a track's samples from its film's start on, silence where it has none."""
+    for first_s in range(0, ceil(end_s), HEARD_S):
+        last_s = min(first_s + HEARD_S, end_s)
+        try:
+            (samples,), _ = track.parts(first_s, last_s, (), rate=RATE)
+        except VideoError:
+            samples = np.zeros(round((last_s - first_s) * RATE), np.float32)
+        yield samples

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from benchmarks.planted.staging import filmed, leaves, spoken
 from obygaze_features.backbones.camera import FEATURES
 from obygaze_features.backbones.sound_measures import RATE
-from obygaze_features.backbones.speech import SPEECH, speech_chances
+from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_chances
 from obygaze_features.commands.film_variables import _cameras
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
@@ -114,15 +115,18 @@ def test_a_cut_counts_in_one_window_and_what_no_shot_covers_is_unknown_as_is_mot
     assert "camera" in film_variables(film, spans[4:], shots=[Shot(0, 8)])[0]
 
 
-def test_speech_is_heard_through_the_edge_of_half_a_minute(tmp_path):
-    voice = np.resize(spoken("en-us"), 32 * RATE).astype(np.float32)
-    path = write_film(tmp_path / "film.mkv", {"eng": voice}, seconds=32, rate=RATE, codec="pcm_f32le")
-    found = film_variables(
-        path, [(0.0, 32.0), (28.5, 31.5)], shots=[Shot(0, 32)], camera=[None] * 2, speech=True
-    )
-    whole = (speech_chances(voice) > SPEECH).mean()
-    assert found[0]["speech"] == pytest.approx(whole, abs=0.03)
-    assert found[1]["speech"] > 0.8
+def test_speech_is_told_from_the_start_of_the_film_whatever_the_windows(tmp_path):
+    voice = np.resize(spoken("en-us"), 36 * RATE).astype(np.float32)
+    path = write_film(tmp_path / "film.mkv", {"eng": voice}, seconds=36, rate=RATE, codec="pcm_f32le")
+    measure = partial(film_variables, path, shots=[Shot(0, 36)], camera=[None], speech=True)
+    chances = speech_chances([voice]) > SPEECH
+    for start_s, end_s in [(0.0, 36.0), (30.4, 33.6), (35.2, 36.0)]:
+        first, last = round(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK)
+        (found,) = measure([(start_s, end_s)])
+        assert found["speech"] == chances[first:last].mean()
+        assert measure([(0.0, 5.0), (start_s, end_s)], camera=[None] * 2)[1] == found
+    assert "speech" in measure([(35.9, 36.0)])[0]
+    assert "speech" not in measure([(35.97, 36.0)])[0]
 
 
 @pytest.mark.parametrize("sample", [np.nan, np.inf, 1e30])
