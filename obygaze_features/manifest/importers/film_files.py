@@ -71,7 +71,7 @@ class FilmFiles:
         except (FileNotFoundError, NotADirectoryError):
             is_there = False
         except OSError as error:  # from Python 3.14 on is_file says False of names that are too long
-            raise ManifestError(f"{written[:60]!r}...: {error.strerror}") from None
+            raise ManifestError(f"{written[:60]!r}...: {error.strerror}", "video") from None
         if not is_there:
             self._missing.setdefault(written, f"{place}{self._hint(written)}")
         return stored_path(place, self.root)

@@ -40,7 +40,6 @@ from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     SEEN_SCORE,
     TIMES,
-    Problems,
     Row,
     counted,
     placed,
@@ -185,7 +184,9 @@ class _Made:
             if judged and not cells.get("level"):
                 account.leave(f"line {row.line}", "without a level")
                 continue
-            full = self._full_row(given, Row(row.line, cells), book, problems, judged=judged)
+            for scale in book.scales:
+                problems.attempt(row.line, scale.name, scale.level_of, cells.get(scale.name, ""))
+            full = problems.attempt(row.line, "", self._completed, given, row.line, cells)
             clip = None if full is None else clip_of(full, problems, book, spelled=True)
             if full is None or clip is None:
                 continue
@@ -205,35 +206,13 @@ class _Made:
         account.note(f"read {', '.join(read)}" * bool(read))
         self._accounts.append(account)
 
-    def _full_row(
-        self, given: Given, row: Row, book: Codebook, problems: Problems, *, judged: bool
-    ) -> Row | None:
-        """Complete a row; note what is wrong with it."""
-        for scale in book.scales:
-            problems.attempt(row.line, scale.name, scale.level_of, row.cells.get(scale.name, ""))
-        cells = self._judgement(row, problems) if judged else dict(row.cells)
-        if not cells:
-            return None
-        if is_place(place := cells.get("movie", "")):
-            named = problems.attempt(row.line, "movie", self._at, given, place, film_named(place))
-            cells["movie"] = named or ""
-        return problems.attempt(row.line, "video", self._completed, given, row.line, cells)
-
-    def _judgement(self, row: Row, problems: Problems) -> dict[str, str]:
-        """Return the cells of a judgement; none, and noted, if it does not say what it must."""
-        before = len(problems.messages)
-        cells = dict(row.cells)
-        cells["annotator"] = cells.get("annotator", "") or self._annotator
-        for name, of in (("annotator", "needs a name"), *((name, "is of a span") for name in TIMES)):
-            if not cells[name]:
-                problems.add(row.line, f"is empty: a judgement {of}", name)
-        if cells[SEEN_SCORE] not in {"0", "1"}:
-            what = f"{cells[SEEN_SCORE]!r}: expected 1 (the score was in sight) or 0"
-            problems.add(row.line, what, SEEN_SCORE)
-        return cells if len(problems.messages) == before else {}
-
     def _judged_as(self, cells: Mapping[str, str]) -> str:
         """Name a judgement, as an earlier one of its span by the same person if there is one."""
+        for name in ("annotator", *TIMES):
+            if not cells[name]:
+                raise ManifestError("is empty: a judgement is somebody's, of a span", name)
+        if (seen := cells[SEEN_SCORE]) not in {"0", "1"}:
+            raise ManifestError(f"{seen!r}: expected 1 (the score was in sight) or 0", SEEN_SCORE)
         # What was judged blindly stays, whatever was judged in sight of the score.
         key = tuple(cells[name] for name in ("movie", "annotator", *TIMES, SEEN_SCORE))
         if key not in self._judged:
@@ -241,11 +220,13 @@ class _Made:
             self._judged[key] = unique_id(stem, len(self._judged) + 1, self._ids)
         return self._judged[key]
 
-    def _completed(self, given: Given, line: int, cells: dict[str, str]) -> Row:
-        """Fill in the id and movie where the row has none, and where the video lies from the manifest."""
+    def _completed(self, given: Given, line: int, cells: Mapping[str, str]) -> Row:
+        """Fill in whose and of what a row is, where it does not say; find where its video lies."""
         written, movie = cells.get("video", ""), cells.get("movie", "")
         if "video" in cells and not (written or movie or given.movie):
-            raise ManifestError("is empty")
+            raise ManifestError("is empty", "video")
+        if is_place(movie):
+            movie = self._at(given, movie, film_named(movie), "movie")
         movie = movie or given.movie * (not written)
         name, video = slug(movie), "" if written else self._films.film_of(movie)
         if written:
@@ -255,7 +236,7 @@ class _Made:
                 inside = PurePosixPath(inside.name)
             if not movie:
                 movie = given.movie or composed(movie_of(inside))
-                self._at(given, movie if given.movie or len(inside.parts) > 1 else written, movie)
+                self._at(given, movie if given.movie or len(inside.parts) > 1 else written, movie, "video")
             name, video = composed(name_of(inside)), self._films.stored(given.path, written, file)
         if cells["start_s"] and cells["end_s"]:
             name = f"{name}-{cells['start_s']}-{cells['end_s']}"
@@ -362,7 +343,7 @@ class _Made:
                 self._at(given, place, movie)
         return movie
 
-    def _at(self, given: Given, place: str, movie: str) -> str:
+    def _at(self, given: Given, place: str, movie: str, column: str = "") -> str:
         """Refuse two places in a file that give one film, or are two videos; note those of several files."""
         known = self._places.setdefault((movie, given.account.kind), {given.path: place})
         twin, first = known.setdefault(given.path, place), next(iter(known.values()))
@@ -370,10 +351,9 @@ class _Made:
             if are_apart(other, place):
                 found = {self._films.find(each) for each in (other, place)} - {None}
                 if other == twin or len(found) > 1:
-                    raise ManifestError(
-                        f"{other!r} and {place!r} would both be movie {movie!r}: name each in a column "
-                        "movie, or import them apart with --movie"
-                    )
+                    what = f"{other!r} and {place!r} would both be movie {movie!r}"
+                    remedy = "name each in a column movie, or import them apart with --movie"
+                    raise ManifestError(f"{what}: {remedy}", column)
                 self._apart.setdefault(movie, f"{movie}: {other} and {place}")
         return movie
 
