@@ -18,6 +18,7 @@ from obygaze_features.manifest.spans.instant import clock, clock_s, time_code, t
 from obygaze_features.subtitle_text import DRAWING, VOICE, ass_text, srt_text, vtt_text
 from obygaze_features.text import unsuitable
 
+_GAP = re.compile(r"\n\s*\n")
 _CLOCK = r"(-?)\s*+(?:(\d{1,9})[:;])?(\d{1,2})[:;](\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
 _TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:\s+((?:(?!-->).)*))?", re.ASCII)
 _SETTINGS = re.compile(r"(?i)(?:(?:[XY][12]|align|line|position|region|size|vertical)\s*:\s*\S+(?:\s+|$))*")
@@ -54,24 +55,22 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
     if is_vtt and any(map(_SEGMENT.match, lines[:9])):
         given.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
     starts = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
-    bodies, heads = _bodies(lines, starts, is_vtt=is_vtt)
-    yield from _strays(lines, starts, heads, is_vtt=is_vtt)
-    if not is_vtt:
-        yield from _cut_at_numbers(lines, starts, bodies)
+    begins, ends = _blocks(lines, starts, is_vtt=is_vtt)
+    yield from _strays(lines, begins, ends, is_vtt=is_vtt)
+    bodies = ["\n".join(lines[at + 1 : end]).strip() for at, end in zip(starts, ends, strict=True)]
     clean = vtt_text if is_vtt else srt_text
     shown, unread = list[tuple[str, str]](), list[str]()
     back, last = list[int](), 0.0
     for at, body in zip(starts, bodies, strict=True):
         start, end, behind, why = _times(lines[at], given.rate)
         unread += [f"{one_line(behind):.40}"] if is_vtt and behind else []
-        said = [line for line in ("" if is_vtt else behind, *body) if line]
-        words = "\n".join(said)
+        words = body if is_vtt or not behind else f"{behind}\n{body}"
         text, who = one_line(clean(words)), "; ".join(dict.fromkeys(map(clean, VOICE.findall(words))))
         back += [at] * (start < last - STEP_BACK_S)
         last = last if math.isnan(start) else start
         if text:
-            first, last_said = (clean(said[n]).strip() for n in (0, -1)) if len(said) > 1 else (text, text)
-            shown.append((first, last_said))
+            said = words.split("\n")
+            shown.append((clean(said[0]).strip(), clean(said[-1]).strip()))
         cells = {"subject": one_line(who)} if who else {}
         yield RawSpan(f"line {at + 1}", start, end, text, "", cells, why=why or "no text" * (not text))
     given.account.unread("setting", unread)
@@ -82,7 +81,7 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
             f"line {min(again) + 1}: numbers, times or WEBVTT begin again: if parts of a film were joined, "
             "the later times are wrong"
         )
-    if gaps := [at + 1 for at, body in zip(starts, bodies, strict=True) if not all(map(str.strip, body))]:
+    if gaps := [at + 1 for at, body in zip(starts, bodies, strict=True) if _GAP.search(body)]:
         given.account.note(f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)")
     if few := [at + 1 for at in starts if _FEW.search(lines[at])]:
         given.account.note(
@@ -93,10 +92,9 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
         given.account.note(f"{repeated} captions repeat the line before them (rolling captions)")
 
 
-def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tuple[list[list[str]], set[int]]:
-    """Find the lines of text below each line of times, and the lines above them: numbers or names of cues."""
-    heads: dict[int, int] = {}
-    last = 0
+def _blocks(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tuple[list[int], list[int]]:
+    """Find where the block of each line of times begins, with its number or name, and where its text ends."""
+    begins, numbers, last = list[int](), list[int](), 0
     for at in starts:
         place = at - 1
         while not is_vtt and at - place < 3 and place > 0 and not lines[place].strip():
@@ -104,48 +102,32 @@ def _bodies(lines: Sequence[str], starts: Sequence[int], *, is_vtt: bool) -> tup
         above = lines[place].strip() if at else ""
         follows = above.isdecimal() and not is_vtt and (at == starts[0] or int(above[:12]) == last + 1)
         stands_alone = above and place == at - 1 and not (at > 1 and lines[at - 2].strip())
-        if follows or stands_alone:  # a number needs no blank line before it
-            heads[at] = place
+        begins.append(place if follows or stands_alone else at)  # a number needs no blank line before it
         last = int(above[:12]) if above.isdecimal() else last + 1
-    bodies = []
-    for at, end in zip(starts, [*starts[1:], len(lines)][: len(starts)], strict=True):
-        body = list(lines[at + 1 : max(heads.get(end, end), at + 1)])
+        numbers.append(last)
+    ends = list[int]()
+    for at, end, number, after in zip(
+        starts, [*begins[1:], len(lines)], numbers, [*numbers[1:], 0], strict=False
+    ):
+        body = range(at + 1, max(end, at + 1))
         if is_vtt:  # an empty line ends a cue, or a file that was joined; one of blanks does not
-            body = body[: next((n for n, line in enumerate(body) if line in {"", "WEBVTT"}), len(body))]
-        said = [n for n, line in enumerate(body) if line.strip()]
-        bodies.append(body[said[0] : said[-1] + 1] if said else [])
-    return bodies, set(heads.values())
-
-
-def _cut_at_numbers(
-    lines: Sequence[str], starts: Sequence[int], bodies: Sequence[list[str]]
-) -> Iterator[RawSpan]:
-    """Cut texts of SRT where a block begins that has the next number and no times, and yield it."""
-    above = ([line.strip() for line in lines[max(0, at - 3) : at] if line.strip()] for at in starts)
-    numbers = [near[-1] if near else "" for near in above]
-    for at, body, number, after in zip(starts, bodies, numbers, [*numbers[1:], ""], strict=False):
-        following = str(int(number[:12]) + 1) if number.isdecimal() else ""
-        for n in range(1, len(body)):
-            if following and after != following == body[n].strip() and not body[n - 1].strip():
-                yield RawSpan(f"line {lines.index(body[n], at) + 1}", why="text without times")
-                body[:] = "\n".join(body[:n]).rstrip().split("\n")
-                break
+            body_ends = (n for n in body if lines[n] in {"", "WEBVTT"})
+        else:  # as does the next number in SRT, where a block has no times
+            following = str(number + 1) if after != number + 1 else None
+            body_ends = (n for n in body[1:] if lines[n].strip() == following and not lines[n - 1].strip())
+        ends.append(next(body_ends, body.stop))
+    return begins, ends
 
 
 def _strays(
-    lines: Sequence[str], starts: Sequence[int], heads: set[int], *, is_vtt: bool
+    lines: Sequence[str], begins: Sequence[int], ends: Sequence[int], *, is_vtt: bool
 ) -> Iterator[RawSpan]:
-    """Yield the blocks without times, that are no comment, style or region; SRT has them at its top alone."""
-    until = len(lines) if is_vtt or not starts else starts[0]
-    timed = set(starts)
-    for is_text, of_block in groupby(
-        range(until), lambda at: bool(lines[at] if is_vtt else lines[at].strip())
-    ):
-        block = [*of_block]
-        is_known = is_vtt and (block[0] == 0 or _BESIDE.match(lines[block[0]]))
-        is_known = is_known or not timed.isdisjoint(block) or heads.issuperset(block)
-        if is_text and not is_known and any(lines[at].strip() for at in block):
-            yield RawSpan(f"line {block[0] + 1}", why="text without times")
+    """Yield the blocks without times, that are no comment, style or region."""
+    for first, last in zip([0, *ends], [*begins, len(lines)], strict=True):
+        for _, of_block in groupby(range(first, last), lambda at: is_vtt and not lines[at]):
+            block = [at for at in of_block if lines[at].strip()]
+            if block and not (is_vtt and (block[0] == 0 or _BESIDE.match(lines[block[0]]))):
+                yield RawSpan(f"line {block[0] + 1}", why="text without times")
 
 
 def _times(line: str, rate: Fraction | None) -> tuple[float, float, str, str]:

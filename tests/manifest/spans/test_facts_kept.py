@@ -267,6 +267,8 @@ SAID = {
     "a dialogue among the fonts of ASS": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n[Fonts]\nDialogue: 0,0:00:06.00,0:00:07.00,D,,0,0,0,,y\n", "line 4: in [fonts]", text="x"),
     **{f"a block of SRT without times {block!r}": says(f"2\n00:00:02,000 --> 00:00:02,500\nhi\n\n{block}\n\n4\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 5: text without times", never=("empty line",), n=2, text="hi") for block in ("3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou")},
     "a block of SRT without times, blank lines below numbers": says("2\n\n00:00:02,000 --> 00:00:02,500\nhi\n\n3\nyou\n\n4\n\n00:00:04,000 --> 00:00:04,500\nhi\n", "2 of 3 spans", "line 6: text without times", never=("empty line",), n=2, text="hi"),
+    "a block of SRT without times below one without a text": says("1\n00:00:02,000 --> 00:00:02,500\n\n2\nyou\n\n3\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 2: no text", "line 4: text without times", n=1, text="hi"),
+    "a line above the name of a cue of WebVTT": says(f"WEBVTT\n\nyou\n1\n{CUE.replace(',', '.')}\nhi\n", "line 3: text without times", n=1, text="hi"),
     **{f"a number of SRT, {number!r}": says(f"5\n{CUE}\nhi{number}00:00:06,000 --> 00:00:07,000\nyou\n", n=2, text=["hi", "you"]) for number in ("\n\n6\n\n", "\n6\n")},
     **{f"{digits} digits of milliseconds": says(f"1\n{CUE.replace('000', digits)}\nhi\n", *["line 2: digits of"] * (len(digits) < 3), start_s=1 + int(digits) / 1000, never=["digits of"] * (len(digits) == 3)) for digits in ("5", "50", "500")},
     "a place of WebVTT in hundredths": says(f"WEBVTT\n\n{CUE.replace(',', '.')} line:84.66%\nhi\n", never=("digits of",)),
