@@ -424,7 +424,7 @@ class _Made:
         refuse_twins("movie", {clip.movie: (account.path, where) for clip, account, where in made})
         refuse_twins("annotator", {clip.annotator: (account.path, where) for clip, account, where in made})
         tabled = {clip.clip_id for clip, account, _ in self._clips if account.kind in marks.OURS}
-        names, notices = Counter(account.path.name for account in self._accounts), []
+        notices: list[str] = []
         clips: dict[int, list[Clip]] = {id(account): [] for account in self._accounts}
         for clip, account, _ in self._clips:
             clips[id(account)].append(clip)
@@ -436,8 +436,7 @@ class _Made:
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
             unknown = (clip for clip in own if math.isinf(self._length(clip)))
             account.note(*marks.doubtful_times(unknown, account.kind), *marks.nameless(own))
-            movies = dict.fromkeys(clip.movie for clip in own)
-            notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
+            notices.append(account.line())
         notices += of_one_film(clip.movie for clip in kept)
         notices += marks.doubtful_films(kept, self._places)
         apart = counted(len(self._apart), "movie"), first_few([*self._apart.values()], 3)
@@ -445,12 +444,6 @@ class _Made:
         notices += [what.format(*apart)] * bool(self._apart)
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
-        judged = any(account.kind == "judgements" for account in self._accounts)
-        if judged and (seen := sum(clip.extras.get(SEEN_SCORE) == "1" for clip in kept)):
-            what = counted(seen, "judgement")
-            notices.append(
-                f"{what} made with the score in sight: `obygaze evaluate` keeps them out of test folds"
-            )
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
         notices += [*self._films.missing(), *self._films.notices]
         manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
