@@ -17,7 +17,7 @@ from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import find_film, refuse_twins
-from obygaze_features.manifest.text_tables import Problems, Row, counted, placed, read_table
+from obygaze_features.manifest.text_tables import Row, counted, placed, read_table
 from obygaze_features.text import composed
 
 LEAST_HOP_S = 5.0
@@ -314,7 +314,7 @@ def read_parts(
     find = cache(lambda name: find_film(name, movies) or "")
     parts_of: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
-        part, name = _film_part(row, problems), _film_named(row)
+        part, name = problems.attempt(row.line, "", _film_part, row), _film_named(row)
         if not (name or only):
             problems.add(row.line, "is empty: which film is it of?", "movie")
         parts = parts_of.get((problems.attempt(row.line, "movie", find, name) if name else only) or "")
@@ -335,17 +335,15 @@ def _film_named(row: Row) -> str:
     return composed(row.cells.get("movie", "").strip())
 
 
-def _film_part(row: Row, problems: Problems) -> FilmPart | None:
-    """Read a row; None if it can't be read, which is noted."""
+def _film_part(row: Row) -> FilmPart:
+    """Read a row."""
     start_s, end_s = (float(row.cells[column] or -1) for column in ("start_s", "end_s"))
     if not 0 <= start_s < end_s:
         span = f"from {row.cells['start_s'] or 'nothing'} to {row.cells['end_s'] or 'nothing'} s"
-        problems.add(row.line, f"{span}: expected times in seconds, the start before the end", "start_s")
-        return None
+        raise ManifestError(f"{span}: expected times in seconds, the start before the end", "start_s")
     flags = tuple(flag for flag in row.cells.get("flags", "").split(";") if flag)
     if unknown := [flag for flag in flags if flag not in SHOT_FLAGS]:
-        problems.add(row.line, f"{unknown[0]!r}: expected {', '.join(SHOT_FLAGS)}, with ; between", "flags")
-        return None
+        raise ManifestError(f"{unknown[0]!r}: expected {', '.join(SHOT_FLAGS)}, with ; between", "flags")
     return FilmPart(start_s, end_s, flags, row.cells.get("detector", ""))
 
 

@@ -69,16 +69,16 @@ def facts_of(clip: Clip) -> tuple[object, ...]:
 
 
 def joined(clips: Iterable[tuple[Clip, Account, str]]) -> list[tuple[Clip, Account, str]]:
-    """Give concepts of a file without levels to another's level of their times and annotator."""
+    """Join concepts of files without levels: to a level of their times and annotator, or to each other."""
     made = dict(enumerate(clips))
     alone = [
         place
         for place, (clip, account, _) in made.items()
-        if account.kind not in OURS and not (clip.level or clip.extras.get("text"))
+        if account.kind not in OURS and clip.concepts and not (clip.level or clip.extras.get("text"))
     ]
     levels = {facts_of(clip): place for place, (clip, *_) in made.items() if alone and clip.level}
     for place in alone:
-        if (at := levels.get(facts_of(made[place][0]))) is not None:
+        if (at := levels.setdefault(facts_of(made[place][0]), place)) != place:
             clip, of, where = made[at]
             made[at] = replace(clip, concepts=(*clip.concepts, *made.pop(place)[0].concepts)), of, where
     return [*made.values()]

@@ -358,7 +358,7 @@ class _Made:
         return movie
 
     def _join(self, given: Given, levels: list[marks.Marked], named: Sequence[RawSpan]) -> None:
-        """Give concepts to the level above them, or with their times and annotator; without levels, clips."""
+        """Give concepts to the level above them, or of their times and annotator; without levels, clips."""
         account = given.account
         real = [level for level in levels if level.is_level]
         by_id = {level.raw.own: level for level in real if level.raw.own}
@@ -366,21 +366,18 @@ class _Made:
         for level in real if named else ():
             by_span.setdefault(marks.span_key(level.raw, level.movie, self._annotator), []).append(level)
         for mark in named:
-            movie = self._movie(given, mark)
-            key = marks.span_key(mark, movie, self._annotator)
+            movie, parts = self._movie(given, mark), marks.parts_of(mark.text)
+            if not real:
+                levels.append(marks.Marked(mark, movie, is_level=False, parts=["", *parts]))
+                continue
             above = [by_id[name] for name in mark.above if name in by_id]
-            same = above or [each for each in by_span.get(key, []) if marks.is_of_one(each.raw, mark)]
-            if not same and not real:
-                same = [marks.Marked(mark, movie, is_level=False, parts=[""])]
-                levels += same
-                by_span.setdefault(key, []).extend(same)
-                account.used -= 1  # counted as the clip that it is
+            beside = by_span.get(marks.span_key(mark, movie, self._annotator), [])
+            same = above or [each for each in beside if marks.is_of_one(each.raw, mark)]
+            for level in same:
+                level.concepts += parts
+            account.used += bool(same)
             if not same:
                 account.leave(mark.where, "concepts without a level of their times, annotator and subject")
-                continue
-            account.used += 1
-            for level in same:
-                level.concepts += marks.parts_of(mark.text)
 
     def _clip(
         self, given: Given, level: marks.Marked, book: Codebook, number: int, *, has_text: bool, seen: bool
