@@ -56,14 +56,8 @@ def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
     """
     spelled = known if isinstance(known, Mapping) else {plain(name): name for name in known}
     scripts = {_script(sign) for name in spelled.values() for sign in name}
-    odd = next(
-        (
-            f"; {sign!r} is {unicodedata.name(sign, 'of another script')}"
-            for sign in text
-            if _script(sign) not in scripts
-        ),
-        "",
-    )
+    strange = next((sign for sign in text if _script(sign) not in scripts), "")
+    odd = f"; {strange!r} is {unicodedata.name(strange, 'of another script')}" if strange else ""
     if near := nearest(text, spelled):
         return f" (did you mean {spelled[near]!r}?{odd})"
     return f" (expected one of {', '.join(dict.fromkeys(spelled.values()))}{odd})" if spelled else ""
