@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from statistics import mode
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
@@ -105,8 +106,7 @@ def _without_header(given: Given, rows: Records, form: str = "") -> Iterator[Raw
     """
     width = Counter(len(cells) for _, cells in rows).most_common(1)[0][0] if rows else 0
     columns = list(zip(*(cells for _, cells in rows if len(cells) == width), strict=True))
-    first, n = _layout(given, [column[:TOLD_BY] for column in columns])
-    end, text = first + n, first + 3 * n
+    first, end, text = _layout(given, [column[:TOLD_BY] for column in columns], with_lengths=bool(form))
     files = columns[text + 1 :]
     if not all(cell.lower().endswith(".eaf") for column in files for cell in column):
         raise given.error(f"{len(files)} columns after the text: {_REMEDY}")
@@ -117,16 +117,23 @@ def _without_header(given: Given, rows: Records, form: str = "") -> Iterator[Raw
     yield from _with_header(given, [(0, header), *rows])
 
 
-def _layout(given: Given, columns: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """Find the first column of begins, and in how many forms times are: ends less begins are durations."""
+def _layout(given: Given, columns: Sequence[Sequence[str]], *, with_lengths: bool) -> tuple[int, int, int]:
+    """Find the first columns of begins and ends, and the text behind them, and behind durations if any."""
+    forms = [mode(re.sub("[0-9]+", "0", cell) for cell in column) for column in columns]
     seconds = [[time_or_nan(cell) for cell in column] for column in columns]
-    for n in (3, 2, 1):
-        for first in range(len(columns) - 3 * n):
+    for groups, n in ((3, 3), (3, 2), (3, 1), *((2, n) for n in (3, 2, 1) if not with_lengths)):
+        found = []
+        for first in range(len(columns) - groups * n):
+            end, text = first + n, first + groups * n
+            parts = (seconds[first + n * k : first + n * (k + 1)] for k in (0, 1, groups - 1))
             fits = [
-                abs(end - begin - length) <= 0.002 * max(1.0, length)
-                for place in range(first, first + n)
-                for begin, end, length in zip(*seconds[place : place + 2 * n + 1 : n], strict=True)
+                begin <= last and (groups == 2 or abs(last - begin - length) <= 0.002 * max(1.0, length))
+                for each in zip(*parts, strict=True)
+                for begin, last, length in zip(*each, strict=True)
             ]
-            if 4 * sum(fits) >= 3 * len(fits):
-                return first, n
-    raise given.error(f"no columns of begins, ends and durations that can be told: {_REMEDY}")
+            if forms[first:end] == forms[end : end + n] and 4 * sum(fits) >= 3 * len(fits):
+                found.append((first, end, text))
+        if len(found) == 1:
+            given.account.note("columns of times taken as begins and ends" * (groups == 2))
+            return found[0]
+    raise given.error(f"no columns of begin and end times that can be told: {_REMEDY}")

@@ -50,7 +50,7 @@ OF_TWO = {
     "ELAN text, annotators": tabbed([ELAN[0], "Annotator", *ELAN[2:]], ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
     "EAF, participants": eaf(SLOTS, "".join(tier(f"human: {t}@{who}", aligned(v, "t1", "t2", v), f'ANNOTATOR="AB" PARTICIPANT="{who}"') for t, who, v in (("level", "Ann", "S"), ("level", "Bob", "EN"), ("concepts", "Ann", "Body"))), '<PROPERTY NAME="movie">a</PROPERTY>'),
     "ELAN text, names of tiers": tabbed(ELAN, ["level@AB", "", "1", "5", "S"], ["level@CD", "", "1", "5", "EN"], ["concepts@AB", "", "1", "5", "Body"]),
-    "ELAN text without header": tabbed(*(row.split() for row in ("level AB 1.0 5.0 4.0 S", "level CD 1.0 5.0 4.0 EN", "x AB 1.0 5.0 4.0 Body"))),
+    "ELAN text without header": tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "CD", "1.0", "5.0", "EN"], ["x", "AB", "1.0", "5.0", "Body"]),
     "TextGrid": '"ooTextFile"\n"TextGrid"\n0 9 <exists> 3\n' + "".join(f'"IntervalTier" "{t}" 0 9 1 1 5 "{v}"\n' for t, v in (("l@AB", "S"), ("l@CD", "EN"), ("c@AB", "Body"))),
     "CVAT, two tracks": cvat(track(0, "S") + track(1, "EN") + track(0, "Body")),
 }  # fmt: skip
@@ -277,6 +277,7 @@ SAID = {
     "a comment of WebVTT with a line of blanks": says(f"WEBVTT\n\nNOTE a\n \nb\n\n{CUE.replace(',', '.')}\nhi\n", "1 of 1 spans"),
     "a text of SRT with an empty line": says("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n", "empty line", n=2, text=["Count: 2", "you"]),
     "a row above the header of a tool": says("My fights,,\n" + "segmentation_name,start_ms,end_ms\nM,1000,5000\n", "1 row above the header"),
+    "times without a name and a length": says(tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),
     "a line above the annotations of ELAN": says("damaged\n" + tabbed(["level", "", "00:00:01.000", "00:00:05.000", "00:00:04.000", "S"]), "1 line above"),
     "what a model wrote": says("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", level="S", seen_score="1"),
     "a turn of a thousandth": says("SPEAKER a 1 1 0.001 <NA> <NA> S <NA> <NA>\n", "shorter than a frame", n=0),
