@@ -1,6 +1,5 @@
 """`obygaze manifest import`: make manifests from annotations, folders and films."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -80,7 +79,7 @@ def spans(
         tiers=dict(DECIDED) if decisions else tiers,
         codebook=labels,
         rate=fps,
-        length_of=_length_of(),
+        length_of=_length_of,
         **given,
     )
     more = {"accounts": [account.record() for account in imported.accounts]}
@@ -88,23 +87,17 @@ def spans(
     return replace(answer, code=PROBLEMS_FOUND * (not imported.manifest.clips))
 
 
-def _length_of() -> Callable[[Path], float | None] | None:
-    """Return what reads a video's length of its header, where PyAV is installed."""
+def _length_of(path: Path) -> float | None:
+    """Read a video's length of its header; None where there is none, or PyAV is not installed."""
     from obygaze_features.errors import VideoError
 
     try:
         from obygaze_features.video.source import opened
-    except ModuleNotFoundError:
+
+        with opened(path) as source:
+            return source.container.duration / 1e6 if source.container.duration else None
+    except (ModuleNotFoundError, VideoError, OSError):
         return None
-
-    def length_of(path: Path) -> float | None:
-        try:
-            with opened(path) as source:
-                return source.container.duration / 1e6 if source.container.duration else None
-        except (VideoError, OSError):
-            return None
-
-    return length_of
 
 
 @declared(__package__, "manifest import folder", codebook={"shell_complete": complete_codebook})

@@ -1,5 +1,6 @@
 """Find the video files that other people's annotations name, however they spell them."""
 
+import posixpath
 import re
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -26,7 +27,7 @@ class FilmFiles:
         if self.folder is not None:
             self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
         self._missing: dict[str, str] = {}
-        self.find, self.stored = cache(self._find), cache(self._stored)  # many spans are of few films
+        self.find, self.video = cache(self._find), cache(self._video)  # many spans are of few films
 
     def _find(self, place: str) -> PurePosixPath | None:
         """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
@@ -54,18 +55,17 @@ class FilmFiles:
             self._missing.setdefault(movie, f"{movie}{self._hint(movie)}")
         return "" if file is None else stored_path((self.folder or Path()) / file, self.root)
 
-    def _stored(self, table: Path, written: str, file: PurePosixPath | None) -> str:
-        """Return where a video that a table names lies from the manifest; one that is not there is noted."""
+    def _video(self, table: Path, written: str) -> tuple[PurePosixPath, str]:
+        """Return the path that names a video's film, and where it lies; note one that is not there."""
         if what := unsuitable(written):
             raise ManifestError(f"{written!r} {what}", "video")
-        folder = self.folder or table.absolute().parent
-        if file is not None:
-            return stored_path(folder / file, self.root)
+        folder, path, file = self.folder or table.absolute().parent, path_of(written), self.find(written)
+        named = file or PurePosixPath(posixpath.normpath(path.as_posix()))
+        if is_foreign(written) or named.is_absolute() or ".." in named.parts:
+            named = PurePosixPath(named.name)
         at_home = local_path(written)  # which stays as it is where there is no such user
-        is_home = written.startswith("~") and at_home.is_absolute()
-        place = at_home if is_home else folder / (
-            path_of(written).name if is_foreign(written) else path_of(written)
-        )  # fmt: skip
+        is_home = file is None and written.startswith("~") and at_home.is_absolute()
+        place = at_home if is_home else folder / (file or (named if is_foreign(written) else path))
         try:
             is_there = S_ISREG(place.stat().st_mode)
         except (FileNotFoundError, NotADirectoryError):
@@ -74,7 +74,7 @@ class FilmFiles:
             raise ManifestError(f"{written[:60]!r}...: {error.strerror}", "video") from None
         if not is_there:
             self._missing.setdefault(written, f"{place}{self._hint(written)}")
-        return stored_path(place, self.root)
+        return named, stored_path(place, self.root)
 
     def missing(self) -> list[str]:
         """Say which videos that were named are not there."""

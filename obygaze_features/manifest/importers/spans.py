@@ -1,14 +1,13 @@
 """Import spans of films from the files of other tools, subtitles and tables, as a manifest."""
 
 import math
-import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import starmap
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
@@ -27,7 +26,6 @@ from obygaze_features.manifest.spans.instant import SHORTEST_S
 from obygaze_features.manifest.spans.names import (
     are_apart,
     film_named,
-    is_foreign,
     is_place,
     of_one_film,
     path_of,
@@ -230,14 +228,11 @@ class _Made:
         movie = movie or given.movie * (not written)
         name, video = slug(movie), "" if written else self._films.film_of(movie)
         if written:
-            file = self._films.find(written)
-            inside = file or PurePosixPath(posixpath.normpath(path_of(written).as_posix()))
-            if is_foreign(written) or inside.is_absolute() or ".." in inside.parts:
-                inside = PurePosixPath(inside.name)
+            inside, video = self._films.video(given.path, written)
+            name = composed(name_of(inside))
             if not movie:
                 movie = given.movie or composed(movie_of(inside))
                 self._at(given, movie if given.movie or len(inside.parts) > 1 else written, movie, "video")
-            name, video = composed(name_of(inside)), self._films.stored(given.path, written, file)
         if cells["start_s"] and cells["end_s"]:
             name = f"{name}-{cells['start_s']}-{cells['end_s']}"
         whole = {**cells, "clip_id": cells.get("clip_id") or name, "movie": movie, "video": video}
@@ -417,9 +412,9 @@ class _Made:
         kept = [
             clip for clip in kept if clip.annotator or clip.level or (clip.clip_id, clip.movie) not in theirs
         ]
-        made = [*reversed(self._clips)]  # so that the first place of each name stays
-        refuse_twins("movie", {clip.movie: (account.path, where) for clip, account, where in made})
-        refuse_twins("annotator", {clip.annotator: (account.path, where) for clip, account, where in made})
+        for what in ("movie", "annotator"):  # reversed, so that the first place of each name stays
+            places = ((getattr(clip, what), (of.path, where)) for clip, of, where in reversed(self._clips))
+            refuse_twins(what, dict(places))
         tabled = {clip.clip_id for clip, account, _ in self._clips if account.kind in marks.OURS}
         notices: list[str] = []
         clips: dict[int, list[Clip]] = {id(account): [] for account in self._accounts}
