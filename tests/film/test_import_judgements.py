@@ -53,7 +53,9 @@ def test_of_several_files_of_one_name_each_is_told_apart(tmp_path):
         (tmp_path / movie).mkdir()
         paths.append(file(tmp_path / movie, "judgements.csv", f"a,{movie},,0,5,S,,AB,1,agree"))
     notices = import_judgements(paths, tmp_path).notices
-    assert [notice.rpartition(": ")[0] for notice in notices] == [str(path) for path in paths]
+    assert [notice.partition(": ")[0] for notice in notices[:2]] == [
+        "judgements.csv of tt1", "judgements.csv of tt2"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -416,7 +416,7 @@ class _Made:
             places = ((getattr(clip, what), (of.path, where)) for clip, of, where in reversed(self._clips))
             refuse_twins(what, dict(places))
         tabled = {clip.clip_id for clip, account, _ in self._clips if account.kind in marks.OURS}
-        notices: list[str] = []
+        names, notices = Counter(account.path.name for account in self._accounts), []
         clips: dict[int, list[Clip]] = {id(account): [] for account in self._accounts}
         for clip, account, _ in self._clips:
             clips[id(account)].append(clip)
@@ -428,7 +428,8 @@ class _Made:
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
             unknown = (clip for clip in own if math.isinf(self._length(clip)))
             account.note(*marks.doubtful_times(unknown, account.kind), *marks.nameless(own))
-            notices.append(account.line())
+            movies = dict.fromkeys(clip.movie for clip in own)
+            notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
         notices += of_one_film(clip.movie for clip in kept)
         notices += marks.doubtful_films(kept, self._places)
         apart = counted(len(self._apart), "movie"), first_few([*self._apart.values()], 3)

@@ -122,8 +122,8 @@ class Account:
                 found.append(record)
         return found
 
-    def line(self) -> str:
-        """Write the one line of an import.
+    def line(self, of: str = "") -> str:
+        """Write the one line of an import; `of` what tells the file from others of its name.
 
         Raises
         ------
@@ -145,7 +145,8 @@ class Account:
         ]
         if rest := sum(n for _, n in counts[SHOWN_REASONS:]):
             told.append(f"{rest:,} more left out")
-        head = f"{self.path}: {self.used:,} of {self.seen:,} spans read ({self.kind})"
+        name = f"{self.path.name} of {of}" if of else self.path.name
+        head = f"{name}: {self.used:,} of {self.seen:,} spans read ({self.kind})"
         return "; ".join([head, *told, *self.notes])
 
     def record(self) -> dict[str, Any]:
