@@ -1,13 +1,13 @@
 """`obygaze frames`: show or save the frames an extraction would use."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import obygaze_features as of
 from obygaze_features import video as videos
-from obygaze_features.errors import VideoError
+from obygaze_features.errors import ManifestError, VideoError
 from obygaze_features.io import refuse_existing, whole_file, write_whole
 from obygaze_features.options import Answer, Output, declared
 from obygaze_features.screen import table
@@ -17,7 +17,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@declared(__package__, "frames")
+class Time(click.types.FloatParamType):
+    """Parameter type of times in seconds, which may be written as a clock: `1:01:30.5`."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read a time as tables have it."""
+        from obygaze_features.manifest import time_code
+
+        try:
+            time_s = time_code(str(value).strip())
+        except ManifestError as error:
+            self.fail(str(error), param, ctx)
+        if time_s is None:
+            self.fail("is empty", param, ctx)
+        return time_s
+
+
+@declared(__package__, "frames", start={"type": Time()}, end={"type": Time()})
 def frames(
     video: Path,
     n: int | None,

@@ -117,7 +117,7 @@ frames in/video.mp4
 =frames in/video.mp4 --n 2 --npz out/frames.npz --sheet out/sheet.png --json
     0 out/frames.npz out/sheet.png | "policy": "uniform" | saved
 frames in/video.mp4 --npz out/frames.npz --indices 0,5 --force
-frames in/video.mp4 --fps 2 --start 0.5 --end 2
+frames in/video.mp4 --fps 2 --start 0:00.5 --end 2
     0 | 3 of 32 frames
 frames in/video.mp4 --keyframes 2
 manifest import folder in/videos --out out/videos.csv

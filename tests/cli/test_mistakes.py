@@ -150,6 +150,8 @@ MISTAKES = f"""
     --n and --fps cannot be combined
 2 frames in/video.mp4 --fps 0
     above 0
+2 frames in/video.mp4 --start 1:75
+    '--start': '1:75' is no time
 2 frames in/video.mp4 --sheet out/sheet.jpg
     sheet.jpg: name it .png
 1 frames in/video.mp4 --npz in/kept.npz
