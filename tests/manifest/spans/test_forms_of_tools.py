@@ -239,6 +239,7 @@ LEFT_OUT = {
     "Label Studio draft": studio([], drafts=[{"result": [STRETCH]}]),
     "Label Studio null": studio([None]),
     "ActivityNet video that is none": '{"database":{"a":null}}',
+    "ActivityNet time that is no number": '{"database":{"a":{"annotations":[{"segment":[1,NaN],"label":"S"}]}}}',
     "ActivityNet label that is none": '{"database":{"a":{"annotations":[{"segment":[1,5],"label":{}}]}}}',
     "TextGrid behind its end": SHORT.replace("\n5\n", "\n50\n"),
     "ActivityNet annotation that is none": '{"database":{"a":{"annotations":["x"]}}}',
