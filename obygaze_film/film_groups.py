@@ -314,13 +314,12 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
 def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> dict[str, str]:
     """Group films by a variable of their staging: above the median film's mean, or not."""
     means = {film.movie: float(film.variables[by].mean()) for film in films if by in film.variables}
-    known = [mean for mean in means.values() if not np.isnan(mean)]
+    known = {movie: mean for movie, mean in means.items() if not np.isnan(mean)}
     if not known or by in ("start_s", "end_s") or any(by in cells for cells in (facts or {}).values()):
         return {}
-    middle = float(np.median(known))
-    sides = {True: "group_above", False: "group_up_to"}
-    named = {above: said(key, column=by, middle=f"{middle:.3g}") for above, key in sides.items()}
-    return {movie: "" if np.isnan(mean) else named[mean > middle] for movie, mean in means.items()}
+    middle = float(np.median([*known.values()]))
+    above, up_to = (said(key, column=by, middle=f"{middle:.3g}") for key in ("group_above", "group_up_to"))
+    return {movie: above if mean > middle else up_to for movie, mean in known.items()}
 
 
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ of the corners agree, as across a cut. What fills more than a tenth of the pictu
 """
 
 from collections.abc import Sequence
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ POINT = (1 + (9 / 16) ** 2) / 12
 """Mean square of the distance of a 16:9 picture's points from its centre, in its width."""
 
 Motion = tuple[float, float, float, float, float]
+Grey = NDArray[np.uint8]
+Points = NDArray[np.float32]
 
 
 def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
@@ -81,13 +83,12 @@ def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
 def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
     """Measure clips of pairs, `[B, F, h, w, 1]`: `frames`, `[B, F, 5]`."""
     found = np.zeros((*batch.shape[:2], len(FEATURES)), np.float32)
-    for own, clip in zip(found, batch, strict=True):
-        for first in range(0, len(clip), 2):
-            own[first + 1] = camera_motion(clip[first, ..., 0], clip[first + 1, ..., 0]) or 0.0
+    for clip, after in product(range(len(batch)), range(1, batch.shape[1], 2)):
+        found[clip, after] = camera_motion(*batch[clip, after - 1 : after + 1, ..., 0]) or 0.0
     return {"frames": found}
 
 
-def camera_motion(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> Motion | None:
+def camera_motion(before: Grey, after: Grey) -> Motion | None:
     """Measure how the camera moves from one grey picture `[h, w]` to another; None where it cannot be told.
 
     Returns
@@ -134,12 +135,7 @@ def camera_values(
     return found | {"roll": float(np.degrees(found["roll"]))}
 
 
-def _motion(
-    before: NDArray[np.uint8],
-    after: NDArray[np.uint8],
-    corners: NDArray[np.float32],
-    shift: NDArray[np.float32],
-) -> Motion | None:
+def _motion(before: Grey, after: Grey, corners: Points, shift: Points) -> Motion | None:
     """Track corners `[N, 1, 2]` from a shift on, and fit their motion."""
     cv2 = opencv()
     if len(corners) < LEAST_CORNERS:
@@ -169,7 +165,7 @@ def _motion(
     return -float(right), float(down), float(np.log(np.hypot(*found[:, 0]))), -turned, share
 
 
-def _between_bars(*pictures: NDArray[np.uint8]) -> tuple[slice, slice]:
+def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
     """Find the part of pictures within black bars; whole pictures where they are dark."""
     lit = np.max(pictures, axis=0) > BLACK
     rows, columns = (np.flatnonzero(lit.any(axis=axis)) for axis in (1, 0))
@@ -178,15 +174,14 @@ def _between_bars(*pictures: NDArray[np.uint8]) -> tuple[slice, slice]:
     return np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
-def _corners(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _corners(picture: Grey) -> Points:
     """Find the corners of each cell, `[N, 1, 2]`, column before row."""
-    found = []
-    down, across = (
-        pairwise(np.linspace(0, length, n + 1).astype(int))
-        for length, n in zip(picture.shape, GRID[::-1], strict=True)
-    )
-    for (top, bottom), (left, right) in product(down, across):
+    found = [np.zeros((0, 1, 2), np.float32)]
+    height, width = picture.shape
+    for row, column in product(range(GRID[1]), range(GRID[0])):
+        top, bottom = (height * n // GRID[1] for n in (row, row + 1))
+        left, right = (width * n // GRID[0] for n in (column, column + 1))
         cell = opencv().goodFeaturesToTrack(picture[top:bottom, left:right], CORNERS, 0.05, 4)
         if cell is not None:
             found.append(cell + np.array([left, top], np.float32))
-    return np.concatenate(found) if found else np.zeros((0, 1, 2), np.float32)
+    return np.concatenate(found)

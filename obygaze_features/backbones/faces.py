@@ -31,11 +31,11 @@ class FaceDetector:
     """
 
     def __init__(self, source: str) -> None:
-        self._network, black = read_network(source.removeprefix(ONNX), 1)
-        path, self.prepare = self._network.path, self._network.told.geometry
-        if self._network.told.fit != "squash":
-            raise BackboneError(f'{path}: a detector of faces sees whole pictures: fit = "squash"')
-        self._boxes(*black)
+        self._network = network = read_network(source.removeprefix(ONNX))
+        self.prepare = network.told.geometry
+        if network.told.fit != "squash":
+            raise BackboneError(f'{network.path}: a detector of faces sees whole pictures: fit = "squash"')
+        self._boxes(np.zeros((*self.prepare.sides, 3), np.uint8))
 
     def __call__(self, pictures: NDArray[np.uint8]) -> dict[str, float]:
         """Give `faces`, the mean number in pictures `[F, h, w, 3]`, and `face`, the largest height if any."""

@@ -25,7 +25,7 @@ from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import UNKNOWN, what, why_not
 from obygaze_features.io import NO_LICENCE, sha256_of
-from obygaze_features.schema import Licence, Name, SomeText, check, fields
+from obygaze_features.schema import Licence, Name, SomeText, check
 
 MOST_NETWORK = 1 << 31
 """Most bytes of an ONNX file: protocol buffers end there."""
@@ -96,20 +96,16 @@ class OnnxNetwork:
     def arrays(self, clip: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Make a backbone's arrays of what the layer gives of a clip."""
         found, n = self.run(clip), len(clip)
-        if found.dtype.kind != "f" or not 2 <= found.ndim <= 4 or len(found) != n or not found.size:
+        # A map of features has its channels where the pictures have theirs.
+        axis = self.told.layout.index("C") if found.ndim == len("NCHW") else -1
+        fits = found.dtype.kind == "f" and 2 <= found.ndim <= 4 and len(found) == n and found.size
+        if not fits or self.width not in (None, found.shape[axis]):
             raise BackboneError(
-                f"{self.path.name}: {self.layer} gives {found.dtype} {list(found.shape)}, and vectors were "
-                f"expected: [{n}, D], [{n}, T, D] or a map of features"
+                f"{self.path.name}: it gives {found.dtype} {list(found.shape)} as {self.layer}, and vectors "
+                f"were expected: [{n}, D], [{n}, T, D] or a map of features; D is {self.width or 'any'}"
             )
-        vectors = found.astype(np.float32)
-        if vectors.ndim == len("NCHW"):  # a map of features, its channels where the pictures have theirs
-            vectors = np.moveaxis(vectors, self.told.layout.index("C"), -1)
+        vectors = np.moveaxis(found.astype(np.float32), axis, -1)
         frames = vectors.reshape(n, -1, vectors.shape[-1]).mean(axis=1)
-        width = frames.shape[1]
-        if width != (self.width or width):
-            raise BackboneError(
-                f"{self.path.name}: it gives vectors of {width} numbers of this clip, {self.width} of others"
-            )
         return {"frames": frames, "pooled": frames.mean(axis=0)}
 
     def run(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
@@ -155,28 +151,27 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     InputError, OSError
         If a file is too large, or cannot be read.
     """
-    network, black = read_network(source, n_frames)
-    path, told, (n, width) = network.path, network.told, network.arrays(black)["frames"].shape
+    network = read_network(source)
+    path, told = network.path, network.told
+    black = np.zeros((n_frames, *told.geometry.sides, 3), np.uint8)
+    width = network.arrays(black)["pooled"].size
     stem = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
     name = told.name or stem or "onnx"
     if name in backbone_names():
         raise BackboneError(f"{path}: {name!r} is another backbone: say another name in its TOML (name)")
-    pixels = f"{told.channels}, {told.layout}, {told.type}"
-    done: dict[str, Any] = {"order": f"resize, crop, uint8; scale * x + shift a channel; {pixels}"}
-    if told.type == "uint8":
-        done = {"constants": None, "order": f"resize, crop; {pixels}"}
+    order = f"resize, crop, uint8; scale * x + shift a channel; {told.channels}, {told.layout}, {told.type}"
     return Backbone(
         name=name,
-        n_frames=n,
+        n_frames=n_frames,
         prepare=told.geometry,
         encode=replace(network, width=width),
-        outputs=(BackboneOutput("frames", (n, width)), BackboneOutput("pooled", (width,))),
+        outputs=(BackboneOutput("frames", (n_frames, width)), BackboneOutput("pooled", (width,))),
         provenance={
             **weightless(told.type),
             "layer": network.layer,
             "weights_sha256": network.sha256,
             "architecture": {"type": "onnx", "file": path.name},
-            "preset": {**Preset(name, told.geometry, told.affine).record(), **done},
+            "preset": {**Preset(name, told.geometry, told.affine).record(), "order": order},
             "licence": told.licence or NO_LICENCE,
             "citation": told.citation or "",
         },
@@ -185,8 +180,8 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     )
 
 
-def read_network(source: str, n_frames: int) -> tuple[OnnxNetwork, NDArray[np.uint8]]:
-    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it; give the network, and a black clip for it.
+def read_network(source: str) -> OnnxNetwork:
+    """Read an ONNX file, `FILE[:LAYER]`, and the TOML beside it.
 
     Raises
     ------
@@ -199,27 +194,21 @@ def read_network(source: str, n_frames: int) -> tuple[OnnxNetwork, NDArray[np.ui
     path = Path(found[1]).expanduser().absolute()
     sha256 = sha256_of(read_bytes(path, MOST_NETWORK))
     told = _description(path.with_suffix(".toml"))
-    height, width = told.geometry.sides
     names = [output.name for output in _session(path, sha256).get_outputs()]
     if found[2] is None and len(names) != 1:
         raise BackboneError(f"{path}: choose one of its outputs, as in {ONNX}{path.name}:{names[0]}: {names}")
-    network = OnnxNetwork(path, sha256, found[2] or names[0], told)
-    _session(path, sha256, network.layer)
-    return network, np.zeros((n_frames, height, width, 3), np.uint8)
+    return OnnxNetwork(path, sha256, found[2] or names[0], told)
 
 
 def _description(path: Path) -> Description:
     """Read the TOML beside a network."""
-    if not path.is_file():
-        needed = ", ".join(name for name, _, required in fields(Description) if required)
-        raise BackboneError(
-            f"{path}: no such file; it has to say what the network takes ({needed}; see {PAGE})"
-        )
+    is_there = path.is_file()
     try:
-        document = parse_toml(read_text(path, MOST_TOML))
+        document = parse_toml(read_text(path, MOST_TOML)) if is_there else {}
     except ValueError as error:
         raise BackboneError(f"{path}: no TOML that can be read: {error}") from None
-    check(document, (Description,), str(path), error=BackboneError, page=PAGE)
+    where = str(path) if is_there else f"{path} (no such file)"
+    check(document, (Description,), where, error=BackboneError, page=PAGE)
     told = msgspec.convert(document, Description)
     if [bool(told.mean), bool(told.std)] != [told.type != "uint8"] * 2:
         raise BackboneError(f"{path}: expected mean and std of pixels from 0 to 1; for uint8, neither")
@@ -257,10 +246,8 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
             f"in other files: save it as one file): {first_line(error, 200)}"
         )
         if layer:
-            reason = (
-                f"no node gives {layer!r}; its outputs are {', '.join(names)}, and what lies before "
-                "them has the names that viewers of ONNX files show"
-            )
+            outputs = f"its outputs are {', '.join(names)}; viewers of ONNX files show the names of others"
+            reason = f"no node gives {layer!r}; {outputs}"
         elif what(content) != UNKNOWN:
             reason = why_not(content, "an ONNX file")
         raise BackboneError(f"{path}: {reason}") from error

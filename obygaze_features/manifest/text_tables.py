@@ -134,31 +134,27 @@ class Table:
                 yield Row(row.line, told)
         self.problems.refuse()
 
-    def numbers(self, names: Sequence[str]) -> dict[str, list[float]]:
+    def numbers(self, names: Sequence[str], clips: Iterable[Any] = ()) -> dict[str, list[float]]:
         """Read columns of numbers by clip (`Row.number`), whose id may have blanks around it and any accents.
 
         Raises
         ------
         ManifestError
-            A clip has two rows, or a cell is no number.
+            A clip has two rows, or a cell is no number; or a row states another film or other times than its
+            clip has, one of `clips`: it is of another window.
         """
-        found: dict[str, list[float]] = {}
-        for row in self.pointed(names).rows:
-            if not row.is_empty:
-                if (clip_id := composed(row.cells["clip_id"].strip())) in found:
-                    raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
-                found[clip_id] = [row.number(name, self.path) for name in names]
-        return found
-
-    def refuse_others(self, clips: Iterable[Any]) -> None:
-        """Refuse rows that state another film, or other times, than clips have: those of other windows."""
 
         def agrees(told: str, own: str | float) -> bool:
             return bool(find_film(told, [own])) if isinstance(own, str) else abs(float(told) - own) <= SLACK_S
 
+        found: dict[str, list[float]] = {}
         known, has_times = {clip.clip_id: clip for clip in clips}, {*TIMES} <= {*self.columns}
-        for row in self.timed() if has_times else self.rows:
-            clip_id = composed(row.cells["clip_id"].strip())
+        table = self.pointed(names)
+        for row in table.timed() if has_times else table.checked():
+            if row.is_empty:
+                continue
+            if (clip_id := composed(row.cells["clip_id"].strip())) in found:
+                raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
             for name in ("movie", *TIMES * has_times):
                 told, own = row.cells.get(name, "").strip(), getattr(known.get(clip_id), name, None)
                 if told and own is not None and not agrees(told, own):
@@ -166,6 +162,8 @@ class Table:
                         f"{self.path}: line {row.line}, column {name}: {told}, and clip {clip_id} has {own}: "
                         "measure the clips themselves (obygaze film variables --windows)"
                     )
+            found[clip_id] = [row.number(name, self.path) for name in names]
+        return found
 
     def pointed(self, names: Sequence[str]) -> "Table":
         """Write numbers with points, where ; or tabs are between cells; each column decides its own sign."""

@@ -97,9 +97,8 @@ def with_variables(data: Dataset, path: Path, clips: Iterable[Clip] = ()) -> tup
         A clip has two rows, or another film or other times than it has; or a cell is no number.
     """
     table = read_table(path, needed=("clip_id",))
-    table.refuse_others(clips)
     names = [name for name in table.columns if name not in FIELDS]
-    known = table.numbers(names)
+    known = table.numbers(names, clips)
     values = np.array([known.get(name, [np.nan] * len(names)) for name in data.clip_ids.tolist()])
     without = len(data.row_of.keys() - known)
     varies = [len(np.unique(own[np.isfinite(own)])) > 1 for own in values.T]

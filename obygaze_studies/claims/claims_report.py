@@ -171,7 +171,7 @@ def claims(files: Sequence[Path]) -> Report:
         read[kind], digests[kind] = content, file_sha256(path)
     if (staging := read.pop("staging", None)) is not None and "obygaze12" in read:
         table, values = staging
-        table.refuse_others(read["obygaze12"])
+        table.numbers((), read["obygaze12"])
         read["staging"] = read["obygaze12"], values
     findings: dict[str, Measured] = {}
     for source, content in read.items():

@@ -240,8 +240,6 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
         clips["side"] = clips["level"].map({"S": "one", "HN": "other"})
     films = by_film(clips, "value", "side").reindex(columns=["one", "other"]).dropna()
     note = f"{len(clips):,} of {len(manifest):,} clips have the column {variable}"
-    if len(films) < 2:
-        return Measured(n=len(films), unit="films", note=f"{note}: films of both kinds are too few")
     return over_units((films["one"] - films["other"]).to_numpy(), "films", note)
 
 

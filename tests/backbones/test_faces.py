@@ -117,7 +117,7 @@ def test_the_example_makes_boxes_of_what_centerface_gives(tmp_path, height, widt
     script, made = Path(__file__).parents[2] / "examples" / "face_detector.py", tmp_path / "faces.onnx"
     sides = "--size", str(height), str(width)
     execute(sys.executable, str(script), str(tmp_path / "c.onnx"), str(made), *sides)
-    network, *_ = read_network(str(made), 1)
+    network = read_network(str(made))
     prepare = network.told.geometry
     boxes = network.run(prepare(np.zeros((30, 40, 3), np.uint8))[None])
     assert boxes.shape == (1, h * w, 5)
