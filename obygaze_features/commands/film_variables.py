@@ -119,8 +119,8 @@ def _windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Wind
             manifest = manifests.import_film(known, Path(), WINDOW_S, WINDOW_S).manifest
         else:
             manifest = manifests.merge_annotators(of.read_manifest(source))
-        videos = ((clip.clip_id, manifest.video_path(clip)) for clip in manifest)
-        clips, files = manifest.clips, {clip_id: path.resolve() for clip_id, path in videos if path}
+        clips = manifest.clips
+        files = {clip.clip_id: path.resolve() for clip in clips if (path := manifest.video_path(clip))}
     by_file, movies = {film.path.resolve(): [film] for film in known}, {clip.movie: "" for clip in clips}
     named = {film.path: manifests.find_film(film.movie, movies) for film in known}
     windows: dict[Path, list[Window]] = {path: [] for path in named}

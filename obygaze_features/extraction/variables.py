@@ -103,8 +103,7 @@ def film_variables(
     shape = film.stream.shape if film.stream else 1.0
     known = camera if shape == 1 else None
     if known is None and opencv() is None:
-        missing = f"OpenCV is missing ({install_command('obygaze[extract]')})"
-        account[f"no columns of the camera: {missing}"] = len(spans)
+        account[f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}"] = len(spans)
     elif known is None:
         requests["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), encode)
     if faces is not None:
@@ -157,8 +156,7 @@ def _seen(
         shots = ()
     cuts_s = [shot.start_s for shot in shots[1:]]
     for n, span in spans.items():
-        motions = moved.get(n)
-        moves = camera_values(*motions, cuts_s) if motions else {}
+        moves = camera_values(*motions, cuts_s) if (motions := moved.get(n)) else {}
         yield _of_shots(span, shots) | seen.get(str(n), {}) | moves
 
 
@@ -181,20 +179,19 @@ def _heard(path: Path, spans: Mapping[int, Span], speech: bool, account: Counter
         account[f"no columns of sound: {error.reason}"] = len(spans)
         yield from ({} for _ in spans)
         return
-    last_s = max(end_s for _, end_s in spans.values())
-    spoken = speech_chances(_samples(track, last_s)) > SPEECH if speech else None
+    samples = _samples(track, max(end_s for _, end_s in spans.values()))
+    spoken = speech_chances(samples) > SPEECH if speech else None
     for start_s, end_s in spans.values():
-        first, last = int(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK)
         row = Values()
         with suppress(VideoError):
             (squares,), missing_s = track.parts(
                 start_s, end_s, (), rate=RATE, measure=weighted_squares, steps_a_second=BLOCKS_A_SECOND
             )
             row["loudness"] = gated_loudness(squares)
-            hole = is_large_hole(missing_s, end_s - start_s)
-            account["sound is missing in part, and taken for silence"] += hole
+            account["sound missing in part, taken for silence"] += is_large_hole(missing_s, end_s - start_s)
             if spoken is not None:
-                row["speech"] = float(spoken[first:last].mean())
+                chunks = slice(int(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK))
+                row["speech"] = float(spoken[chunks].mean())
         account["no sound"] += not row
         yield row
 
