@@ -23,18 +23,17 @@ from obygaze_features.errors import BackboneError
 
 def network_backbone(
     name: str,
-    network: nn.Module,
+    network: Any,
     *,
     n_frames: int,
     shapes: Mapping[str, tuple[int, ...]],
-    meanings: Mapping[str, str],
     weights: Weights,
     preset: Preset,
     compute: Compute,
-    head: str | None,
     layer: str | None,
     architecture: Mapping[str, Any],
     citation: str,
+    head: str | None = None,
     attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers"),
     **more: object,
@@ -44,12 +43,11 @@ def network_backbone(
     Parameters
     ----------
     network
-        Takes float `[B, F, 3, h, w]`, normalised, and gives a dict of tensors `[B, ...]`.
+        Module that takes float `[B, F, 3, h, w]`, normalised, and gives a dict of tensors `[B, ...]`; its
+        `meanings` describe each, for the provenance.
     shapes
         Array (`pooled`, `frames`, `tokens`) -> its shape for one clip. Pooled is stored as float32, tokens as
         float16, frames as `compute` says.
-    meanings
-        Array -> its description, for the provenance.
     head, layer
         The head, and the layer whose output is `frames`.
     attention
@@ -70,7 +68,7 @@ def network_backbone(
         provenance={
             "head": head,
             "layer": layer,
-            "arrays": {array: meanings[array] for array in shapes},
+            "arrays": {array: network.meanings[array] for array in shapes},
             **weights.record(),
             "architecture": dict(architecture),
             "preset": preset.record(),
