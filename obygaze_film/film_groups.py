@@ -155,9 +155,7 @@ def match_rows(
         for column, cell in row.cells.items():
             if wrong := unsuitable(cell, lines=True) or unsuitable(column):
                 table.problems.add(row.line, f"{cell!r:.80} {wrong}", column)
-    for row in table.pointed([name for name in table.columns if name not in KEYS]).rows:
-        if row.is_empty:
-            continue
+    for row in table.pointed([name for name in table.columns if name not in KEYS]).checked():
         try:
             movie, told = _film_of(row, titles, years or {})
         except ManifestError as error:

@@ -102,8 +102,8 @@ class Table:
         return Problems(self.path)
 
     def checked(self) -> Iterator[Row]:
-        """Yield the rows; then refuse what was noted."""
-        yield from self.rows
+        """Yield the rows that are not empty; then refuse what was noted."""
+        yield from (row for row in self.rows if not row.is_empty)
         self.problems.refuse()
 
     def timed(self, *, rate: Fraction | None = None, verbatim: bool = False) -> Iterator[Row]:
@@ -151,8 +151,6 @@ class Table:
         known, has_times = {clip.clip_id: clip for clip in clips}, {*TIMES} <= {*self.columns}
         table = self.pointed(names)
         for row in table.timed() if has_times else table.checked():
-            if row.is_empty:
-                continue
             if (clip_id := composed(row.cells["clip_id"].strip())) in found:
                 raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
             for name in ("movie", *TIMES * has_times):

@@ -139,8 +139,6 @@ def _comparisons(path: Path, known: Collection[str]) -> list[tuple[int, tuple[st
     """Read (worker, chosen, other) of each row, with its line."""
     found, table = [], manifests.read_table(path, COLUMNS)
     for row in table.checked():
-        if row.is_empty:
-            continue
         worker, left, right, chosen = (composed(row.cells[name].strip()) for name in COLUMNS)
         if not worker:
             table.problems.add(row.line, "no worker is named", "worker")

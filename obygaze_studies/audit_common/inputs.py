@@ -70,7 +70,7 @@ def read_rows(
     if "*" in numbers and not gaps:
         raise AuditError(f"{path} has no column beside {', '.join(needed)}: expected one of numbers for each")
     rows = []
-    for row in (row for row in table.rows if not row.is_empty):
+    for row in table.checked():
         for name in needed:
             where, cell = f"{path}, line {row.line}, column {name}", row.cells[name]
             if not cell.strip():

@@ -42,8 +42,7 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> ma
     table = manifests.read_table(path, needed=ANNOTATIONS["columns"])
     collected = manifests.Collected(table.problems, "id")
     for row in table.checked():
-        if not row.is_empty:
-            collected.add(_clip(row, table.problems, root, videos), row.line)
+        collected.add(_clip(row, table.problems, root, videos), row.line)
     clips, notices = collected.clips, []
     if empty := sum(row.is_empty for row in table.rows):
         notices.append(f"left out {manifests.counted(empty, 'line')} of empty cells")

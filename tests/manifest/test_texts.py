@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import read_texts
+from obygaze_features.manifest import read_table, read_texts
 from tests.files import written
 
 
@@ -18,6 +18,12 @@ def test_a_table_of_prompts_is_read_whatever_else_it_has(tmp_path):
 def test_a_table_of_captions_is_read_as_it_is_given_to_audits(tmp_path):
     content = 'caption_id,image_id,caption\r\nc1,i1,a man\r\nc2,i1,"two\nlines"\r\n'
     assert read_texts(written(tmp_path / "c.csv", content)).rows == (("c1", "a man"), ("c2", "two\nlines"))
+
+
+def test_rows_of_blanks_are_no_rows_whatever_is_read_of_a_table(tmp_path):
+    table = read_table(written(tmp_path / "t.csv", "start_s,end_s,x\n,,\n0,1,a\n , ,\n"), ())
+    for rows in (table.checked(), table.timed()):
+        assert [(row.line, row.cells["x"]) for row in rows] == [(3, "a")]
 
 
 def test_lines_of_text_have_their_numbers_for_ids(tmp_path):
