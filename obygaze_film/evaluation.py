@@ -9,8 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from obygaze_features.manifest import Manifest, name_hint
-from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest import Manifest, name_hint, refuse_twins
 from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
     best_top_precision,
@@ -95,18 +94,18 @@ def annotated(truth: Manifest, positive: set[str], ids: Sequence[str] = ()) -> d
             f"{truth.codebook.name!r}"
         )
     by_movie: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    spelled: dict[str, str] = {}
+    signed: dict[str, tuple[object, str]] = {}
     for clip in truth.spelled_as(ids):
         if clip.level is None:
             continue
         if clip.start_s is None or clip.end_s is None:
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
         who = clip.annotator or "annotator"
-        if (other := spelled.setdefault(plain(who), who)) != who:
-            raise FilmError(f"annotators {other!r} and {who!r} of the truth are one name: spell both alike")
+        signed.setdefault(who, ("the truth", f"clip {clip.clip_id}"))
         own = by_movie.setdefault(clip.movie, {}).setdefault(who, [])
         if clip.level in positive:
             own.append((clip.start_s, clip.end_s))
+    refuse_twins("annotator", signed)
     return {movie: {name: merged(own) for name, own in people.items()} for movie, people in by_movie.items()}
 
 

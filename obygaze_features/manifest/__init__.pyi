@@ -70,6 +70,7 @@ from .spans.instant import frame_rate as frame_rate
 from .spans.instant import time_code as time_code
 from .spans.names import find_film as find_film
 from .spans.names import name_hint as name_hint
+from .spans.names import refuse_twins as refuse_twins
 from .spans.sources import SOURCES as SOURCES
 from .spans.sources import read_subtitles as read_subtitles
 from .spans.subtitles import Subtitle as Subtitle

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_film.agreement import (
     boundary_f1,
@@ -121,7 +122,7 @@ def test_top_precision_takes_any_annotator():
 def test_annotators_of_one_name_are_refused(segments, twin):
     first, *rest = segments
     clips = [replace(first, annotator=twin), *(replace(clip, annotator="AB 1") for clip in rest)]
-    with pytest.raises(FilmError, match="one name"):
+    with pytest.raises(ManifestError, match="one name"):
         annotated(segments.with_clips(clips), {"S"})
 
 
@@ -214,7 +215,7 @@ def test_films_that_nobody_annotated_are_left_out_by_name():
     with pytest.raises(FilmError, match=r"has nn \(did you mean 'n'"):
         evaluate_films(films, Manifest((other,), Path()), n_shifts=5)
     twin = replace(truth.clips[0], clip_id="b", annotator="Ann")
-    with pytest.raises(FilmError, match="'ann' and 'Ann'"):
+    with pytest.raises(ManifestError, match="annotator 'Ann' and 'ann'"):
         evaluate_films(films, Manifest((*truth.clips, twin), Path()), n_shifts=5)
     late = replace(truth.clips[0], start_s=3600.0, end_s=3605.0)
     with pytest.raises(FilmError, match="lasts 600 s"):
