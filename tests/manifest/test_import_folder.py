@@ -78,6 +78,7 @@ def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_
     assert account.notes[-1] == "read 'Clothes' as Clothing (1 row), 'Sure' as S (1 row)"
     assert "whole film" in account.notes[0]
     assert any(f"missing on disk: {films / 'gone.mp4'}" in notice for notice in imported.notices)
+    assert "left out 2 videos that no span names" in imported.notices
 
 
 def test_movies_that_differ_in_case_and_blanks_alone_are_said(tmp_path):

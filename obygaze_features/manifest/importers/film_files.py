@@ -26,6 +26,7 @@ class FilmFiles:
         self.notices: list[str] = []
         if self.folder is not None:
             self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
+        self._named: set[PurePosixPath] = set()
         self._missing: dict[str, str] = {}
         self.find, self.video = cache(self._find), cache(self._video)  # many spans are of few films
 
@@ -46,6 +47,7 @@ class FilmFiles:
             raise ManifestError(
                 f"{place!r} could be {' or '.join(map(str, found))}: give more of its path", "video"
             )
+        self._named.update(found)
         return found[0] if found else None
 
     def film_of(self, movie: str) -> str:
@@ -81,6 +83,11 @@ class FilmFiles:
         what = counted(len(self._missing), "named video is", "named videos are")
         shown = first_few([*self._missing.values()], 3)
         return [f"{what} missing on disk: {shown}"] if self._missing else []
+
+    def unnamed(self) -> list[str]:
+        """Say how many videos no span names."""
+        n = len(set(self.files) - self._named)
+        return [f"left out {counted(n, 'video')} that no span names"] if n else []
 
     def _hint(self, place: str) -> str:
         """Propose the video whose letters and digits are the same: clips' names differ by one."""

@@ -438,7 +438,7 @@ class _Made:
         if bare := n_before - len(kept):
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
-        notices += [*self._films.missing(), *self._films.notices]
+        notices += [*self._films.missing(), *self._films.notices, *self._films.unnamed()]
         manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
         return Imported(manifest, tuple(notices), accounts=tuple(self._accounts))
 
