@@ -234,10 +234,8 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
     clips = _paper_clips(manifest)
     values = clips["clip_id"].map(table.get(variable, pd.Series(dtype=np.float64)))
     clips = clips.assign(value=values).dropna(subset="value")
-    if concept:
-        clips["side"] = np.where([concept in held for held in clips["concepts"]], "one", "other")
-    else:
-        clips["side"] = clips["level"].map({"S": "one", "HN": "other"})
+    marked = ["one" if concept in held else "other" for held in clips["concepts"]]
+    clips["side"] = marked if concept else clips["level"].map({"S": "one", "HN": "other"})
     films = by_film(clips, "value", "side").reindex(columns=["one", "other"]).dropna()
     note = f"{len(clips):,} of {len(manifest):,} clips have the column {variable}"
     return over_units((films["one"] - films["other"]).to_numpy(), "films", note)
