@@ -319,6 +319,7 @@ def _build(
         module,
         n_frames=frames,
         shapes=output_shapes(source, module, frames, chosen.geometry.size),
+        meanings=module.meanings,
         weights=source,
         preset=chosen,
         compute=compute or Compute(),

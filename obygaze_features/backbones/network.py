@@ -23,17 +23,18 @@ from obygaze_features.errors import BackboneError
 
 def network_backbone(
     name: str,
-    network: Any,
+    network: nn.Module,
     *,
     n_frames: int,
     shapes: Mapping[str, tuple[int, ...]],
+    meanings: Mapping[str, str],
     weights: Weights,
     preset: Preset,
     compute: Compute,
+    head: str | None,
     layer: str | None,
     architecture: Mapping[str, Any],
     citation: str,
-    head: str | None = None,
     attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers"),
     **more: object,
@@ -43,11 +44,12 @@ def network_backbone(
     Parameters
     ----------
     network
-        Module that takes float `[B, F, 3, h, w]`, normalised, and gives a dict of tensors `[B, ...]`; its
-        `meanings` describe each, for the provenance.
+        Takes float `[B, F, 3, h, w]`, normalised, and gives a dict of tensors `[B, ...]`.
     shapes
         Array (`pooled`, `frames`, `tokens`) -> its shape for one clip. Pooled is stored as float32, tokens as
         float16, frames as `compute` says.
+    meanings
+        Array -> its description, for the provenance.
     head, layer
         The head, and the layer whose output is `frames`.
     attention
@@ -68,7 +70,7 @@ def network_backbone(
         provenance={
             "head": head,
             "layer": layer,
-            "arrays": {array: network.meanings[array] for array in shapes},
+            "arrays": {array: meanings[array] for array in shapes},
             **weights.record(),
             "architecture": dict(architecture),
             "preset": preset.record(),

@@ -71,6 +71,7 @@ def openclip(
         module,
         n_frames=frames,
         shapes={"frames": (frames, width), "pooled": (width,)},
+        meanings=module.meanings,
         weights=source,
         preset=_preset(source, config, preset),
         compute=compute or Compute(),

@@ -33,6 +33,11 @@ from obygaze_features.errors import BackboneError
 CITATION = (
     "Ma et al., X-CLIP: end-to-end multi-grained contrastive learning for video-text retrieval, ACM MM 2022"
 )
+MEANINGS = {
+    "frames": "u: output of the temporal transformer plus its input without positions, one a frame",
+    "pooled": "unit mean of the unit u, the video vector of the retrieval model",
+    "tokens": "v: CLIP image embedding of each frame, before the temporal transformer, not normalised",
+}
 
 
 def load(
@@ -123,6 +128,7 @@ def xclip_lsmdc(
         XClipLsmdcTokens(network),
         n_frames=frames,
         shapes=shapes,
+        meanings=MEANINGS,
         weights=source,
         preset=choose_preset(preset, ("clip", "obygaze12"), size=size.image),
         compute=compute or Compute(),
@@ -136,12 +142,6 @@ def xclip_lsmdc(
 
 class XClipLsmdcTokens(nn.Module):
     """The visual half, over clips of which every frame is one."""
-
-    meanings: Mapping[str, str] = {
-        "frames": "u: output of the temporal transformer plus its input without positions, one a frame",
-        "pooled": "unit mean of the unit u, the video vector of the retrieval model",
-        "tokens": "v: CLIP image embedding of each frame, before the temporal transformer, not normalised",
-    }
 
     def __init__(self, network: XClipLsmdc) -> None:
         super().__init__()

@@ -23,6 +23,8 @@ WINDOW_S = 10.0
 Window = tuple[str, str, float, float]
 """Id, movie, start and end of a clip of a film."""
 
+Values = dict[str, float]
+
 
 @declared(__package__, "film variables")
 def variables(
@@ -76,7 +78,8 @@ def variables(
         parts = {manifests.find_film(name, movies) or name: own for name, own in told.items()}
         if left := [movie for movie in movies if movie not in parts]:
             click.echo(f"{beside}: no shots of {', '.join(left)}: they are found", err=True)
-    rows, code = list[tuple[Window, dict[str, float]]](), 0
+    rows: list[tuple[Window, Values]] = []
+    code = 0
     for path, own in windows.items():
         with progress_bar(f"variables of {path.name}", "window") as show:
             found = film_variables(

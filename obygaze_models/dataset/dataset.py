@@ -288,7 +288,10 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
         for column, values in zip(data.variable_names, variables, strict=True):
             told = np.where(np.isnan(values), NOT_ASKED, codes)
             if _equals(values[:, None], told).any():
-                raise ProtocolError(f"variable {column} equals the label {name} of every clip: leave it out")
+                raise ProtocolError(
+                    f"variable {column} equals the label {name} of all clips that have one: leave its "
+                    "column out"
+                )
 
 
 def _equals(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
