@@ -101,6 +101,28 @@ def test_a_bad_cue_costs_itself_alone_and_is_said(read):
 
 
 @pytest.mark.parametrize(
+    ("name", "lines", "texts", "strays"),
+    [
+        ("a.vtt", ["WEBVTT", "", "intro", "00:01.000 --> 00:02.000", "Hello", "", "a name", "00:03.000 --> 00:04.000", "You"], ["Hello", "You"], []),
+        ("a.vtt", ["WEBVTT", "intro", "00:01.000 --> 00:02.000", "Hello"], ["Hello"], []),
+        ("a.vtt", ["WEBVTT", "", "00:01.000 --> 00:02.000", "Hello", "there", "00:03.000 --> 00:04.000", "You"], ["Hello there", "You"], []),
+        ("a.vtt", ["WEBVTT", "", "a stray", "", "00:01.000 --> 00:02.000", "Hello"], ["Hello"], ["line 3"]),
+        ("a.vtt", ["WEBVTT", "", "a stray", "a name", "00:01.000 --> 00:02.000", "Hello"], ["Hello"], ["line 3"]),
+        ("a.srt", [at(1), "Hello", "", "a title", at(3), "You"], ["Hello", "You"], []),
+        ("a.srt", ["a title", at(1), "Hello"], ["Hello"], []),
+        ("a.srt", [at(1), "Hello", "there", at(3), "You"], ["Hello there", "You"], []),
+        ("a.srt", ["1", at(1), "Hello", "2", at(3), "You"], ["Hello", "You"], []),
+        ("a.srt", ["1", at(1), "Hello", "7", at(3), "You"], ["Hello 7", "You"], []),
+        ("a.srt", ["1", "", "", at(1), "Hello", "", "2", "", at(3), "You"], ["Hello", "You"], []),
+    ],
+)  # fmt: skip
+def test_what_stands_above_times_is_their_name_or_the_text_before_or_said(read, name, lines, texts, strays):
+    found, account = read(name, "\n".join(lines) + "\n")
+    assert [text for *_, text in found] == texts
+    assert [where for where, _ in account.left_out] == strays
+
+
+@pytest.mark.parametrize(
     ("times", "left_out"),
     [
         ("00:00:03 --> 00:00:04", False),
