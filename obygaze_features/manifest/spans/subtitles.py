@@ -69,8 +69,8 @@ def read_cues(given: Given) -> Iterator[RawSpan]:
         back += [at] * (start < last - STEP_BACK_S)
         last = last if math.isnan(start) else start
         if text:
-            said = words.split("\n")
-            shown.append((clean(said[0]).strip(), clean(said[-1]).strip()))
+            said = words.split("\n") if "\n" in words else ()  # one line is the text itself
+            shown.append((clean(said[0]).strip(), clean(said[-1]).strip()) if said else (text, text))
         cells = {"subject": one_line(who)} if who else {}
         yield RawSpan(f"line {at + 1}", start, end, text, "", cells, why=why or "no text" * (not text))
     given.account.unread("setting", unread)
