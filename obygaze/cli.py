@@ -24,6 +24,7 @@ EXTRAS = {
     "av": "video",
     "PIL": "video",
     "ftfy": "extract",
+    "cv2": "extract",
     "torch": "extract",
     "transformers": "extract",
     "huggingface_hub": "remote",

@@ -40,12 +40,14 @@ class FaceDetector:
     def __call__(self, pictures: NDArray[np.uint8]) -> dict[str, float]:
         """Give `faces`, the mean number in pictures `[F, h, w, 3]`, and `face`, the largest height if any."""
         found = [self._boxes(picture) for picture in pictures]
-        heights = [float(box[3] - box[1]) for boxes in found for box in boxes]
+        heights = [float(bottom - top) for boxes in found for _, top, _, bottom, _ in boxes]
         values = {"faces": float(np.mean([len(boxes) for boxes in found]))}
         return values | ({"face": min(max(heights), 1.0)} if heights else {})
 
-    def _boxes(self, picture: NDArray[np.uint8]) -> list[NDArray[np.float64]]:
+    def _boxes(self, picture: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Keep the boxes that are sure, each face once."""
+        import cv2  # noqa: PLC0415 - an extra
+
         network = self._network
         found = network.run(picture[None]).astype(np.float64)
         boxes = found.reshape(-1, found.shape[-1])
@@ -56,16 +58,5 @@ class FaceDetector:
                 f"{network.path.name}: {network.layer} gives {list(found.shape)}; boxes were expected, "
                 "[N, 5]: left, top, right and bottom as shares of what is seen, and a score up to 1"
             )
-        kept: list[NDArray[np.float64]] = []
-        for box in boxes[np.argsort(-boxes[:, 4], kind="stable")]:
-            if all(_shared(box, other) < OVERLAP for other in kept):
-                kept.append(box)
-        return kept
-
-
-def _shared(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Divide the area that two boxes share by that of both."""
-    sides = np.minimum(one[2:4], other[2:4]) - np.maximum(one[:2], other[:2])
-    both = float(np.prod(np.maximum(sides, 0)))
-    areas = sum(float(np.prod(np.maximum(box[2:4] - box[:2], 0))) for box in (one, other))
-    return both / max(areas - both, 1e-12)
+        corners = np.hstack([boxes[:, :2], boxes[:, 2:4] - boxes[:, :2]]).tolist()
+        return boxes[[*cv2.dnn.NMSBoxes(corners, boxes[:, 4].tolist(), 0.0, OVERLAP)]]
