@@ -159,8 +159,18 @@ class _Slots:
         self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in every} - {""}
         self._slots |= {f"after {name}": "" for name in self._followed}
         if "" in self._slots.values():
-            lines = [map(self._line, tier.findall("ANNOTATION/*")) for tier in tiers]
+            nodes = (tier.findall("ANNOTATION/*") for tier in sorted(tiers, key=self._depth))
+            lines = [[*map(self._line, own)] for own in nodes]
+            lines.sort(key=lambda own: max(map(len, own), default=0))
             self._spread([dict(map(self._ends, own)) for own in lines])
+
+    def _depth(self, tier: Element) -> int:
+        """Count the tiers above one."""
+        above = set[str]()
+        while (name := tier.get("PARENT_REF", "")) in self._tiers and name not in above:
+            above.add(name)
+            tier = self._tiers[name]
+        return len(above)
 
     def _line(self, node: Element) -> list[Element]:
         """List an annotation, the one that it refers to, and so on up to the one that has times."""
@@ -178,11 +188,14 @@ class _Slots:
         return next(before, first), next(after, last)
 
     def _spread(self, chains: Sequence[Mapping[str, str]]) -> None:
-        """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even."""
+        """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even.
+
+        A tier comes after those that it subdivides, in whatever order the document has them.
+        """
         slots = self._slots
         before = -1
         while before < (known := sum(isinstance(time, int) for time in slots.values())) < len(slots):
-            before = known  # a subdivision of a subdivision needs another round
+            before = known  # where no tier is named as the one above, another round finds its times
             for after in chains:
                 for first in [slot for slot in after if isinstance(slots.get(slot), int)]:
                     start, last, inner = slots[first], after[first], dict[str, None]()

@@ -128,6 +128,8 @@ READ = {
     **{f"EAF in {name}": EAF.replace("?>", said).replace("@AB", "@Zoë").encode(name) for name, said in (("latin-1", " encoding='latin-1'?>"), ("shift_jis_2004", " encoding='shift_jis_2004'?>"), ("cp1252", "?>"), ("utf-16-be", " encoding='UTF-16'?>"))},
     "EAF first half of a subdivision": subdivided(referring("b", "a", "S") + referring("c", "a", "", 'PREVIOUS_ANNOTATION="b"')),
     "EAF below the first half of a subdivision": subdivided(referring("d", "b", "S")).replace("<TIER", tier("half", referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"') + referring("b", "a", "x")) + "<TIER", 1),
+    "EAF below a subdivision that stands behind it": subdivided(referring("d", "b", "S") + referring("e", "c", "") + referring("f", "c", "", 'PREVIOUS_ANNOTATION="e"')).replace("<LINGUISTIC", tier("half", referring("b", "a", "x") + referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"')) + "<LINGUISTIC", 1),
+    "EAF below a subdivision without times that stands behind it": eaf({"t1": 1000, "t2": None, "t3": None, "t4": 9000}, tier("human: level@AB", aligned("d", "t1", "t2", "S") + aligned("e", "t2", "t3", "") + aligned("f", "t3", "t4", ""), 'PARENT_REF="half"') + tier("half", aligned("b", "t1", "t2", "x") + aligned("c", "t2", "t4", "y"))),
     "EAF without a header": re.sub("<HEADER.*</HEADER>", "", EAF),
 }  # fmt: skip
 
