@@ -51,7 +51,7 @@ def read_labelstudio(given: Given) -> Iterator[RawSpan]:
     tasks = _dicts(given.document if isinstance(given.document, list) else {})
     for place, task in enumerate(tasks, start=1):
         at = f"task {task.get('id', place)}"
-        if not isinstance(task.get("annotations"), list):
+        if not (isinstance(task.get("annotations"), list) and "data" in task):
             raise given.error(f"{at}: no annotations of Label Studio: export as JSON, not JSON-MIN")
         for name, why in UNFINISHED.items():
             for n, guess in enumerate(_dicts(task.get(name)), start=1):

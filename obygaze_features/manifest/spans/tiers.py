@@ -12,7 +12,7 @@ from obygaze_features.manifest.spans.given import Given, RawSpan, number
 from obygaze_features.manifest.spans.subtitles import Subtitle, one_line
 from obygaze_features.templates import filled
 
-_TOKEN = re.compile(r'"(?:[^"]|"")*"|![^\r\n]*|\S+')
+_TOKEN = re.compile(r'"(?:[^"]|"")*"\S?|![^\r\n]*|\S+')
 S = TypeVar("S", bound=tuple[float, float, str])
 RTTM_FIELDS = 9
 RTTM_UNREAD = ("channel", "orthography", "speaker type", "", "confidence", "lookahead")
@@ -21,14 +21,15 @@ RTTM_UNREAD = ("channel", "orthography", "speaker type", "", "confidence", "look
 
 def read_textgrid(given: Given) -> Iterator[RawSpan]:
     """Yield the intervals with a text of a TextGrid, in its long or short form; points have no end."""
-    tokens = _tokens(given)
+    is_binary = given.content.startswith(b"ooBinaryFile")
+    tokens = iter(()) if is_binary else _tokens(given)
     form, kind = (next(tokens, ("", 0))[0] for _ in range(2))
     if form not in {'"ooTextFile"', '"ooTextFile short"'} or kind != '"TextGrid"':
-        found = kind or "a binary file" * given.content.startswith(b"ooBinaryFile") or "something else"
+        found = kind or "a binary file" * is_binary or "something else"
         raise given.error(f"a TextGrid of Praat, saved as a text file, was expected; found {found:.60}")
     for _ in range(2):
         _real(given, tokens)
-    if next(tokens, ("", 0))[0] != "<exists>":
+    if _next(given, tokens, "<exists> or <absent>", {"<exists>", "<absent>"}.__contains__)[0] == "<absent>":
         return
     for _ in range(_count(given, tokens)):
         yield from _tier(given, tokens)
@@ -78,7 +79,7 @@ def _count(given: Given, tokens: Iterator[tuple[str, int]]) -> int:
 
 
 def _string(given: Given, tokens: Iterator[tuple[str, int]]) -> str:
-    found, _ = _next(given, tokens, "a text in quotes", lambda token: token[:1] == '"' and len(token) > 1)
+    found, _ = _next(given, tokens, "a text in quotes", lambda token: token[:1] == '"' == token[1:][-1:])
     return found[1:-1].replace('""', '"')
 
 
