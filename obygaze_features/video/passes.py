@@ -137,7 +137,7 @@ class WindowReader(Decoder, Generic[T]):
 
     def applied(self, frames: Iterable[Frame]) -> Iterator[Shown[T]]:
         """Convert frames to pictures, with the results of the wishes."""
-        for number, picture in pictures(frames, self.path, self.table.stream.crop):
+        for number, picture in pictures(frames, self.path, self.table.stream):
             yield number, picture, Results(self.wishes, picture.rgb).__getitem__
 
     def _sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:

@@ -1,6 +1,6 @@
 """Convert decoded frames to upright RGB pixels at full size, and collect results and remarks on pictures."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -18,7 +18,16 @@ from obygaze_features.errors import VideoError
 from obygaze_features.pixels import interleaved
 from obygaze_features.video.source import guarded, naming_file
 from obygaze_features.video.stills import over_white
-from obygaze_features.video.stream import PICTURES, STRANGE, UNKNOWN, has_alpha, is_exact
+from obygaze_features.video.stream import (
+    PICTURES,
+    RANGES,
+    STRANGE,
+    UNKNOWN,
+    UNTAGGED,
+    Stream,
+    has_alpha,
+    is_exact,
+)
 
 # First row of a display matrix, as signs -> clockwise quarter turns. ISO/IEC 14496-12, 6.2.2.
 TURNS = {(1, 0): 0, (0, 1): 1, (-1, 0): 2, (0, -1): 3}
@@ -43,6 +52,7 @@ EXACT = Interpolation.POINT | Interpolation.FULL_CHR_H_INT
 """Chroma of the nearest sample, as for 8 bits, at full precision. The second flag alone is bicubic."""
 
 OPAQUE = 255
+PLAIN = Stream("", "")
 # Players assume BT.709 for untagged pictures with at least this many lines.
 HD_LINES = 720
 # A bar of less than this share of the picture's side is an edge, not a bar.
@@ -112,21 +122,24 @@ class Converter:
 
     Parameters
     ----------
-    crop
-        Rows above and below, columns left and right of the stored picture that are left out.
+    stream
+        Description of the stream: its crop, and the tags of colours that its pictures may lack.
     """
 
-    def __init__(self, crop: Sequence[int] = ()) -> None:
-        self._crop = crop
+    def __init__(self, stream: Stream = PLAIN) -> None:
+        self._stream = stream
         self._reformatter = VideoReformatter()
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert to RGB at full size; crop, rotate upright, and lay transparent pixels over white."""
-        numbers = (int(tag) for tag in (frame.colorspace, frame.color_range, frame.color_trc))
-        tags = tags_of(frame.format.name, *numbers)
+        own, stream = int(frame.colorspace), self._stream
+        matrix = frame.colorspace = stream.matrix if own == UNTAGGED else own
+        transfer = int(frame.color_trc)
+        transfer = stream.transfer if transfer == UNTAGGED else transfer
+        tags = tags_of(frame.format.name, matrix, int(frame.color_range), transfer)
         stored, transparent = self._rgb(frame, tags)
-        if self._crop:
-            above, below, left, right = self._crop
+        if stream.crop:
+            above, below, left, right = stream.crop
             stored = stored[above : max(len(stored) - below, 0), left : max(stored.shape[1] - right, 0)]
             if not stored.size:
                 raise VideoError("the file asks to crop its pictures to nothing")
@@ -137,6 +150,11 @@ class Converter:
             "interlaced": frame.interlaced_frame,
             "oblique": oblique,
             "transparent": transparent,
+            "contrary": tags.matrix in MATRICES.values()
+            and (
+                stream.matrix not in (UNTAGGED, matrix)
+                or stream.full_range not in (None, RANGES.get(int(frame.color_range), stream.full_range))
+            ),
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
         }
         shown = Shown(90 * turns, mirrored, tags.matrix, tags.full_range)
@@ -337,7 +355,7 @@ class CollectedFrames(Generic[T]):
 
 
 def pictures(
-    frames: Iterable[tuple[int, VideoFrame]], path: Path, crop: Sequence[int] = ()
+    frames: Iterable[tuple[int, VideoFrame]], path: Path, stream: Stream
 ) -> Iterator[tuple[int, RgbPicture]]:
     """Convert each frame to an upright RGB picture, one at a time.
 
@@ -346,6 +364,6 @@ def pictures(
     VideoError
         The decoder failed, or the colours cannot be converted.
     """
-    convert = Converter(crop)
+    convert = Converter(stream)
     with naming_file(path):
         yield from guarded(((number, convert(frame)) for number, frame in frames), path)

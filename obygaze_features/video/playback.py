@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from heapq import merge
 from pathlib import Path
 from typing import Any
@@ -32,19 +33,16 @@ def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
 
 def _seen(path: Path) -> Iterator[tuple[float, Any]]:
     decoder = Decoder(path)
-    times, crop = decoder.table.frame_times.time_s.tolist(), decoder.table.stream.crop
-    for number, picture in converted(decoder.sequential(range(len(times))), path, crop):
+    times, stream = decoder.table.frame_times.time_s.tolist(), decoder.table.stream
+    for number, picture in converted(decoder.sequential(range(len(times))), path, stream):
         if math.isfinite(times[number]):
             yield times[number], picture.rgb
 
 
 def _heard(path: Path) -> Iterator[tuple[float, Any]]:
     decoder = Decoder(path)
-    with opened(path) as source:
-        try:
-            track = opened_track(source)
-        except VideoError:  # the pictures are played all the same
-            return
+    with opened(path) as source, suppress(VideoError):  # the pictures are played all the same
+        track = opened_track(source)
         packets = (packet for _, packet, _ in placed(source, track, decoder.table.part_offset_s.tolist()))
         for frame in decoder.frames(track.codec_context, packets):
             if frame.pts is not None and frame.time_base is not None:

@@ -21,8 +21,9 @@ from obygaze_features.video.source import check_file, naming_file
 from obygaze_features.video.stills import is_still, read_still
 
 T = TypeVar("T")
-CONVERSION = "2"
-"""Version of how pixels become RGB: 1 darkened 10 bits, and dropped crop, transparency and grey's range."""
+CONVERSION = "3"
+"""Version of how pixels become RGB: 1 darkened 10 bits, and dropped crop, transparency and grey's range; 2
+dropped tags of colours that the container alone has, and crops at the left that H.264 and HEVC state."""
 
 
 @overload

@@ -119,7 +119,7 @@ class Meter:
         self.frames = table.frame_times
         self.frames.need_times("which shots need")
         self.finder = finder
-        self._convert = Converter(table.stream.crop) if table.stream.crop or table.stream.alpha else None
+        self._convert = Converter(table.stream) if table.stream.crop or table.stream.alpha else None
         self._reformatter = VideoReformatter()
         self._rows: list[tuple[Any, ...]] = []
 

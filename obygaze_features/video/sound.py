@@ -27,6 +27,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video.file_facts import cached_fact
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.source import UNREADABLE, Source, opened
+from obygaze_features.video.stream import ENCRYPTED, ENCRYPTED_SIGNS, is_encrypted, note_side_data
 
 BLOCK_S = 30
 PREROLL_S = 1
@@ -47,6 +48,8 @@ LOUDEST = 1e18
 PAUSE_S = 3600
 TRACK_BACK_S = 0.1
 """Seconds by which the times of sound step back where a part begins; less is inexact times."""
+
+ENCRYPTED_SOUND = ENCRYPTED.replace("pictures are", "sound is")
 
 K = TypeVar("K")
 Arrays = TypeVar("Arrays", bound=tuple[NDArray[np.float32], ...])
@@ -256,6 +259,8 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
     else:
         told = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
         raise VideoError(f"no sound track '{track}'; there is {told}", source.path)
+    if is_encrypted(stream, source.container):
+        raise VideoError(ENCRYPTED_SOUND, source.path)
     stream.discard = Discard.default
     source.stream.discard = Discard.all
     if not 0 < stream.codec_context.sample_rate <= HIGHEST_RATE:
@@ -278,7 +283,11 @@ def placed(
     """
     tick_s, time_s, part, latest_s = float(stream.time_base or 0), -math.inf, 0, -math.inf
     longest_s = PAUSE_S if len(offset_s) > 1 else math.inf  # a pause, where the pictures have one too
+    side_data = set[str]()
     for packet in source.container.demux(stream):
+        note_side_data(packet, side_data)
+        if not ENCRYPTED_SIGNS.isdisjoint(side_data):
+            raise VideoError(ENCRYPTED_SOUND, source.path)
         stamp = packet.dts if packet.pts is None else packet.pts
         if packet.size and stamp is not None:
             own_s = stamp * tick_s

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import av
 from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
+from av.codec.context import Flags
 from av.container import InputContainer
 from av.stream import Discard, Disposition
 from av.video.codeccontext import VideoCodecContext
@@ -87,6 +88,7 @@ class Source:
         self.context.thread_count = 1
         # Frame threads lose the last pictures after an error.
         self.context.thread_type = "SLICE"
+        self.context.flags |= Flags.unaligned  # else columns at the left are cropped to whole 32 bytes
         self.context.options = LIMITS | ({"err_detect": "explode"} if strict else {})
 
     def stored(self) -> "Iterator[av.Packet[Any]]":
@@ -201,7 +203,9 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
     if stream.disposition & Disposition.attached_pic:
         raise VideoError("the file has no video stream, only a cover picture", path)
     if stream.codec_context is None:
-        raise VideoError("the codec of the video stream is not known here", path)
+        raise VideoError(
+            "the codec of the video stream is not known here, or not told because it is encrypted", path
+        )
     width, height = stream.codec_context.width, stream.codec_context.height
     if not 0 < width * height <= MOST_PIXELS:
         # FFmpeg forgets a huge size.

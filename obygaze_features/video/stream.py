@@ -7,7 +7,6 @@ is kept in the record alone. A fact of a kind that the tables lack is noted.
 import re
 from collections.abc import Iterable
 from fractions import Fraction
-from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
@@ -45,9 +44,15 @@ PICTURES: Final = _table("pictures") | FRAMES
 STREAMS: Final[dict[str, str]] = FATES["streams"]
 STRANGE: Final = PICTURES[UNKNOWN]
 ENCRYPTED: Final = PACKETS["encryption_info"]
-ENCRYPTED_TAGS: Final = ("encv", "drmi", "drmt")
-ENCRYPTED_KEYS: Final = ("enc_key_id", "ASF_Protection_Type")
-"""What FFmpeg's readers of Matroska and ASF say of encrypted streams."""
+ENCRYPTED_SIGNS: Final = {
+    *(name for name, said in PACKETS.items() if said == ENCRYPTED),
+    *("enc_key_id", "ASF_Protection_Type", "ASF Extended Content Encryption"),
+    *(f"{kind}\0\0\0" for kind in "\xdb\xcf\xc1\xc2"),
+}
+"""What tells an encrypted stream: side data of its packets, keys or values that FFmpeg's readers of Matroska
+and ASF give, and types of streams of MPEG-TS (SAMPLE-AES of HLS)."""
+DOLBY_TAGS: Final = ("dvh1", "dvhe")
+"""Names of codecs whose pictures only Dolby Vision shows rightly, whether the file describes it or not."""
 UNTAGGED: Final = 2
 GAMUTS: Final = {9: "BT.2020", 10: "XYZ", 11: "DCI-P3", 12: "Display P3"}
 """Primaries wider than those of an ordinary screen (H.273, table 2)."""
@@ -149,9 +154,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     pixels, ratio = source.context.pix_fmt or UNKNOWN, source.stream.sample_aspect_ratio
     stated = _stream_data(source)
     names = sorted({*stated, *packet_data})
-    keys = {*source.stream.metadata, *source.container.metadata}
-    tagged = source.stream.codec_context.codec_tag in ENCRYPTED_TAGS
-    if tagged or keys & {*ENCRYPTED_KEYS} or ENCRYPTED in [PACKETS.get(name) for name in names]:
+    if is_encrypted(source.stream, source.container, names):
         raise VideoError(ENCRYPTED, source.path)
     films = [e for e in source.container.streams.video if not e.disposition & Disposition.attached_pic]
     stream = Stream(
@@ -164,7 +167,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         full_range=RANGES.get(int(source.context.color_range)),
         rotation=stated.get("display_matrix", "").removeprefix("rotation of "),
         crop=_crop(stated.get("frame_cropping", "")),
-        dolby_vision=_dolby_vision(stated.get("dovi_conf", ""), source.path),
+        dolby_vision=_dolby_vision(stated.get("dovi_conf", ""), source),
         sample_aspect="" if not ratio or ratio == 1 else f"{ratio.numerator}:{ratio.denominator}",
         alpha=has_alpha(source.context.format) if pixels != UNKNOWN else False,
         other_streams=len(films) - 1,
@@ -201,7 +204,7 @@ def _crop(text: str) -> tuple[int, ...]:
     return (above, below, left, right) if left or right or above or below else ()
 
 
-def _dolby_vision(text: str, path: Path) -> str:
+def _dolby_vision(text: str, source: Source) -> str:
     """Return profile and compatibility.
 
     Raises
@@ -210,15 +213,30 @@ def _dolby_vision(text: str, path: Path) -> str:
         The base layer is made for Dolby Vision alone (profile 5, and any without compatibility).
     """
     match = re.search(r"profile: (\d+).*compatibility id: (\d+)", text)
-    if not match:
+    profile, compatible = match.groups() if match else ("not stated", "0")
+    if not match and tag_of(source.context) not in DOLBY_TAGS:
         return ""
-    if match[2] == "0" or match[1] == "5":
+    if compatible == "0" or profile == "5":
         raise VideoError(
-            f"its colours are those of Dolby Vision alone (profile {match[1]}), which cannot be read here: "
+            f"its colours are those of Dolby Vision alone (profile {profile}), which cannot be read here: "
             "convert it to HDR10 or BT.709, for instance with FFmpeg's filter libplacebo",
-            path,
+            source.path,
         )
-    return f"{match[1]}.{match[2]}"
+    return f"{profile}.{compatible}"
+
+
+def tag_of(context: Any) -> str:
+    """Return the four characters by which a container names a codec, of which PyAV reads ASCII alone."""
+    try:
+        return str(context.codec_tag)
+    except UnicodeDecodeError as error:
+        return error.object.decode("latin-1")
+
+
+def is_encrypted(stream: Any, container: Any, side_data: Iterable[str] = ()) -> bool:
+    """Return whether a container, or side data of packets, says that a stream is encrypted."""
+    stated = {*stream.metadata, *container.metadata, *container.metadata.values()}
+    return not ENCRYPTED_SIGNS.isdisjoint({*stated, *side_data, tag_of(stream.codec_context)})
 
 
 def _stream_data(source: Source) -> dict[str, str]:

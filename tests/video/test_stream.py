@@ -23,10 +23,12 @@ from obygaze_features.manifest import import_folder
 from obygaze_features.store import same_numerics
 from obygaze_features.video import at, decoder_versions, file_digest, probe, read_frames, uniform
 from obygaze_features.video.file_facts import is_here
+from obygaze_features.video.sound import SoundTrack
 from obygaze_features.video.stream import DISPOSITIONS, FATES, FRAMES, PACKETS, STREAMS
 from tests.video.conftest import draw, numbers_of, remux, spoiled
 from tests.video.encoding import encode
 from tests.video.joining import VPX, X264, joined
+from tests.video.sounding import tone, write_film
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,23 @@ def test_a_matrix_of_nearly_a_quarter_turns_and_an_oblique_one_is_said(plain, tm
     assert any("oblique" in note for note in frames.notes) == (rotation == 0)
 
 
+@pytest.mark.parametrize(("codec", "told"), [("libx264", "h264_metadata"), ("libx265", "hevc_metadata")])
+@pytest.mark.parametrize("left", [2, 10, 40])
+def test_a_crop_in_the_settings_of_the_codec_is_exact(tmp_path, codec, told, left):
+    film = encode(tmp_path / "a.mkv", [draw(5)] * 2, codec, options={"preset": "ultrafast"})
+    with av.open(str(film)) as source, av.open(str(tmp_path / "cropped.ts"), "w") as made:
+        stream = made.add_stream_from_template(source.streams.video[0])
+        cropping = BitStreamFilterContext(
+            f"{told}=crop_left={left}:crop_bottom=4", source.streams.video[0], stream
+        )
+        for packet in source.demux(video=0):
+            for each in cropping.filter(packet) if packet.size else ():
+                each.stream = stream
+                made.mux(each)
+    (whole,), (cropped,) = (read_frames(path, at([1])).images for path in (film, tmp_path / "cropped.ts"))
+    assert np.array_equal(cropped, whole[:-4, left:])
+
+
 def test_a_turn_that_packets_ask_for_and_the_decoder_gives_to_one_picture_alone_is_said(plain, tmp_path):
     with av.open(str(plain)) as film, av.open(str(tmp_path / "turned.mkv"), "w") as made:
         stream = made.add_stream_from_template(film.streams.video[0])
@@ -146,6 +165,9 @@ def test_dolby_vision_without_a_base_layer_of_its_own_is_refused(tmp_path):
     for profile in (5, 10):
         with pytest.raises(VideoError, match="Dolby Vision"):
             read_frames(with_box(film, tmp_path / "dv.mp4", b"hvc1", dolby(profile, 0)), uniform(1))
+    (tmp_path / "named.mp4").write_bytes(film.read_bytes().replace(b"hvc1", b"dvh1"))
+    with pytest.raises(VideoError, match="Dolby Vision"):
+        probe(tmp_path / "named.mp4")
     frames = read_frames(with_box(film, tmp_path / "dv.mp4", b"hvc1", dolby(8, 1)), at(range(4)))
     assert any("Dolby Vision" in note for note in frames.notes)
     assert numbers_of(frames.images) == list(range(4))
@@ -177,6 +199,51 @@ def test_a_scrambled_transport_stream_is_refused_as_such(tmp_path, blu_ray):
     for read in (lambda: read_frames(path, uniform(2)), lambda: probe(path)):
         with pytest.raises(VideoError, match="encrypted"):
             read()
+
+
+def test_a_transport_stream_of_encrypted_samples_is_refused_as_such(tmp_path):
+    """SAMPLE-AES of HLS: the map of the programme (13818-1, 2.4.4.8) gives the pictures the type 0xDB."""
+    film = encode(tmp_path / "a.ts", map(draw, range(12)), options=X264)
+    data = bytearray(film.read_bytes())
+    for start in range(0, len(data), 188):
+        section = start + 5
+        if data[start + 1 : start + 3] == b"\x50\x00" and data[section] == 2:
+            data[section + 12] = 0xDB
+            end = section - 1 + (int.from_bytes(data[section + 1 : section + 3], "big") & 0xFFF)
+            remainder = 0xFFFFFFFF
+            for bit in "".join(f"{byte:08b}" for byte in data[section:end]):
+                carried = (remainder >> 31) ^ int(bit)
+                remainder = (remainder << 1 & 0xFFFFFFFF) ^ 0x04C11DB7 * carried
+            data[end : end + 4] = remainder.to_bytes(4, "big")
+    film.write_bytes(data)
+    with pytest.raises(VideoError, match="encrypted"):
+        read_frames(film, uniform(2))
+
+
+def test_encrypted_windows_media_is_refused_as_such(tmp_path):
+    film = encode(tmp_path / "a.wmv", map(draw, range(4)), "wmv2")
+    data = bytearray(film.read_bytes())
+    size = int.from_bytes(data[16:24], "little")
+    content = (4).to_bytes(4, "little") + b"<W>\0"
+    kind = bytes.fromhex("14E68A292226174CB935DAE07EE9289C")
+    data[size:size] = kind + (24 + len(content)).to_bytes(8, "little") + content
+    data[16:28] = (size + 32).to_bytes(8, "little") + (data[24] + 1).to_bytes(4, "little")
+    film.write_bytes(data)
+    with pytest.raises(VideoError, match="encrypted"):
+        probe(film)
+
+
+def test_encrypted_sound_is_refused_as_such_beside_clear_pictures(tmp_path):
+    film = write_film(tmp_path / "a.mp4", {"eng": tone(440, 2)}, seconds=2)
+    secret = {"encryption_scheme": "cenc-aes-ctr", "encryption_key": "0" * 32, "encryption_kid": "0" * 32}
+    path = remux(film, tmp_path / "secret.mp4", list, ("video", "audio"), **secret)
+    data = path.read_bytes()
+    for kind, clear in ((b"encv", b"avc1"), (b"sinf", b"free"), (b"senc", b"free")):  # of the first track
+        data = data.replace(kind, clear, 1)
+    path.write_bytes(data)
+    assert probe(path).frames == 50
+    with pytest.raises(VideoError, match="sound is encrypted"):
+        SoundTrack(path).parts(0, 1, (), rate=16_000)
 
 
 def test_a_transport_stream_that_lost_a_byte_is_not_taken_for_a_scrambled_one(tmp_path):
@@ -357,6 +424,36 @@ def test_a_change_of_the_shape_of_pixels_is_said(tmp_path):
 def test_colours_of_no_ordinary_screen_are_said(tmp_path, tags, said):
     notes = read_frames(tagged(tmp_path / "film.mkv", 0, **tags), uniform(2)).notes
     assert any(said in note for note in notes) if said else not notes
+
+
+@pytest.mark.parametrize(
+    ("stated", "matrix", "said"),
+    [
+        ((9, 16, 9, 0), "bt2020", "HDR"),
+        ((1, 1, 1, 0), "bt709", ""),
+        ((1, 1, 1, 0x80), "bt709", "another"),
+        ((2, 2, 2, 0), "bt601 (untagged)", ""),
+    ],
+)
+def test_colours_that_the_container_alone_states_are_used(tmp_path, stated, matrix, said):
+    quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none"}
+    film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=quiet, codec_tag="hvc1")
+    *tags, full = stated
+    colr = box(b"colr", b"nclx" + b"".join(tag.to_bytes(2, "big") for tag in tags) + bytes([full]))
+    frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colr), uniform(1))
+    assert frames.matrix == matrix
+    assert any(said in note for note in frames.notes) if said else not frames.notes
+
+
+def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
+    quiet = {"preset": "ultrafast", "crf": "1", "x265-params": "log-level=none:pools=none"}
+    colour = np.full((64, 96, 3), (200, 30, 30), np.uint8)
+    frame = av.VideoFrame.from_ndarray(colour, format="rgb24").reformat(format="yuv420p", dst_colorspace=1)
+    frame.colorspace = 2
+    film = encode(tmp_path / "a.mp4", [frame] * 3, "libx265", options=quiet, codec_tag="hvc1")
+    colr = box(b"colr", b"nclx" + bytes([0, 1, 0, 1, 0, 1, 0]))
+    (picture,) = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colr), uniform(1)).images
+    assert np.abs(picture.astype(int) - colour).max() < 5
 
 
 @pytest.mark.parametrize(("tag", "said"), [(1, True), (2, False)])
