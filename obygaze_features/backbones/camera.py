@@ -31,7 +31,8 @@ BLACK, BACK, OFF = 24, 1.0, 1.5
 LEAST_CORNERS, LEAST_INLIERS = 8, 0.25
 
 FEATURES = ("pan", "tilt", "zoom", "roll", "inliers")
-"""To the right and up in widths of the picture, logarithm of growth, radians clockwise; share of corners."""
+"""To the right and up in widths of the picture with its bars, logarithm of growth, radians clockwise; share
+of corners."""
 
 POINT = (1 + (9 / 16) ** 2) / 12
 """Mean square of the distance of a 16:9 picture's points from its centre, in its width."""
@@ -61,7 +62,7 @@ def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
         prepare,
         encode,
         resize=f"at most {WIDTH} wide, by OpenCV's area mean",
-        crop="black bars",
+        crop=None,
         order="grey, resize",
         citation="Shi & Tomasi 1994; Bouguet 2001; Fischler & Bolles 1981",
         arrays=("frames",),
@@ -97,9 +98,8 @@ def camera_motion(before: Grey, after: Grey) -> Motion | None:
         As `FEATURES`.
     """
     cv2 = opencv()
-    inside = _between_bars(before, after)
-    before, after = before[inside], after[inside]
-    corners = _corners(before)
+    rows, columns = inside = _between_bars(before, after)  # or within what is dark, so nothing is cropped
+    corners = _corners(before[inside]) + np.array((columns.start, rows.start), np.float32)
     motion = _motion(before, after, corners, np.zeros(2, np.float32))
     if motion is None:
         # Corners do not find their place over a fast motion: they begin near it.
@@ -170,7 +170,7 @@ def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
     lit = np.max(pictures, axis=0) > BLACK
     rows, columns = (np.flatnonzero(lit.any(axis=axis)) for axis in (1, 0))
     if len(rows) < 2 * GRID[1] or len(columns) < 2 * GRID[0]:
-        return np.s_[:, :]
+        return np.s_[0:, 0:]
     return np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 

@@ -57,6 +57,26 @@ def test_a_camera_that_stands_still_does_not_move_and_bars_are_not_the_picture()
     assert read(barred)["tilt"] == pytest.approx(0.1, rel=0.05)
 
 
+@pytest.mark.parametrize("dark", [np.s_[:, :140], np.s_[:, 180:], np.s_[:90]])
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [
+        ({"right": 32}, {"pan": 0.2}),
+        ({"growth": 1.1}, {"zoom": 2 * np.log(1.1)}),
+        ({"turn": 0.1}, {"roll": 11.46}),
+    ],
+)
+def test_what_is_dark_in_a_picture_is_of_its_width(dark, moved, expected):
+    night = [picture.copy() for picture in (BEFORE, filmed(STILL, **moved))]
+    for picture in night:
+        picture[dark] //= 12
+    values = read(night)
+    for name in ("pan", "zoom", "roll"):
+        assert values[name] == pytest.approx(
+            expected.get(name, 0.0), rel=0.05, abs=0.01 + 0.2 * (name == "roll")
+        )
+
+
 def test_a_fast_motion_is_found_and_a_small_picture_stays_as_it_is():
     assert read((BEFORE, filmed(STILL, right=96)))["pan"] == pytest.approx(0.6, rel=0.05)
     wide = np.repeat(np.repeat(BEFORE, 2, axis=0), 2, axis=1)
