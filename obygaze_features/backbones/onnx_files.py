@@ -96,8 +96,13 @@ class OnnxNetwork:
     def arrays(self, clip: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Make a backbone's arrays of what the layer gives of a clip."""
         found, n = self.run(clip), len(clip)
-        # A map of features has its channels where the pictures have theirs.
-        axis = self.told.layout.index("C") if found.ndim == len("NCHW") else -1
+        axis = -1
+        if found.ndim == len("NCHW") and found.size:
+            # A map of features has its channels beside the sides that have the pictures' ratio: layers inside
+            # a network may lie otherwise than its pictures, as they do where both fit.
+            axes, ratio = (1, 3) if self.told.layout == "NCHW" else (3, 1), clip.shape[1] / clip.shape[2]
+            sides = [np.delete(found.shape, (0, each)) for each in axes]
+            axis = axes[int(np.argmin([abs(np.log(height / width / ratio)) for height, width in sides]))]
         fits = found.dtype.kind == "f" and 2 <= found.ndim <= 4 and len(found) == n and found.size
         if not fits or self.width not in (None, found.shape[axis]):
             raise BackboneError(
@@ -154,7 +159,10 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     network = read_network(source)
     path, told = network.path, network.told
     black = np.zeros((n_frames, *told.geometry.sides, 3), np.uint8)
-    width = network.arrays(black)["pooled"].size
+    first, again = (network.arrays(black)["pooled"] for _ in range(2))
+    if not np.array_equal(first, again, equal_nan=True):
+        raise BackboneError(f"{path}: it gives other vectors of a picture each time: export it for inference")
+    width = first.size
     stem = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
     name = told.name or stem or "onnx"
     if name in backbone_names():

@@ -149,6 +149,31 @@ def test_a_layer_inside_is_given_as_an_output_of_a_graph_would_be(tmp_path):
         load_backbone(f"onnx:{more}", 4)
 
 
+@pytest.mark.parametrize(("layout", "turn"), [("NCHW", [0, 2, 3, 1]), ("NHWC", [0, 3, 1, 2])])
+@pytest.mark.parametrize("sides", [(24, 24), (16, 28)])
+def test_a_layer_may_lie_otherwise_than_the_pictures(tmp_path, layout, turn, sides):
+    told = {key: value for key, value in TOLD.items() if key != "shortest"}
+    shape = ("n", 3, *sides) if layout == "NCHW" else ("n", *sides, 3)
+    path = written(tmp_path, told | {"fit": "squash", "size": [*sides], "layout": layout}, shape=shape)
+    model = onnx.load(path)
+    model.graph.node.append(onnx.helper.make_node("Transpose", ["x"], ["turned"], perm=turn))
+    path.write_bytes(model.SerializeToString())
+    turned, kept = (load_backbone(f"onnx:{path}:{layer}", 4) for layer in ("turned", "out"))
+    clip = prepared(kept)
+    twice = kept.encode(clip[None])["frames"]
+    np.testing.assert_allclose(2 * turned.encode(clip[None])["frames"], twice, rtol=1e-5, atol=1e-6)
+
+
+def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path):
+    path = written(tmp_path)
+    model = onnx.load(path)
+    model.graph.node[-1].CopyFrom(onnx.helper.make_node("Dropout", ["map", "", "training"], ["out"]))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "training"))
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(BackboneError, match="each time"):
+        load_backbone(f"onnx:{path}", 32)
+
+
 @pytest.mark.parametrize("field", ["layout", "type", "channels", "resize", "size", "fit", "mean", "shortest"])
 def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
     path = written(tmp_path, {key: value for key, value in TOLD.items() if key != field})
