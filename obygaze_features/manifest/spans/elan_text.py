@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from statistics import mode
 
 from obygaze_features.errors import ManifestError
@@ -131,7 +132,13 @@ def _layout(given: Given, columns: Sequence[Sequence[str]], *, with_lengths: boo
                 for each in zip(*parts, strict=True)
                 for begin, last, length in zip(*each, strict=True)
             ]
-            if forms[first:end] == forms[end : end + n] and 4 * sum(fits) >= 3 * len(fits):
+            same = [  # columns of one time in several forms, the last may be milliseconds
+                min(abs(time - other), abs(time - other / 1000)) <= 0.002
+                for pair in pairwise(seconds[first:end])
+                for time, other in zip(*pair, strict=True)
+            ]
+            is_told = all(4 * sum(each) >= 3 * len(each) for each in (fits, same))
+            if is_told and forms[first:end] == forms[end : end + n]:
                 found.append((first, end, text))
         if len(found) == 1:
             given.account.note("columns of times taken as begins and ends" * (groups == 2))

@@ -196,6 +196,7 @@ REFUSED = {
     "ELAN with durations in place of ends": (elan(["level", "1.0", "4.0", "S"], names=("Tier", "Begin Time - ss.msec", "Duration - ss.msec", "Annotation")), "no begin and end times"),
     "ELAN in Spanish, a column for each tier": (elan([*CLOCKS, "00:00:04.000", "S", "hola"], names=(*(f"{name} - hh:mm:ss.ms" for name in ("Tiempo inicial", "Tiempo final", "Duración")), "nivel", "notas")), "a header in English"),
     "ELAN without header, in milliseconds, which of them are begins": (tabbed(["level", "0", "1000", "5000", "S"]), "a header in English"),
+    "a table of sounds with frequencies behind begins and ends": (tabbed(["Nr", "View", "Channel", "Begin (s)", "End (s)", "Low (Hz)", "High (Hz)", "Word"], *(["1", "View 1", "1", f"{n}.5", f"{n}.9", "900.5", "1200.5", "S"] for n in range(9))), "no columns of begin and end times"),
     "VIA without its attributes": (VIA_HEAD.replace("}}", "}"), "ATTRIBUTE"),
     "VIA project": ('{"project":{},"metadata":{"1":{"vid":"1","z":[1,5]}}}', "VIA"),
     "ActivityNet results": ('{"results":{"a":[{"segment":[1,5]}]}}', "model"),
@@ -236,6 +237,7 @@ def test_the_form_is_refused_with_its_own_reason(read, form):
 
 
 LEFT_OUT = {
+    **{f"EAF from 5 s to {end} ms": eaf({"t1": 5000, "t2": end}, tier("human: level@AB", aligned("x", "t1", "t2", "S"))) for end in (5000, 1000)},
     "RTTM name with a blank": "SPEAKER my a 1 1 4 <NA> <NA> S <NA> <NA>\n",
     "VIA metadata cut": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":"\n',
     "VIA as a spreadsheet saves it": VIA_HEAD + '"1_b";"[""a.mp4""]";0;"[1,5]";"[]";"{""1"":""1""}"\n',
