@@ -216,8 +216,6 @@ class _Slots:
         above = tuple(each.get("ANNOTATION_ID", "") for each in line[1:])
         owner = self._nodes[above[-1]][1] if above else tier
         start, end = (self._time(node, tier, slot) for slot in self._ends(line))
-        if not 0 <= start < end:
-            raise self._error(node, tier, f"it lasts from {start} to {end} ms: mend it in ELAN")
         over = self._tiers.get(owner.get("PARENT_REF", ""), owner)
         who = next(filter(None, map(_annotator, (owner, over, tier))), "")
         name, own = tier.get("TIER_ID", ""), _annotator(tier)

@@ -117,7 +117,6 @@ def test_slots_that_two_annotations_share_are_spread_evenly(read):
         ("1000.5", "'1000.5' is no whole"),
         (-1, "'-1' is no whole"),
         ("", "it has no time"),
-        (5, "from 5 to 5"),
     ],
 )
 def test_a_time_that_is_none_names_file_and_annotation(read, start, what):
