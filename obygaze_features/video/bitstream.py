@@ -49,6 +49,7 @@ MPEG_SEQUENCE = re.compile(rb"\x00\x00\x01\xb3(.{4})", re.DOTALL)
 PICTURE_CODING_EXTENSION, FRAME_STRUCTURE = 8, 3
 PICTURE_TYPES = {1: "I", 2: "P", 3: "B"}  # 4: MPEG-1's D-pictures, never mixed with others
 OBU_SEQUENCE_HEADER, OBU_FRAME_HEADER, OBU_FRAME = 1, 3, 6
+SUPERFRAME = 0b110
 
 
 class PictureHeader(NamedTuple):
@@ -217,10 +218,14 @@ def vp8(data: Data, _: int = 0) -> PictureHeader:
 
 
 def vp9(data: Data, _: int = 0) -> PictureHeader:
-    """Find where decoding can start: the first frame of a packet is a shown key frame."""
+    """Find where decoding can start: the first frame of a packet is a shown key frame.
+
+    A frame that is not shown has a packet of its own, or shares one with one that is (a superframe, annex B).
+    """
     reserved = data[0] >> 4 & 3 == 3  # profile 3 has one bit more
     show_existing, not_key, shown = (bool(data[0] >> bit - reserved & 1) for bit in (3, 2, 1))
-    return picture_header(start=data[0] >> 6 == 2 and shown and not (show_existing or not_key))
+    start = data[0] >> 6 == 2 and shown and not (show_existing or not_key)
+    return picture_header(start=start, hidden=not (shown or show_existing or data[-1] >> 5 == SUPERFRAME))
 
 
 def av1(data: Data, _: int = 0) -> PictureHeader:
@@ -259,7 +264,7 @@ READERS: dict[str, Callable[[Data, int], PictureHeader]] = {
     "av1": av1,
 }
 READERS |= dict.fromkeys(MPEG12, mpeg12) | dict.fromkeys(INTRA_ONLY, lambda *_: picture_header(start=True))
-KEYS_ALONE = INTRA_ONLY | {"h264", "vp9", "av1"}
+KEYS_ALONE = INTRA_ONLY | {"h264", "av1"}
 """Codecs of whose pictures only those are read that the container flags as key frames."""
 
 

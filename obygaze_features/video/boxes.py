@@ -22,7 +22,7 @@ STREAM_HEADS: Final = {
     "mpeg": rb"\x00\x00\x01\xba(?:[\x44-\x7f].{8}[\xf8-\xff]\xff{0,7}|[\x21-\x2f].{7})\x00\x00\x01",
 }
 """How streams begin, whose own packets begin so too."""
-MISREAD, OWN_HEAD = {"mxf", "nut", "wtv"}, 14
+MISREAD, OWN_HEAD = {"mxf", "nut", "wtv", "rm"}, 14
 """Formats whose second file is read with times of the first; bytes with which a file of them begins."""
 SCRAMBLED = re.compile(
     rb"(?=G(?:.{187}G){7})(?:G..[\x00-\x3f].{184})*+G..[\x40-\xff]"

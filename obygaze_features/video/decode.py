@@ -73,6 +73,8 @@ class Decoder:
         The packets of the file.
     decoded, errors
         Frames that were decoded so far, and packets that were refused.
+    labelled
+        Whether frames are known by the numbers of their packets, else by counting.
 
     Raises
     ------
@@ -86,6 +88,7 @@ class Decoder:
         self._kept: list[KeptFile] = []
         self.table = index_packets(path, self._kept)
         self.decoded = self.errors = 0
+        self.labelled = self.table.labelled
 
     @contextmanager
     def _opened(self) -> Iterator[Source]:
@@ -176,6 +179,8 @@ class Decoder:
                 if label is None or not 0 <= label < len(rank):
                     raise NotSafe("a frame came out without its label")
                 if shown >= 0 and rank[label] <= rank[shown]:
+                    # The file gives pictures that are shown in another order than decoded times of decoding.
+                    self.labelled &= bool((np.diff(rank) < 0).any())
                     raise NotSafe("frames came out in another order than that of display")
                 shown = label
                 if label in wanted:
@@ -220,7 +225,7 @@ class Decoder:
             index, first = np.unique(numbers, return_index=True)
             # As in the table: stamps increase in display order.
             usable = [own for own in stamps if MISSING not in own and len(np.unique(own)) == len(index)]
-            if self.table.labelled or len(index) == len(self.table.frame_times):
+            if self.labelled or len(index) == len(self.table.frame_times):
                 time_s = self.table.frame_times.time_s[index]
             else:
                 time_s = seconds(usable[0].tolist(), source) if usable else np.full(len(index), np.nan)
@@ -228,7 +233,7 @@ class Decoder:
 
     def _numbered(self, source: Source) -> Iterator[Frame]:
         """Yield every frame with its number: by its packet where that is known, else by counting."""
-        labelled, packets = self.table.labelled, source.packets()
+        labelled, packets = self.labelled, source.packets()
         numbers = {int(packet): number for number, packet in enumerate(self.table.shown)}
         every = self.frames(source.context, _labelled(packets) if labelled else packets)
         for count, frame in enumerate(guarded(every, self.path)):

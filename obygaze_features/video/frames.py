@@ -105,7 +105,8 @@ class Probe:
     frames
         Frames of the video.
     damage
-        Description of what the file lacks of what its container declares; empty for a complete file.
+        Description of what the file lacks of what its container declares, and of long stretches without
+        pictures; empty for a complete file.
     besides
         What the file holds beside pictures: `sound`, `subtitles`.
     stream

@@ -48,13 +48,14 @@ SEEKABLE_FORMATS = frozenset({"mov", "matroska", "flv"})
 # Few pictures have a time of their own, in a bare stream (mpegvideo) none: FFmpeg's parser makes them up.
 PROGRAM_FORMATS = frozenset({"mpeg", "mpegvideo"})
 # Containers that store when packets are decoded.
-DECODING_FORMATS = frozenset({"mpegts", "mpeg", "mov"})
+DECODING_FORMATS = frozenset({"mpegts", "mpeg", "mov", "flv"})
 NOT_FOLLOWED = "which is not followed: players may show other pictures at these times"
 ODD_EDITS = f"its edit list holds a picture, changes the rate or leaves a hole, {NOT_FOLLOWED}"
 ORDERED_CHAPTERS = f"its chapters have an order of their own, {NOT_FOLLOWED}"
 # Codecs whose pictures carry all settings that decoding needs.
 SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
-OTHER_SETTINGS = "a joined file has other settings of its codec, which are not read: join films with FFmpeg"
+JOIN = "join films with FFmpeg"
+OTHER_SETTINGS = f"a joined file has other settings of its codec, which are not read: {JOIN}"
 RESET = "the codec's settings change within the video: the shape of its pixels may, and is not followed"
 TURNED = "its packets ask to turn the pictures, which is done for those alone that say so themselves"
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
@@ -130,7 +131,9 @@ def _read_index(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
         if packets.hidden.all():
             raise VideoError(
-                "the file holds a video stream without a single picture (cut off after its header?)", path
+                "the file holds a video stream without a single picture that is shown (cut off after its "
+                "header, or with an edit list that leaves all out?)",
+                path,
             )
         table = _table(source, packets)
         if kept is not None and not table.unsafe:
@@ -185,7 +188,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         line = line._replace(ticks=_following(line.ticks, _step(source))[ranks])
     if program and "mpegvideo" in formats:
         line = line._replace(ticks=line.ticks - line.ticks.min())
-    unique = line.known and not note and len({*line.ticks.tolist()}) == count
+    unique = line.known and not note and len({*line.ticks[~hidden].tolist()}) == (~hidden).sum()
     rank = line.ticks if ranks is None else ranks
     # Others store no presentation times, and FFmpeg's estimates are wrong with B-frames (AVI, ASF).
     labelled = by_kind or (unique and source.codec != "mpeg4" and bool(formats & TIMED_FORMATS))
@@ -354,14 +357,22 @@ def _losses(
     tail, from_s = int(ends.max(initial=0)), float(time_s.max())
     early = tail < ANOTHER_BELOW * file_state(source.path)[0]
     if "mpegts" in source.formats and len(source.container.streams.video) > 1 and early:
-        yield from_s, f"from byte {tail:,} on the file has pictures of another stream: join films with FFmpeg"
-    elif at:
-        behind = np.flatnonzero((position > at) & ~packets.hidden)
+        yield from_s, f"from byte {tail:,} on the file has pictures of another stream: {JOIN}"
+        return
+    behind = np.flatnonzero((position > at) & ~packets.hidden)
+    # FFmpeg leaves out what fragments decode before those ahead of them.
+    fragmented = "mov" in source.formats and not source.declared
+    latest = np.maximum.accumulate(np.append(MISSING, packets.dts[:-1]))
+    dropped = np.flatnonzero(fragmented & packets.hidden & (packets.dts <= latest))
+    if at and (len(dropped) or not (fragmented and len(behind))):
         start = np.append(behind, line.first[1:])
         if len(start) and line.known:
             from_s = min(from_s, float(seconds([int(line.ticks[int(start.min())])], source)[0]))
-        joined = f"a second file begins at byte {at:,}, of which pictures are missing: join films with FFmpeg"
+        joined = f"a second file begins at byte {at:,}, of which pictures are missing: {JOIN}"
         yield from_s, joined
+    elif len(dropped):
+        from_s = float(seconds([int(line.ticks[dropped[0] - 1])], source)[0])
+        yield from_s, f"{len(dropped)} pictures are left out, because times of fragments step back: {JOIN}"
 
 
 def _step(source: Source) -> int:

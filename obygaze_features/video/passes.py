@@ -113,7 +113,7 @@ class WindowReader(Decoder, Generic[T]):
             left = yield from self._sparsely(left)
         if left:
             # Where frames are numbered by counting, an error shifts all later numbers.
-            yield from self._in_order(left, trusted=self.table.labelled)
+            yield from self._in_order(left, trusted=self.labelled)
         if left:
             self.frame_times = self.survey()
             left, errors = self.chosen(left)

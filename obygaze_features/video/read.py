@@ -170,7 +170,9 @@ def probe(path: str | Path) -> Probe:
         check_file(path)
         return Probe(file_state(path)[0], 0.0, math.nan, 1, "")
     table = index_packets(path)
-    times, damage = table.frame_times, "; ".join(said for _, said in table.losses)
+    times = table.frame_times
+    losses = [*(said for _, said in table.losses), times.gap(None, None, table.holes)]
+    damage = "; ".join(filter(None, losses))
     first_s = float(times.time_s[0])
     duration_s = times.end_s - first_s
     return Probe(file_state(path)[0], first_s, duration_s, len(times), damage, table.besides, table.stream)

@@ -120,6 +120,8 @@ def test_key_frames_of_vp8_vp9_and_av1_say_so_themselves():
     assert [header.hidden for header in headers] == [False, False, True, True]
     frames = {"key": 0b10000010, "inter": 0b10000110, "hidden key": 0b10000000, "shown again": 0b10001000}
     assert [name for name, first in frames.items() if vp9(bytes([first])).start] == ["key"]
+    assert [name for name, first in frames.items() if vp9(bytes([first])).hidden] == ["hidden key"]
+    assert not vp9(bytes([frames["hidden key"], 0b11000001])).hidden  # a superframe
     assert vp9(bytes([0b10110001])).start  # profile 3 has one bit more
     sequence, key, inter = b"\x0a\x02\x00\x00", b"\x32\x02\x10\x00", b"\x32\x02\x30\x00"
     delimiter, still_sequence = b"\x12\x00", b"\x0a\x02\x18\x00"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.video import read_frames, read_windows, uniform
+from obygaze_features.video import probe, read_frames, read_windows, uniform
 from tests.video.conftest import remux
 from tests.video.encoding import encode
 
@@ -36,6 +36,7 @@ def test_a_hole_makes_the_spans_that_have_it_partial_and_says_where(tmp_path, co
     frames = read_frames(path, uniform(8))
     assert frames.status == "partial"
     assert "no pictures for 2.5" in frames.notes[0]
+    assert "no pictures for 2.5" in probe(path).damage
     spans = [(1, 3), (2, 6), (3, 4.6), (7, 9)]
     windows = dict(read_windows(path, spans, [(uniform(2), lambda frame: frame)]))
     assert [windows[n][0].status for n in range(4)] == ["ok", "partial", "partial", "ok"]

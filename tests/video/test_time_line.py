@@ -1,5 +1,6 @@
 """Times rise over all parts of a joined file, whatever reads them; what no time line can mend is said."""
 
+import re
 import struct
 from fractions import Fraction
 from pathlib import Path
@@ -154,13 +155,16 @@ def test_shots_and_subtitles_lie_on_it_too(tmp_path):
     assert [start for start, *_ in read_subtitle_track(film)] == pytest.approx([0.2, 1.4])
 
 
-@pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mkv", "mxf", "nut", "wtv"])
+@pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mkv", "mxf", "nut", "wtv", "rm"])
 def test_a_second_file_that_ffmpeg_does_not_read_is_said(tmp_path, kind):
-    codec = {"asf": "wmv2", "ivf": "libvpx", "mxf": "mpeg2video", "wtv": "mpeg2video"}.get(kind, "libx264")
-    parts = [encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), codec) for n in range(3)]
+    codecs = {"asf": "wmv2", "ivf": "libvpx", "mxf": "mpeg2video", "wtv": "mpeg2video", "rm": "rv20"}
+    parts = [
+        encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), codecs.get(kind, "libx264")) for n in range(3)
+    ]
     film = joined(tmp_path / f"film.{kind}", parts if kind == "mkv" else parts[:2])
     assert read_frames(film, uniform(4)).status == "partial"
-    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
+    mixed = kind == "rm"  # times of both files
+    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == ("partial" if mixed else "ok")
     assert "second file" in probe(film).damage
     assert probe(parts[0]).damage == ""
 
@@ -205,6 +209,65 @@ def test_what_a_fragmented_mp4_loses_where_it_was_joined_is_said(halves, tmp_pat
     frames = read_frames(film, uniform(4))
     assert frames.status == "partial"
     assert numbers_of(frames.images)[0] == 0
+
+
+def test_fragments_whose_times_step_back_lose_pictures_and_say_so(halves, tmp_path):
+    """Each fragment of 10 pictures begins at 0, as in recordings that were put together."""
+    data = re.sub(
+        rb"(tfdt\x01\0\0\0).{8}", rb"\1" + bytes(8), halves["fragments.mp4"][0].read_bytes(), flags=re.DOTALL
+    )
+    (tmp_path / "a.mp4").write_bytes(data)
+    frames = read_frames(tmp_path / "a.mp4", uniform(4))
+    assert (frames.status, frames.total) == ("partial", 10)
+    assert "14 pictures are left out" in probe(tmp_path / "a.mp4").damage
+
+
+def test_joined_fragments_of_which_all_pictures_are_read_lack_none(tmp_path):
+    parts = [encode(tmp_path / f"{n}.ismv", map(draw, range(24)), options=X264) for n in range(2)]
+    frames = read_frames(joined(tmp_path / "ab.ismv", parts), at(range(48)))
+    assert (frames.status, numbers_of(frames.images)) == ("ok", [*range(24)] * 2)
+    np.testing.assert_allclose(frames.time_s, np.arange(48) / 25, atol=0.0015)
+
+
+def test_times_of_flash_that_step_back_between_key_pictures_begin_a_part(tmp_path):
+    film = encode(tmp_path / "a.flv", map(draw, range(30)), options=X264 | {"bf": "0"})
+    data, place, number = bytearray(film.read_bytes()), 13, 0
+    while place + 11 < len(data):  # tags: type, size, time; the first of pictures has the settings alone
+        if data[place] == 9:
+            time = int.from_bytes(data[place + 4 : place + 7], "big") - 400 * (number > 15)
+            data[place + 4 : place + 7] = time.to_bytes(3, "big")
+            number += 1
+        place += 15 + int.from_bytes(data[place + 1 : place + 4], "big")
+    film.write_bytes(data)
+    frames = read_frames(film, at(range(30)))
+    assert numbers_of(frames.images) == [*range(30)]
+    np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
+    assert any("2 parts" in note for note in frames.notes)
+
+
+@pytest.mark.parametrize("codec", ["libx264", "libx265"])
+def test_pictures_whose_file_gives_times_of_decoding_come_in_the_order_of_the_decoder(tmp_path, codec):
+    name = "h264.mkv" if codec == "libx264" else "hevc.mkv"
+    film = encode(tmp_path / "a.mp4", map(draw, range(30)), **KINDS[name])
+    (tmp_path / "b.mp4").write_bytes(film.read_bytes().replace(b"ctts", b"free").replace(b"edts", b"free"))
+    frames = read_frames(tmp_path / "b.mp4", at(range(30)))
+    assert numbers_of(frames.images) == [*range(30)]
+    np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
+    window = read_frames(tmp_path / "b.mp4", uniform(5), start_s=0.4, end_s=0.8)
+    assert numbers_of(window.images) == [10, 12, 14, 16, 18]
+
+
+def test_pictures_of_vp9_that_are_not_shown_are_none(tmp_path):
+    film = encode(tmp_path / "a.webm", map(draw, range(30)), "libvpx-vp9", options=VPX)
+    keys = [bytes(each) for each in packets_of(film) if each.is_keyframe]
+    data = film.read_bytes()
+    for key in keys[1:]:
+        data = data.replace(key, bytes([key[0] & ~2]) + key[1:])  # show_frame
+    (tmp_path / "hidden.webm").write_bytes(data)
+    left = [number for number in range(30) if number % 10 or not number]
+    frames = read_frames(tmp_path / "hidden.webm", at(range(len(left))))
+    assert (frames.total, frames.method, numbers_of(frames.images)) == (28, "sparse", left)
+    np.testing.assert_allclose(frames.time_s, np.array(left) / 25, atol=0.0015)
 
 
 def test_times_that_are_all_zero_are_by_the_rate_and_said(tmp_path):
