@@ -6,6 +6,7 @@ Source: VIAN's segmentation and project exporters.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan, number
 from obygaze_features.manifest.spans.instant import instants, is_clock
@@ -82,7 +83,13 @@ def read_vian(given: Given) -> Iterator[RawSpan]:
     keywords = [name for name in made.columns if ":" in name]
     said = [(name, one_line(row.cells[name])) for row in made.rows for name in keywords]
     given.account.unread("keyword", (f"{n} {c:.40}" for n, c in said if number(c or 0) not in {0, 1}))
-    for row, at, no_time in timed(given, made.rows, *columns):
+    rows = [*made.rows]
+    if columns[0] == "start_ts":  # milliseconds stand behind a colon, frames are of 24 a second in any film
+        given.rate = Fraction(24)
+        ends = [{name: row.cells[name] for name in columns[:2]} for row in rows]
+        ends = [{name: re.sub(r":(\d{3})\s*$", r".\1", cell) for name, cell in each.items()} for each in ends]
+        rows = [Row(row.line, {**row.cells, **each}) for row, each in zip(rows, ends, strict=True)]
+    for row, at, no_time in timed(given, rows, *columns):
         kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
         odd = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
         marked = (name.rpartition(":")[2] for name in keywords if number(row.cells[name]) == 1)

@@ -1,6 +1,6 @@
 """Read the temporal segments of VIA 3, saved as CSV.
 
-Source: VIA 3, `project_export_csv`.
+Source: VIA 3, `export_to_via3_csv` and `export_to_temporal_segments_csv`.
 """
 
 import csv
@@ -13,13 +13,15 @@ from obygaze_features.manifest.spans.given import Given, RawSpan, json_in, numbe
 from obygaze_features.manifest.spans.subtitles import one_line
 
 VIA_HEADER = "# CSV_HEADER = metadata_id"
+SEGMENT = ("temporal_segment_start", "temporal_segment_end")
 
 
 def read_via(given: Given) -> Iterator[RawSpan]:
     """Yield the temporal segments of VIA 3, whose attributes and options are named by ids."""
     lines = given.lines
-    about = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "# ATTRIBUTE = {}")
-    attributes = json_in(about.partition("=")[2], dict)
+    about = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "")
+    given.account.note("no line ATTRIBUTE: options stand by numbers; VIA3 (CSV) has words" * (not about))
+    attributes = json_in(about.partition("=")[2] or "{}", dict)
     if attributes is None:
         raise given.error("its line ATTRIBUTE, which names attributes and options, cannot be read")
     header = next((line for line in lines if line.startswith(VIA_HEADER)), VIA_HEADER)
@@ -28,7 +30,8 @@ def read_via(given: Given) -> Iterator[RawSpan]:
         if not line.strip() or line.startswith(("#", '"#')):
             continue
         cells = dict(zip(names, row := next(csv.reader(io.StringIO(line)), []), strict=False))
-        ends = [number(each) for each in json_in(cells.get("temporal_coordinates", ""), list) or []]
+        told = [cell for name in SEGMENT if (cell := cells.get(name, ""))]  # if there are segments alone
+        ends = [*map(number, json_in(cells.get("temporal_coordinates", ""), list) or told)]
         media, metadata = json_in(cells.get("file_list", ""), list), json_in(cells.get("metadata", ""), dict)
         why = "its file_list is not of one file" if media is None or len(media) != 1 else ""
         why = "its metadata cannot be read" if metadata is None else why

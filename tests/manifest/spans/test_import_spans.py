@@ -4,6 +4,7 @@
 import json
 import re
 import unicodedata
+from fractions import Fraction
 from itertools import product
 
 import pytest
@@ -49,6 +50,12 @@ def test_each_kind_is_told_by_its_content_and_read(read, kind):
         assert [clip[1:] for clip in clips] == example.spans
         assert {clip[0] for clip in clips} == {example.movie}
         assert sorted(why for _, why in account.left_out) == sorted(example.left_out)
+
+
+@pytest.mark.parametrize("rate", [None, Fraction(25)])
+def test_frames_of_vian_are_of_24_a_second(read, rate):
+    clips, _ = read("movie,segmentation_name,start_ts,end_ts\na,Main,00:00:01:12,00:00:05:06\n", rate=rate)
+    assert [clip[1:3] for clip in clips] == [(1.5, 5.25)]
 
 
 # --- ELAN
