@@ -154,7 +154,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
-        raise ValueError(f"damaged at line {line[1]}" if line else "cut short") from None
+        raise ValueError(f"damaged at {f'line {line[1]}' if line else 'its end'}") from None
     except ValueError:
         raise ValueError("a number has too many digits") from None
 

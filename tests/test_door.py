@@ -300,6 +300,12 @@ def test_toml_may_be_as_long_as_its_limit():
         parse_toml(f"{text}x")
 
 
+@pytest.mark.parametrize(("text", "where"), [("a = 1\na = 2", "its end"), ("a = 1\na = 2\nb = 3", "line 2")])
+def test_damage_of_toml_is_said_where_it_is(text, where):
+    with pytest.raises(ValueError, match=f"damaged at {where}"):
+        parse_toml(text)
+
+
 def test_dots_in_texts_numbers_and_comments_are_no_keys():
     dots = "." * 99 + "a.b" * 40
     text = f'# {dots}\na = "{dots}"\nb = """\n{dots}"""\nc = [{"1.5, " * 40}]\n"{dots}" = 1\nd.e.f = 2\n'
