@@ -251,7 +251,8 @@ ROWS = [
     ),
     Row(
         "speech", "docs/film.md", "film variables --sound",
-        "Parts of 1.44 s in which over 30 % of chunks are called speech.", ("speech of eSpeak NG",),
+        "Parts of 1.44 s in which over 30 % of chunks are called speech; a room's echoes are together as "
+        "strong as the voice.", ("speech of eSpeak NG",),
         [Cell((f"in a room, RT60 {rt60:g} s",), (rt60,)) for rt60 in (0.3, 0.6, 1.2)]
         + [Cell((f"rock {below:g} dB below",), (0.0, below)) for below in (20.0, 10.0, 5.0, 0.0)],
         talked, {"parts that are speech": TOLD}, full=12, small=1, small_cells=7,
