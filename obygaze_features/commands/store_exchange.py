@@ -187,7 +187,14 @@ def import_(
         path = import_features(
             matched,
             [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
-            Declared(called, array, known, dtype, named=any(not one.startswith("!") for one in asked)),
+            Declared(
+                called,
+                array,
+                known,
+                dtype,
+                named=any(not one.startswith("!") for one in asked),
+                series=about.get("features", "").partition("\n")[0].rstrip("0123456789"),
+            ),
             store,
             corpus={"name": manifest.stem, "manifest_sha256": table.digest()},
             progress=progress,

@@ -22,8 +22,10 @@ from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.stage import Stage
 from obygaze_features.text import first_few
 
-FEATURE_LIKE = re.compile(r"feat|emb|vec|repr|hidden|token|pool|frame|data|^x$|^arr_0$|^$", re.IGNORECASE)
-"""Names that features have in other people's files; arrays and series of a table may have none."""
+FEATURE_LIKE = re.compile(
+    r"feat|emb|vec|repr|hidden|token|pool|frame|data|^(?:[fvxz]|pc|dim)?[_.-]?$|^arr_0$", re.IGNORECASE
+)
+"""Names that features have in other people's files, those of a series without its numbers; or none."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Declared:
     named
         Whether the features were asked for by their name. Others are refused where an array has no name of
         features and whole numbers in all clips: they may be labels.
+    series
+        Name of the columns of a table, without their numbers: the name of arrays that have none.
     """
 
     backbone: str
@@ -50,6 +54,7 @@ class Declared:
     provenance: Mapping[str, object]
     dtype: str | None = None
     named: bool = True
+    series: str = ""
 
 
 def import_features(
@@ -127,7 +132,8 @@ def _write(
             item = features[clip]
             arrays = item.load()
             doubtful = doubtful and not any(
-                FEATURE_LIKE.search(name) or _has_fractions(values) for name, values in arrays.items()
+                FEATURE_LIKE.search(name or declared.series) or _has_fractions(values)
+                for name, values in arrays.items()
             )
             arrays = _load(item, declared, arrays)
             if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):

@@ -55,7 +55,7 @@ def groups_of_clips(path: Path, asked: tuple[str, ...], clips: frozenset[str]) -
     """Open HDF5 in this process, as `hdf5_items` does in a subprocess."""
     if path.is_dir():
         choice = ArrayChoice(asked)
-        yield files_below(path, (".h5", ".hdf5"), partial(_read_file, choice=choice)), choice.about
+        yield files_below(path, (".h5", ".hdf5", ".mat"), partial(_read_file, choice=choice)), choice.about
         return
     with open_hdf5(path) as file:
         items: dict[str, ImportItem] = {}

@@ -69,7 +69,7 @@ def table_items(
         ".parquet": partial(read_apart, "Parquet", parquet_rows),
         ".npy": npy_rows,
         ".npz": npz_rows,
-        **dict.fromkeys((".h5", ".hdf5", ".h5ad"), partial(read_apart, "HDF5", hdf5_rows)),
+        **dict.fromkeys((".h5", ".hdf5", ".h5ad", ".mat"), partial(read_apart, "HDF5", hdf5_rows)),
     }
     parts = walk(path, TABLES) if path.is_dir() else [path]
     if not parts or parts[0].suffix.lower() not in readers:

@@ -204,7 +204,7 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
         raise VideoError("the file has no video stream, only a cover picture", path)
     if stream.codec_context is None:
         raise VideoError(
-            "the codec of the video stream is not known here, or not told because it is encrypted", path
+            "the codec of its pictures is not known here: a new one, encrypted, or damaged", path
         )
     width, height = stream.codec_context.width, stream.codec_context.height
     if not 0 < width * height <= MOST_PIXELS:

@@ -144,6 +144,10 @@ REFUSED = {
     "a pointer": (lambda f: pointer(f, TENSORS), f"{TENSORS}.*git-lfs pointer"),
     "a pickle's pointer": (lambda f: (pickled(f), pointer(f, PICKLED)), f"{PICKLED}.*git-lfs pointer"),
     "a configuration's pointer": (lambda f: pointer(f, "config.json"), r"config\.json.*git-lfs pointer"),
+    "a server's answer": (
+        lambda f: (f / "preprocessor_config.json").write_text('{"error":"Entry not found"}'),
+        r"preprocessor_config\.json.*server's error",
+    ),
     **{f"cut to {n}": (lambda f, n=n: keep(f, n), CUT) for n in (0, 5, 1000, -1)},
     "places": (lambda f: lie(f, data_offsets=[0, 8]), LIE),
     "a huge shape": (lambda f: lie(f, shape=[2**40, 2**40]), LIE),

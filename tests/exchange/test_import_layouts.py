@@ -126,6 +126,13 @@ def of_matlab(path):
             file.create_dataset(clip, data=features(clip).T).attrs["MATLAB_class"] = np.bytes_("single")
 
 
+def table_of_matlab(path):
+    matrices = np.stack([features(clip) for clip in CLIPS])
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=matrices.T).attrs["MATLAB_class"] = np.bytes_("single")
+        file["ids"] = np.array(CLIPS, "S")
+
+
 def matrices_in_parquet(path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -140,6 +147,7 @@ LAYOUTS = {
     "links": (folder_of_links, "folder", "npy", (), "note.txt"),
     "safetensors": (folder_of("safetensors", save_safetensors, coords=COORDS), "folder", "pth", (), "coords"),
     "MATLAB": (of_matlab, "a.h5", "hdf5", (), ""),
+    "a table of MATLAB": (table_of_matlab, "a.mat", "table", (), ""),
     "lists of lists": (matrices_in_parquet, "a.parquet", "table", (), "image"),
     "npz": (folder_of("npz", save_npz, coords=COORDS), "folder", "npy", (), "coords"),
     "tar": (tar_of_npy, "a.tar", "npy", (), "json"),
@@ -455,7 +463,7 @@ def imported(films, source, how, *more):
 
 def test_arrays_named_otherwise_are_no_features_as_whole_numbers_until_they_are_asked_for(films, tmp_path):
     for name, how in one_hot(tmp_path).items():
-        nameless = name in {"b.npy", "c.csv"}  # a matrix, and one numbered series
+        nameless = name == "b.npy"  # a matrix
         assert imported(films, tmp_path / name, how) == nameless, name
         if not nameless:
             assert imported(films, tmp_path / name, how, "--columns", "*"), name

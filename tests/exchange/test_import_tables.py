@@ -135,7 +135,7 @@ def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
         ("a.csv", lambda p: p.write_text("clip_id,f0,f1\na,1_000,2\n"), None, "'1_000'"),
         ("a.npz", lambda p: p.write_bytes(b"PK\3\4nothing"), None, None),
         ("a.parquet", lambda p: p.write_bytes(b"nothing"), None, r"not a Parquet file|needs pyarrow"),
-        ("a.mat", lambda p: p.write_bytes(b""), None, "--from"),
+        ("a.sav", lambda p: p.write_bytes(b""), None, "--from"),
     ],
 )  # fmt: skip
 def test_a_table_that_cannot_be_used_is_refused_by_name(tmp_path, name, make, ids, message):
