@@ -4,6 +4,7 @@ Source: EAF 2.8 and 3.0 (Max Planck Institute for Psycholinguistics).
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from xml.etree.ElementTree import Element
@@ -26,6 +27,7 @@ DECIDED_ON = "decided_on"
 """Column of when a document with decisions was saved."""
 
 ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
+REFERENCES = ("ANNOTATION_REF", "PREVIOUS_ANNOTATION")
 
 MODEL = "obygaze"
 """Begins the names of tiers and of header properties that a model's export wrote."""
@@ -152,9 +154,12 @@ class _Slots:
             self._slots[name] = int(value) if re.fullmatch("[0-9]{1,15}", value) else value
         every = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
         self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in every}
-        if len(self._nodes) < len(every):
-            raise given.error(f"{len(every)} annotations have {len(self._nodes)} ids: each needs its own")
         self._nodes.pop("", None)
+        ids = Counter(node.get("ANNOTATION_ID", "") for node, _ in every)
+        referred = {node.get(name, "") for node, _ in every for name in REFERENCES} - {""}
+        if twice := [name for name in ids if ids[name] > 1 and name in referred]:
+            what = f"{twice[0]!r} is the id of {ids[twice[0]]} annotations, and others refer to it"
+            raise given.error(f"{what} ({len(twice)} such): which they mean cannot be known")
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
         self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in every} - {""}
         self._slots |= {f"after {name}": "" for name in self._followed}
