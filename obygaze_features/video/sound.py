@@ -261,6 +261,9 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
         raise VideoError(f"no sound track '{track}'; there is {told}", source.path)
     if is_encrypted(stream, source.container):
         raise VideoError(ENCRYPTED_SOUND, source.path)
+    listed = stream.index_entries
+    if len(listed) > 1 and listed[0].timestamp == listed[-1].timestamp:
+        raise VideoError("all times of its sound are equal: when it is heard is not known", source.path)
     stream.discard = Discard.default
     source.stream.discard = Discard.all
     if not 0 < stream.codec_context.sample_rate <= HIGHEST_RATE:

@@ -33,6 +33,9 @@ CONTAINERS = (
 MOST_PIXELS = 89_478_485
 """Pixels of the largest picture that is decoded, as for still images (8K has 33 million)."""
 
+PICTURE_BRANDS = {"heic", "heix", "mif1", "avif"}
+"""What files of HEIF say that they are; animated ones say otherwise."""
+
 LIMITS = {"max_pixels": str(MOST_PIXELS)}
 OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS}
 # FFmpegError covers broken data and early ends; PyAV raises the others for a damaged header.
@@ -134,6 +137,8 @@ def opened(path: Path) -> Iterator[Source]:
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
             )
+        if container.metadata.get("major_brand") in PICTURE_BRANDS:  # of a grid FFmpeg gives one tile
+            raise VideoError(why_not(path, "a video file"), path)
         try:
             source = Source(path, container, choose_stream(container, path))
             source.set_decoder()

@@ -128,6 +128,17 @@ def test_the_track_that_players_choose_is_heard_and_played(tmp_path):
         assert shown == pytest.approx(level, rel=0.5)
 
 
+def test_sound_whose_times_are_all_equal_says_so(tmp_path):
+    path = write_film(tmp_path / "a.mov", {"eng": tone(440, 2.0)}, seconds=2.0, codec="pcm_s16le")
+    data = bytearray(path.read_bytes())
+    table = data.rindex(b"stts") + 4  # of the sound: version, count of rows, then samples and their length
+    assert int.from_bytes(data[table + 4 : table + 8], "big") == 1
+    data[table + 12 : table + 16] = bytes(4)
+    path.write_bytes(data)
+    with pytest.raises(VideoError, match="all times of its sound are equal"):
+        SoundTrack(path)
+
+
 def test_a_film_without_sound_says_so(tmp_path):
     film = write_film(tmp_path / "silent.mp4", {}, seconds=1.0)
     with pytest.raises(VideoError, match="no sound track"):

@@ -193,6 +193,14 @@ def test_no_file_text_and_a_film_by_another_name(films, tmp_path):
     assert refused(tmp_path / "empty.png") == "the file is empty (0 bytes)"
 
 
+@pytest.mark.parametrize("name", ["a.heic", "a.mp4"])
+def test_a_picture_of_heif_is_no_film(drawing, tmp_path, name):
+    """FFmpeg gives one tile of those that are made of tiles."""
+    drawing.save(tmp_path / name, "AVIF")
+    with pytest.raises(VideoError, match="HEIF picture"):
+        read_frames(tmp_path / name, uniform(1))
+
+
 def test_several_frames_or_a_span_are_never_made_of_one_picture(drawing, tmp_path):
     path = kept(drawing, tmp_path / "a.png")
     for sampling in (uniform(32), keyframes(2)):
