@@ -57,7 +57,7 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     except (ObygazeError, OSError):
         raise
     except Exception as error:
-        if name in BACKBONES:
+        if name in BACKBONES or name.startswith(ONNX):
             raise
         raise BackboneError(f"backbone '{name}' fails to load: {type(error).__name__}: {error}") from error
     if not isinstance(backbone, Backbone):

@@ -3,6 +3,7 @@
 import hashlib
 import pickle
 import re
+import sys
 from math import inf, nan
 from pathlib import Path
 
@@ -286,6 +287,16 @@ def test_a_clip_that_a_network_fails_on_or_gives_other_shapes_of_is_told_by_its_
     with pytest.raises(BackboneError, match=r"^net\.onnx: it") as refused:
         encode(np.full((1, 4, 24, 24, 3), 255, np.uint8))
     assert _reason(refused.value) == str(refused.value)
+
+
+def test_what_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    (tmp_path / "videos").mkdir()
+    write_video(tmp_path / "videos" / "a.mp4", FRAMES, 4)
+    monkeypatch.chdir(tmp_path)
+    assert obygaze("manifest", "import", "folder", "videos", "--out", "clips.csv") == 0
+    assert obygaze("extract", "clips.csv", "store", "--backbone", f"onnx:{written(tmp_path)}") == 1
+    assert "obygaze[onnx]" in capsys.readouterr().err
 
 
 def test_another_process_reads_the_same_file_or_none(tmp_path):
