@@ -151,7 +151,8 @@ class _Slots:
             name, value = node.get("TIME_SLOT_ID", ""), node.get("TIME_VALUE", "").strip()
             if name in self._slots:
                 raise given.error(f"time slot {name!r} is there twice: which is right cannot be known")
-            self._slots[name] = int(value) if re.fullmatch("[0-9]{1,15}", value) else value
+            whole = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", value)  # tools that count in fractions write 5.0
+            self._slots[name] = int(whole[1]) if whole else value
         every = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
         self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in every}
         self._nodes.pop("", None)

@@ -132,6 +132,7 @@ READ = {
     "EAF below the first half of a subdivision": subdivided(referring("d", "b", "S")).replace("<TIER", tier("half", referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"') + referring("b", "a", "x")) + "<TIER", 1),
     "EAF below a subdivision that stands behind it": subdivided(referring("d", "b", "S") + referring("e", "c", "") + referring("f", "c", "", 'PREVIOUS_ANNOTATION="e"')).replace("<LINGUISTIC", tier("half", referring("b", "a", "x") + referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"')) + "<LINGUISTIC", 1),
     "EAF below a subdivision without times that stands behind it": eaf({"t1": 1000, "t2": None, "t3": None, "t4": 9000}, tier("human: level@AB", aligned("d", "t1", "t2", "S") + aligned("e", "t2", "t3", "") + aligned("f", "t3", "t4", ""), 'PARENT_REF="half"') + tier("half", aligned("b", "t1", "t2", "x") + aligned("c", "t2", "t4", "y"))),
+    "EAF milliseconds with a point": eaf({"t1": "1000.0", "t2": "5000.0"}, tier("human: level@AB", aligned("x", "t1", "t2", "S"))),
     "EAF an id twice to which none refers": eaf({"t1": 1000, "t2": 5000, "t3": 9000}, tier("human: level@AB", aligned("x", "t1", "t2", "S") + aligned("x", "t2", "t3", "EN"))),
     "EAF without a header": re.sub("<HEADER.*</HEADER>", "", EAF),
 }  # fmt: skip
