@@ -7,7 +7,6 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from obygaze_features.manifest import Manifest, name_hint, refuse_twins
 from obygaze_features.templates import packaged
@@ -25,7 +24,8 @@ from obygaze_film.agreement import (
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import Spans, is_counted
 from obygaze_film.timeline import Timeline
-from obygaze_models.evaluation import auc, average_precision, t_interval
+from obygaze_models.evaluation import auc, average_precision, jackknife_interval, t_interval
+from obygaze_models.evaluation.metrics import spearman
 from obygaze_models.report import Block, Report, interval, number
 
 THRESHOLDS = (0.1, 0.3, 0.5)
@@ -39,10 +39,11 @@ N_LISTED = 100
 
 N_SHIFTS = 200
 
-N_DRAWS = 2000
-
 SEED = 0
-"""Of the shifts and of the bootstrap."""
+"""With the film's name, of the shifts."""
+
+ROUNDING = 1e-9
+"""By how much less a shift may score, and still as high."""
 
 TOP = 10
 
@@ -265,15 +266,17 @@ def compare_marks(
             every[NONE] = Marks(nothing, spans, 0.0, np.zeros(n))
             every[PRIOR] = Marks(nothing, spans, float(others.mean()) if len(others) else np.nan)
             references = [marks.segments for marks in humans[movie].values()]
-            for who, marks in every.items():
-                metrics = film_metrics(reference, marks, references, collars)
-                if who == PRIOR:
-                    metrics = {"rate": metrics["rate"], "rate_error": metrics["rate_error"]}
+            measured = {
+                who: film_metrics(reference, marks, references, collars) for who, marks in every.items()
+            }
+            measured[PRIOR] = {metric: measured[PRIOR][metric] for metric in ("rate", "rate_error")}
+            for who, metrics in measured.items():
                 rows += [(truth, who, movie, metric, value) for metric, value in metrics.items()]
             rows.append((truth, f"human: {truth}", movie, "rate", reference.rate))
-            rng = np.random.default_rng([SEED, index])
+            rng = np.random.default_rng([SEED, *movie.encode()])
             for metric, values in _shifts(reference, machine[movie], collars, n_shifts, rng).items():
-                nulls.setdefault((truth, metric), []).append(values)
+                if not np.isnan(measured[name][metric]):  # of the films that are in the model's mean
+                    nulls.setdefault((truth, metric), []).append(values)
                 rows.append((truth, SHIFTED, movie, metric, float(np.mean(values))))
     by_film = pd.DataFrame(rows, columns=["truth", "who", "movie", "metric", "value"])
     return FilmEvaluation(by_film, _summary(by_film, nulls, name), record or {})
@@ -344,15 +347,15 @@ def _summary(
         mean = t_interval(values, bounds=(-1.0 if metric == "kappa" else 0.0, 1.0))
         p = np.nan
         if who == name and (str(truth), str(metric)) in nulls and not np.isnan(mean.mean):
-            moved = np.nanmean(np.array(nulls[str(truth), str(metric)]), axis=0)
-            p = (1 + int((moved >= mean.mean).sum())) / (1 + len(moved))
+            moved = pd.DataFrame(nulls[str(truth), str(metric)]).mean().dropna()
+            p = (1 + int((moved >= mean.mean - ROUNDING).sum())) / (1 + len(moved))
         rows.append((truth, who, metric, mean.mean, mean.low, mean.high, mean.n_movies, p))
     rows += _ranks(by_film)
     return pd.DataFrame(rows, columns=["truth", "who", "metric", "value", "low", "high", "n_films", "p"])
 
 
 def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
-    """Correlate rates with the truth's over films, with the percentiles of a bootstrap of films."""
+    """Correlate rates with the truth's over films, with an interval from leaving out one film at a time."""
     rates = by_film[(by_film["metric"] == "rate") & ~by_film["who"].isin([ALL, NONE, PRIOR])]
     for truth, part in rates.groupby("truth", sort=False):
         table = part.pivot_table(index="movie", columns="who", values="value", sort=False)
@@ -360,19 +363,13 @@ def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
         for who, column in table.items():
             both = np.column_stack([column, true])
             both = both[~np.isnan(both).any(axis=1)]
-            rng = np.random.default_rng(SEED)
-            drawn = [spearman(*both[rng.integers(len(both), size=len(both))].T) for _ in range(N_DRAWS)]
-            known = np.array(drawn)[~np.isnan(drawn)]
-            low, high = np.quantile(known, (0.025, 0.975)) if known.size else (np.nan, np.nan)
-            yield truth, who, "rate_rank", spearman(*both.T), float(low), float(high), len(both), np.nan
 
+            def ranked(kept: NDArray[np.bool_], both: NDArray[np.float64] = both) -> float:
+                return spearman(*both[kept].T)
 
-def spearman(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Compute Spearman's rank correlation; NaN if either input is constant."""
-    x, y = rankdata(a), rankdata(b)
-    if len(x) < 3 or x.std() == 0 or y.std() == 0:
-        return np.nan
-    return float(np.corrcoef(x, y)[0, 1])
+            found = jackknife_interval(ranked, np.arange(len(both)), bounds=(-1.0, 1.0))
+            value = found.mean if len(both) > 2 else np.nan  # two films are always in order, or in the other
+            yield truth, who, "rate_rank", value, found.low, found.high, len(both), np.nan
 
 
 def evaluation_report(measured: FilmEvaluation) -> Report:

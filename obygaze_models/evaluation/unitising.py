@@ -210,7 +210,7 @@ def unitised_agreement(
             gammas = []
             for view, levels in enumerate((codebook.level_names, codebook.labels)):
                 sides = units(annotated[first], levels), units(annotated[second], levels)
-                seed = (0, len(pairs), view)
+                seed = (view, *movie.encode())
                 gammas.append(unitised_gamma(*sides, apart, film, alpha=alpha, samples=samples, seed=seed))
             pairs.append(PairAgreement(movie, (first, second), *gammas))
     if not pairs:

@@ -171,6 +171,9 @@ def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
         Mean, over clips, of the distance between their bin's mean probability and share of positives.
     """
     labels, values = np.asarray(y, dtype=np.float64), np.asarray(p, dtype=np.float64)
+    # Clips of one probability have their share each: bins part them, and their order would decide.
+    _, alike, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    labels = (np.bincount(alike, labels) / sizes)[alike]
     order = np.argsort(values, kind="stable")
     bins = [rows for rows in np.array_split(order, n_bins) if rows.size]
     return float(sum(abs(values[rows].sum() - labels[rows].sum()) for rows in bins) / len(labels))

@@ -127,9 +127,8 @@ def test_scores(trained, tmp_path, kind):
     frozen(f"scores-{kind}", "".join(numbers(table.round(2).to_csv()) for table in tables))
 
 
-def test_evaluation_and_judgements(films, judged, monkeypatch):
+def test_evaluation_and_judgements(films, judged):
     """Of three films, the second annotator six seconds late and without the last passage."""
-    monkeypatch.setattr(evaluation, "N_DRAWS", 50)
     clips = [
         said(Clip(f"{movie[0]}{a}", movie, start_s=540 * a + late, end_s=540 * b + late), name, sure=True)
         for movie in ("tt01", "c/d", "f")

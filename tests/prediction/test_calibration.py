@@ -39,6 +39,13 @@ def test_scores_that_part_the_classes_leave_the_slope_finite_and_equal_scores_le
     assert flat.probability([1.0])[0] == pytest.approx(0.5, abs=0.01)
 
 
+def test_the_order_of_clips_of_one_probability_does_not_decide_the_error():
+    y = np.repeat([0, 1, 0, 1, 1, 0, 0, 0], 25)
+    p = np.repeat([0.4, 0.5], 100)
+    for order in (np.arange(200), np.random.default_rng(0).permutation(200)):
+        assert calibration_error(y[order], p[order]) == pytest.approx((0.1 + 0.25) / 2)
+
+
 def test_the_band_holds_the_probability_and_widens_where_films_differ():
     scores, y, movies = planted(1.0, 0.0, n_films=6, per_film=200)
     films_differ = (np.random.default_rng(1).random(len(y)) < expit(scores + 2 * (movies % 2) - 1)).astype(
