@@ -96,7 +96,7 @@ def run(  # noqa: PLR0917 - click passes options by name
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
     if (sound and not variables) or (variables and shots == "none"):
         raise click.UsageError("--sound is for --variables, which counts cuts: with --shots other than none")
-    _refuse_late(films, title, flags)
+    _refuse_late(films, title, flags, sound=sound)
     cards = {model: describe_model(model)[0].card for model in models}
     features = _features(cards, weights)
     # On the frames that are decoded for windows and shots; without OpenCV there is no camera.
@@ -136,7 +136,7 @@ def run(  # noqa: PLR0917 - click passes options by name
         "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
         "features": [str(word) for word in features],
     }
-    made_of |= {"variables": "with speech" if sound else "without speech"} if variables else {}
+    made_of["variables"] = ("with speech" if sound else "without speech") if variables else "none"
     _prepare(out, made_of, force=force)
     if sealed.exists():
         remove([out / "features.building"])  # of a run that was killed as the store had its name
@@ -148,8 +148,9 @@ def run(  # noqa: PLR0917 - click passes options by name
     ctx.exit(3 if failed else code)
 
 
-def _refuse_late(films: Sequence[str], title: str | None, flags: str | None) -> None:
+def _refuse_late(films: Sequence[str], title: str | None, flags: str | None, *, sound: bool) -> None:
     """Refuse before hours of work what the steps behind them would refuse."""
+    from obygaze_features.backbones.speech import speech_chances
     from obygaze_features.io import file_names
     from obygaze_features.manifest import read_parts
     from obygaze_features.text import composed, unsuitable
@@ -160,6 +161,8 @@ def _refuse_late(films: Sequence[str], title: str | None, flags: str | None) -> 
         raise click.UsageError(f"--title {wrong}")
     if flags is not None:
         read_parts(Path(flags), movies if len(movies) == 1 else None, flagged=True)
+    if sound:
+        speech_chances(())
 
 
 def _offer_year(films: Sequence[str], year: int | None) -> None:

