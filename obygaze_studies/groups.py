@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, logit, ndtr
+from scipy.special import expit, logit, stdtr, stdtrit
 
 from obygaze_studies.audit_common.findings import Finding, audited
 from obygaze_studies.audit_common.inputs import Row, known_items, read_number, refuse_twins
@@ -32,7 +32,9 @@ LEAST = 0.002
 """A share beyond which logits are not followed."""
 
 
-def shrunken(means: Floats, variances: Floats, design: Floats) -> tuple[Floats, Floats, Floats]:
+def shrunken(
+    means: Floats, variances: Floats, design: Floats, freedom: float = np.inf
+) -> tuple[Floats, Floats, Floats]:
     """Estimate cells' true means.
 
     Parameters
@@ -41,6 +43,8 @@ def shrunken(means: Floats, variances: Floats, design: Floats) -> tuple[Floats, 
         Of each cell, and of its mean.
     design : ndarray, shape [C, K]
         What effects a cell has.
+    freedom : float
+        Degrees of freedom of the variances, where they were estimated.
 
     Returns
     -------
@@ -68,14 +72,17 @@ def shrunken(means: Floats, variances: Floats, design: Floats) -> tuple[Floats, 
     share /= share.sum()
     centre, error = np.array(centres), np.sqrt(np.array(errors)) + 1e-12
     cells = range(len(means))
-    ends = [np.array([_quantile(share, centre[:, k], error[:, k], at) for k in cells]) for at in ENDS]
+    ends = [
+        np.array([_quantile(share, centre[:, k], error[:, k], freedom, at) for k in cells]) for at in ENDS
+    ]
     return share @ centre, ends[0], ends[1]
 
 
-def _quantile(share: Floats, centre: Floats, error: Floats, at: float) -> float:
-    """Find a quantile of a mixture of normals."""
-    low, high = float((centre - 6 * error).min()), float((centre + 6 * error).max())
-    found: float = brentq(lambda x: float(share @ ndtr((x - centre) / error)) - at, low, high)
+def _quantile(share: Floats, centre: Floats, error: Floats, freedom: float, at: float) -> float:
+    """Find a quantile of a mixture of Student's t distributions."""
+    reach = error * float(stdtrit(freedom, 1 - ENDS[0] / 2))  # each one's quantile, and more
+    low, high = float((centre - reach).min()), float((centre + reach).max())
+    found: float = brentq(lambda x: float(share @ stdtr(freedom, (x - centre) / error)) - at, low, high)
     return found
 
 
@@ -92,9 +99,13 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     A row for each cell: the values of its attributes, `n`, `mean`, `estimate`, `low`, `high`.
     """
     is_share = bool(np.isin(y, (0.0, 1.0)).all())
-    unit = 1.0 if is_share else max(float(np.abs(y).max()), 1e-300)
+    largest, middle, unit = 1.0, 0.0, 1.0
+    if not is_share:  # rounding is of how far items differ, wherever they lie
+        largest = max(float(np.abs(y).max()), 1e-300)
+        middle = float(np.median(y / largest))
+        unit = float(np.abs(y / largest - middle).max()) or 1.0
     names = [f"attribute {k}" for k in range(len(attributes))]
-    table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=y / unit)
+    table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=(y / largest - middle) / unit)
     grouped = table.groupby(names)["y"]
     cells = grouped.agg(["size", "mean"]).reset_index()
     n, means, y = (values.to_numpy() for values in (cells["size"], cells["mean"], table["y"]))
@@ -112,10 +123,11 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     else:
         if n.max() == 1:
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
-        within = float(((y - grouped.transform("mean")) ** 2).sum()) / max(len(y) - len(cells), 1)
-        estimate, low, high = shrunken(means, max(within, 1e-12) / n, design)
+        freedom = len(y) - len(cells)
+        within = float(((y - grouped.transform("mean")) ** 2).sum()) / freedom
+        estimate, low, high = shrunken(means, max(within, 1e-12) / n, design, freedom)
     named = list(cells[names].itertuples(index=False, name=None))
-    numbers = (values * unit for values in (means, estimate, low, high))
+    numbers = ((values * unit + middle) * largest for values in (means, estimate, low, high))
     found = pd.DataFrame(dict(zip(CELL, (named, n, *numbers), strict=True)))
     rows: list[dict[Any, Any]] = found.to_dict(orient="records")
     return rows

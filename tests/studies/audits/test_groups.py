@@ -55,6 +55,28 @@ def test_intervals_hold_and_estimates_are_nearer_than_means(spread, share):
     assert np.mean(own) < np.mean(raw)
 
 
+def test_intervals_hold_where_few_cells_have_two_items():
+    """How far the items of a cell differ is known by two degrees of freedom then."""
+    rng, held = np.random.default_rng(0), []
+    cells = list(product("ab", "xy"))
+    for _ in range(60):
+        truth = dict(zip(cells, 0.5 * rng.normal(size=4), strict=True))
+        items = [*cells, cells[0], cells[2]]
+        y = np.array([truth[cell] for cell in items]) + rng.normal(size=6)
+        rows = estimate_cells(y, [[cell[k] for cell in items] for k in range(2)])
+        held += [row["low"] <= truth[row["cell"]] <= row["high"] for row in rows]
+    assert np.mean(held) > 0.9
+
+
+@pytest.mark.parametrize(("unit", "shift"), [(1e-9, 0), (1e6, 0), (1, 1e8), (2.0**900, 0)])
+def test_intervals_go_with_the_unit_and_the_zero_of_a_number(unit, shift):
+    y, at, _ = planted(0, 0.3, share=False)
+    moved = estimate_cells(y * unit + shift, at)
+    for row, other in zip(estimate_cells(y, at), moved, strict=True):
+        for name in ("estimate", "low", "high"):
+            assert (other[name] - shift) / unit == pytest.approx(row[name], abs=1e-5)
+
+
 def test_cells_that_are_all_alike_and_empty_cells_of_a_table():
     rows = estimate_cells(np.ones(12), [["a"] * 6 + ["b"] * 6])
     assert [(row["n"], row["mean"]) for row in rows] == [(6, 1.0), (6, 1.0)]
