@@ -132,11 +132,7 @@ class Converter:
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert to RGB at full size; crop, rotate upright, and lay transparent pixels over white."""
-        own, stream = int(frame.colorspace), self._stream
-        matrix = frame.colorspace = stream.matrix if own == UNTAGGED else own
-        transfer = int(frame.color_trc)
-        transfer = stream.transfer if transfer == UNTAGGED else transfer
-        tags = tags_of(frame.format.name, matrix, int(frame.color_range), transfer)
+        stream, tags = self._stream, self.tags(frame)
         stored, transparent = self._rgb(frame, tags)
         if stream.crop:
             above, below, left, right = stream.crop
@@ -152,7 +148,7 @@ class Converter:
             "transparent": transparent,
             "contrary": tags.matrix in MATRICES.values()
             and (
-                stream.matrix not in (UNTAGGED, matrix)
+                stream.matrix not in (UNTAGGED, int(frame.colorspace))
                 or stream.full_range not in (None, RANGES.get(int(frame.color_range), stream.full_range))
             ),
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
@@ -161,6 +157,14 @@ class Converter:
         said = [PICTURES[fact] for fact, holds in facts.items() if holds]
         said += filter(None, [PICTURES.get(name, STRANGE) for name in side_data])
         return RgbPicture(rgb, shown, frame.is_corrupt, (*said, *tags.said))
+
+    def tags(self, frame: VideoFrame) -> "Tags":
+        """Give a frame the matrix that the stream alone names, and return how its pixels become RGB."""
+        if int(frame.colorspace) == UNTAGGED:
+            frame.colorspace = self._stream.matrix
+        own = int(frame.color_trc)
+        transfer = self._stream.transfer if own == UNTAGGED else own
+        return tags_of(frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
 
     def _rgb(self, frame: VideoFrame, tags: "Tags") -> tuple[NDArray[np.uint8], bool]:
         """Convert to RGB [H, W, 3]; return whether a pixel was transparent (rgba is wrong at some widths)."""

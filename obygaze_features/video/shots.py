@@ -119,13 +119,15 @@ class Meter:
         self.frames = table.frame_times
         self.frames.need_times("which shots need")
         self.finder = finder
-        self._convert = Converter(table.stream) if table.stream.crop or table.stream.alpha else None
+        self._convert = Converter(table.stream)
+        self._converts = bool(table.stream.crop) or table.stream.alpha
         self._reformatter = VideoReformatter()
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, number: int, frame: VideoFrame) -> None:
         """Measure the next frame."""
-        if self._convert is not None:
+        self._convert.tags(frame)
+        if self._converts:
             frame = VideoFrame.from_ndarray(self._convert(frame).rgb)
         small = scaled(self._reformatter, frame, SMALL, "gray")
         width, height = SMALL
@@ -211,10 +213,10 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     decoder, finder = Decoder(path), DETECTORS[detector]()
     with naming_file(path):
         meter = Meter(decoder.table, finder)
-    for number, frame in decoder.sequential(range(len(meter.frames))):
-        meter.add(number, frame)
-        if show is not None:
-            show(number + 1, len(meter.frames))
+        for number, frame in decoder.sequential(range(len(meter.frames))):
+            meter.add(number, frame)
+            if show is not None:
+                show(number + 1, len(meter.frames))
     measured = meter.measured()
     if not len(measured):
         raise VideoError("the file is damaged: not one picture can be decoded", path)

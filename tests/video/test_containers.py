@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from av.codec import codecs_available
 
-from obygaze_features.video import probe, read_frames, uniform
+from obygaze_features.errors import VideoError
+from obygaze_features.video import find_shots, probe, read_frames, uniform
 from tests.video.conftest import draw, refused
 from tests.video.encoding import encode
 from tests.video.test_decoding import plainly
@@ -86,7 +87,10 @@ def test_huge_pictures_and_colours_without_a_rule_are_refused(tmp_path):
     assert "89,478,485 pixels" in refused(
         encode(tmp_path / "huge.mov", [av.VideoFrame(9500, 9500, "gray")], "png")
     )
-    assert "ICtCp" in refused(encode(tmp_path / "a.mp4", plain(64, 48), colorspace=14))
+    path = encode(tmp_path / "a.mp4", plain(64, 48), colorspace=14)
+    assert "ICtCp" in refused(path)
+    with pytest.raises(VideoError, match=r"a\.mp4.*ICtCp"):
+        find_shots(path)
 
 
 @pytest.mark.parametrize(
