@@ -14,8 +14,8 @@ from obygaze_features.errors import VideoError
 SPAN_COVERED = 0.98
 LONG_STEP = 3.0
 """Times the usual step between frames, from which on frames may be missing."""
-MOST_LONG_STEPS = 0.02
-"""Share of such steps, above which the rate is variable."""
+MOST_LONG_STEPS, ENOUGH_STEPS = 0.02, 20
+"""Share of such steps, above which the rate is variable; steps among which one such is none of a rate."""
 LONGEST_HOLE_S, LARGEST_HOLE = 1.0, 0.1
 """Seconds, or share, of a span without frames that make it damaged."""
 
@@ -143,7 +143,7 @@ class FrameTimes:
         steps = np.diff(self.time_s)  # NaN where a time is unknown
         usual = self.step_s
         long = np.flatnonzero(steps > LONG_STEP * usual)
-        if not usual > 0 or len(long) > MOST_LONG_STEPS * len(steps):
+        if not usual > 0 or len(long) > max(MOST_LONG_STEPS * len(steps), int(len(steps) >= ENOUGH_STEPS)):
             return np.zeros((0, 2))
         return np.stack([self.time_s[long] + usual, self.time_s[long + 1]], axis=1)
 

@@ -42,6 +42,12 @@ def test_a_hole_makes_the_spans_that_have_it_partial_and_says_where(tmp_path, co
     assert [windows[n][0].status for n in range(4)] == ["ok", "partial", "partial", "ok"]
 
 
+def test_a_hole_of_a_short_film_is_said_too(tmp_path):
+    whole = written(tmp_path / "whole.mkv", "libx265", list(range(48)))
+    frames = read_frames(without(tmp_path / "hole.mkv", whole, 0.5, 1.0), uniform(8))
+    assert (frames.status, frames.total) == ("partial", 36)
+
+
 SLIDES = [0, 70, 72, 130, 135, 170, 220]
 STILL = [*range(100), *range(190, 240)]
 
