@@ -37,6 +37,8 @@ def read_boris(given: Given) -> Iterator[RawSpan]:
     said = [(plain(cells[0]), cell) for _, cells in head for cell in cells[1:2]]
     above = {name: ";".join(cell for key, cell in said if key == plain(by)) for name, by in ABOVE.items()}
     events = table(given, BOUT if bouts else EVENT[:2], records)
+    if OFFSET not in events.columns and not above[OFFSET]:  # as in versions before 8.22.17
+        given.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
     rows = [_with_places(given, row, above) for row in events.rows]
     media = _media(given, rows)
     status = next((name for name in (TYPE, "Status") if name in events.columns), "")

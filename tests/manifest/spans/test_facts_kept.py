@@ -172,6 +172,8 @@ SAID = {
     "a tier that is signed by another than its name says": says(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')), "AB", options={"movie": "a"}, annotator="CD"),
     "a level and concepts in one text, VIAN": says("FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n", level="S", concepts=("Body",)),
     **{f"a keyword {cell}, VIAN": says(f"FILM,START_MS,END_MS,SELECTOR_TYPE,Voc:Body\na,1000,5000,SEGMENT,{cell}\n", *["1 keyword not read (Voc:Body True)"] * (cell == "True"), never=["keyword"] * (cell != "True"), concepts=("Body",) * (cell == "1.0")) for cell in ("1.0", "0", "True")},
+    "BORIS that names no offset": says(boris(["", "S", "STATE", "1", "5"]), "no Time offset (s)", level="S"),
+    "BORIS that names an offset of 0": says(tabbed([*BORIS, "Time offset (s)"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "0.0"]), never=["offset"], level="S"),
     "two STARTs": says(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "0"), ("START", "1"), ("STOP", "5"))), names=EVENTS), "line 2: START without STOP", "no Source lists media", start_s=1, end_s=5),
     "a turn of nobody": says("SPEAKER a 1 1 4 <NA> <NA> <NA> <NA> <NA>\n", text=None),
     "a turn of no length": says("SPEAKER a 1 1 0 <NA> <NA> S <NA> <NA>\n", "it has no length", n=0),
