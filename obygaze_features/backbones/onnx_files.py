@@ -210,7 +210,7 @@ def read_network(source: str) -> OnnxNetwork:
 
 def _description(path: Path) -> Description:
     """Read the TOML beside a network."""
-    is_there = path.is_file()
+    is_there = path.exists()
     try:
         document = parse_toml(read_text(path, MOST_TOML)) if is_there else {}
     except ValueError as error:

@@ -246,6 +246,9 @@ def test_files_that_hold_no_network_are_refused_by_what_they_are(tmp_path):
     path.with_suffix(".toml").unlink()
     with pytest.raises(BackboneError, match=r"no such file.*layout.*type.*channels.*resize.*size.*fit"):
         load_backbone(f"onnx:{path}", 4)
+    path.with_suffix(".toml").mkdir()
+    with pytest.raises(OSError, match=r"net\.toml"):
+        load_backbone(f"onnx:{path}", 4)
 
 
 @pytest.mark.parametrize("name", ["w.data", "./w.data", "../here/w.data", "net.onnx"])
