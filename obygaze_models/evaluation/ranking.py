@@ -87,6 +87,7 @@ def rank_items(
     >>> [ranking.items[place] for place in ranking.strength.argsort()]
     ['a', 'b', 'c']
     """
+    comparisons = sorted(comparisons)  # so that draws do not depend on the order of rows
     workers, worker = np.unique([who for who, *_ in comparisons], return_inverse=True)
     items, places = np.unique([[chosen, other] for _, chosen, other in comparisons], return_inverse=True)
     pairs = places.reshape(-1, 2)

