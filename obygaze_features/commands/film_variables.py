@@ -54,7 +54,7 @@ def variables(
     What cannot be told is an empty cell, and what no window has is no column. A film is decoded once.
 
     \b
-    Exit codes: 3 if the pictures of a film cannot be decoded.
+    Exit codes: 3 if no window of a film has pictures that can be decoded.
 
     \b
     Examples:

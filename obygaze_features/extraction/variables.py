@@ -101,7 +101,8 @@ def film_variables(
         n: (start_s, min(end_s, last_s)) for n, (start_s, end_s) in enumerate(spans) if start_s < last_s
     }
     account, requests = Counter[str](), dict[str, Request]()
-    account["measured as far as the film goes"] = sum(end_s > last_s + OVERHANG_S for _, end_s in spans)
+    account["measured as far as the film goes"] = sum(spans[n][1] > last_s + OVERHANG_S for n in inside)
+    account["after the film's end"] = len(spans) - len(inside)
     shape = film.stream.shape if film.stream else 1.0
     known = camera if shape == 1 else None
     if known is None and opencv() is None:
