@@ -8,7 +8,7 @@ from typing import Any
 from obygaze_features.templates import sentences
 from obygaze_models.evaluation.compare import Comparison
 from obygaze_models.evaluation.intervals import CAPTIONS
-from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS
+from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.report.blocks import Column, Report, block, interval, number, p_value, signed
@@ -34,8 +34,8 @@ def comparison_report(comparison: Comparison) -> Report:
     """
     tests = comparison.metrics
     rows, paired = tests.to_dict(orient="records"), int(tests["n_movies"].max())
-    titles = {metric.name: metric.title for metric in (*METRICS.values(), *LEVEL_METRICS.values())}
-    name: Column = ("metric", "metric", titles.__getitem__)
+    known = metrics_of(comparison.a.predictions.n_classes)
+    name: Column = ("metric", "metric", lambda metric: known[metric].title)
     parts: list[list[Column]] = [
         [
             ("A - B [95 %]", ("difference", f"{of}low", f"{of}high"), signed),
@@ -73,13 +73,12 @@ def comparison_report(comparison: Comparison) -> Report:
         ),
         data=tests,
         record=record,
-        answers=(_verdict(rows),),
+        answers=(_verdict(rows, known),),
     )
 
 
-def _verdict(rows: Sequence[Row]) -> str:
+def _verdict(rows: Sequence[Row], known: Mapping[str, Metric]) -> str:
     """Say whether the models differ in the first of their main metrics."""
-    known = METRICS | LEVEL_METRICS
     row = next((row for row in rows if known[row["metric"]].answers), rows[0])
     metric = known[row["metric"]]
     better = "A" if (row["difference"] > 0) == metric.higher_is_better else "B"

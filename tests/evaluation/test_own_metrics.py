@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+import obygaze_models as om
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import METRICS
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.metrics import Metric, fixed, metrics_of
+from obygaze_models.report.comparison_tables import comparison_report
 from obygaze_models.report.run_tables import run_report
 
 from .. import lab_package
@@ -52,6 +54,15 @@ def test_own_metrics_are_computed_and_shown_as_ours_are(make_planted, installed)
     headers = {header for block in run_report(run).blocks for header in block.headers}
     assert {"accuracy", "lab's recall"} <= headers
     assert "a hidden one" not in headers
+
+
+def test_runs_are_compared_by_metrics_of_other_packages_too(make_planted, installed):
+    installed("lab_recall = lab_metrics:lab_recall")
+    run = om.saved(evaluate(make_planted(direction=3.0), ["linear"], "hn_s"))
+    report = comparison_report(om.compare(om.side(run, "linear"), om.side(run, "movie_prior")))
+    (row,) = (row for row in report.blocks[0].rows if row[0] == "lab's recall")
+    assert row[-1] == "undefined"  # in no family of tests
+    assert report.answers
 
 
 def test_a_metric_of_levels_is_not_one_of_two_classes():
