@@ -152,15 +152,17 @@ def _shown(value: dict[str, Any]) -> list[tuple[float, float]]:
 # --- ActivityNet
 # ---------------------------------------------------------------------------
 def read_activitynet(given: Given) -> Iterator[RawSpan]:
-    """Yield the segments of ActivityNet's database."""
-    database = _dict(given.document).get("database")
-    if not isinstance(database, dict):
+    """Yield the segments of ActivityNet's database, which may be the document itself."""
+    document = _dict(given.document)
+    database = _dict(document.get("database", document))
+    has_notes = any("annotations" in _dict(video) for video in database.values())
+    if not (database if "database" in document else has_notes):
         raise given.error(
             "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
         )
     beside: list[str] = []
     for name, video in database.items():
-        length = number(_dict(video).get("duration")) or math.nan
+        length = number(_dict(video).get("duration", _dict(video).get("duration_second"))) or math.nan
         notes = _dicts(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, note in enumerate(notes, start=1):
             where, segment, said = f"{name}, annotation {n}", note.get("segment"), note.get("label")

@@ -185,7 +185,9 @@ class Given:
         """Its text, without NUL and the marks that joined files have inside; what was done is noted."""
         with placed(self.path):
             text, notice = decoded(self.content, self.encoding)
-        self.account.note(notice, "characters NUL left out" * ("\0" in text))
+        wrong = "U+0080 to U+009F left out of texts: letters that were saved in a wrong encoding"
+        wrong *= re.search("[\x80-\x84\x86-\x9f]", text) is not None  # U+0085 ends lines
+        self.account.note(notice, "characters NUL left out" * ("\0" in text), wrong)
         return text.replace("\ufeff", "").replace("\0", "")
 
     @property

@@ -250,6 +250,7 @@ SAID = {
     "words of films": says(f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n", n=2, level=None, concepts=(), text=["Sure", "Look"]),
     "all texts of a graph": says(json.dumps({"moviegraphs": [GRAPH]}), n=6, movie="tt1", start_s=3.0, end_s=40.5, tier=["situation", "scene", "character", "character", "interaction", "interaction"], text=["Sure", "bar", "Ann", "Bob", "Ann: asks: Bob", "smiles"]),
     "one text of a graph as the level": says(json.dumps({"moviegraphs": [GRAPH]}), level="S", tier="situation", options={"tiers": {"situation": "levels"}}),
+    "letters of a wrong encoding that are controls": says("1\n00:00:01,000 --> 00:00:05,000\n\x9cuvre\n", "U+0080 to U+009F", text="uvre"),
     "a NUL in a table of a tool": says(boris(["", "S\0", "STATE", "1", "5"]), "NUL left out", level="S"),
     **{f"a file on the disk of Label Studio {place}": says(studio(labels("S")).replace("a.wav", f"/data/local-files/?d={place}"), movie="a b") for place in ("a%20b.wav", "x%5Ca%20b.wav", "x/a%20b.wav")},
     "times below a second alone": says(table("a,0.25,0.75"), "first second"),
@@ -409,6 +410,14 @@ def test_tools_tables_that_a_spreadsheet_saved_may_have_thousands(read, content)
 def test_a_file_that_is_no_text_is_refused_as_what_it_is(read, kind):
     with pytest.raises(ManifestError, match=r"a\.x: .*PNG picture"):
         read({"a.x": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-->\n"}, kind=kind)
+
+
+@pytest.mark.parametrize(
+    "document", ['{"results":{"a":[{"segment":[1,5]}]}}', '{"a":{}}', '{"database":null}', "[]"]
+)
+def test_what_has_no_videos_with_annotations_is_no_database_of_activitynet(read, document):
+    with pytest.raises(ManifestError, match=r"a\.json: not a database"):
+        read({"a.json": document}, kind="activitynet")
 
 
 def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):

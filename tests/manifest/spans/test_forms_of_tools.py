@@ -114,6 +114,7 @@ READ = {
     **{f"Label Studio, a {name} before the film": studio([STRETCH], data={name: said, "film": "x/a.mp4"}) for name, said in (("poster", "x/b.jpg"), ("title", "Mr.Smith"), ("uploader", "bob@lab.edu"))},
     "Label Studio beside places in texts and time series": studio([{"type": "labels", "value": {"start": 1, "end": 5, "labels": ["S"]}}, {"type": "labels", "value": {"start": 6, "end": 9, "text": "abc", "labels": ["S"]}}, {"type": "paragraphlabels", "value": {"start": "6", "end": "9", "startOffset": 0, "endOffset": 4, "paragraphlabels": ["S"]}}, {"type": "timeserieslabels", "value": {"start": 6, "end": 9, "instant": False, "timeserieslabels": ["S"]}}]),
     "ActivityNet with a long head": json.dumps({"taxonomy": "x" * 99_999, "database": {"a": {"annotations": [{"segment": [1, 5], "label": ["S"]}]}}}),
+    "ActivityNet's videos without a database around them": json.dumps({"a": {"duration_second": 5, "annotations": [{"segment": [1, 7], "label": "S"}]}}),
     "CVAT attribute": cvat([(25, 0), (125, 1)]),
     "CVAT without source and step": cvat([(25, 0), (125, 1)]).replace("a.mp4", "").replace("<task>", "<task><frame_filter></frame_filter>"),
     "CVAT below a comment of several lines": "<?xml version='1.0'?>\n<!-- one\n > two -->\n" + cvat([(25, 0), (125, 1)]),
