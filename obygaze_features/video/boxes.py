@@ -139,13 +139,15 @@ def states_rate(path: Path, name: str) -> bool:
         return RATES[name].match(file.read(STATED_WITHIN)) is not None
 
 
-def scrambled(path: Path) -> bool:
-    """Return whether packets of an MPEG transport or program stream are encrypted.
+def scrambled(path: Path, start: int = 0) -> bool:
+    """Return whether packets of an MPEG transport or program stream are encrypted, from a byte of it on.
 
     Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7. Packets are followed up to where bytes were lost or joined.
     """
     with open_regular(path) as file:
-        return SCRAMBLED.match(file.read(TRANSPORT_BYTES)) is not None
+        file.seek(start)
+        content = file.read(TRANSPORT_BYTES)
+    return (SCRAMBLED.search if start else SCRAMBLED.match)(content) is not None
 
 
 def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:

@@ -30,6 +30,7 @@ from obygaze_features.video.boxes import (
     heads,
     odd_edits,
     ordered_chapters,
+    scrambled,
     second_file,
     stated_bytes,
     states_rate,
@@ -356,6 +357,9 @@ def _losses(
     at = second_file(files_of(source.path)[-1], source.formats, ends.tolist())
     tail, from_s = int(ends.max(initial=0)), float(time_s.max())
     early = tail < ANOTHER_BELOW * file_state(source.path)[0]
+    if {"mpegts", "mpeg"} & {*source.formats} and scrambled(files_of(source.path)[-1], tail):
+        yield from_s, f"from byte {tail:,} on its packets are encrypted (scrambled), and are not read"
+        return
     if "mpegts" in source.formats and len(source.container.streams.video) > 1 and early:
         yield from_s, f"from byte {tail:,} on the file has pictures of another stream: {JOIN}"
         return

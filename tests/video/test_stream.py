@@ -201,6 +201,20 @@ def test_a_scrambled_transport_stream_is_refused_as_such(tmp_path, blu_ray):
             read()
 
 
+def test_a_recording_that_is_scrambled_from_its_middle_on_is_partial_and_says_so(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 255, (60, 192, 256, 3), np.uint8)
+    film = encode(tmp_path / "a.ts", noise, options=X264 | {"crf": "4"})
+    data = bytearray(film.read_bytes())
+    assert len(data) > 3 << 20  # its start is searched as a whole
+    for start in range(len(data) // 376 * 188, len(data), 188):
+        if data[start + 1] & 0x1F == 1:  # of the pictures, whose number is 256
+            data[start + 3] |= 0x80
+            data[start + 4 : start + 188] = bytes(each ^ 0x5A for each in data[start + 4 : start + 188])
+    film.write_bytes(data)
+    assert read_frames(film, uniform(2)).status == "partial"
+    assert "encrypted" in probe(film).damage
+
+
 def test_a_transport_stream_of_encrypted_samples_is_refused_as_such(tmp_path):
     """SAMPLE-AES of HLS: the map of the programme (13818-1, 2.4.4.8) gives the pictures the type 0xDB."""
     film = encode(tmp_path / "a.ts", map(draw, range(12)), options=X264)
