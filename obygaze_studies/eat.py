@@ -159,7 +159,7 @@ def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, floa
     seed
         Of the draws; the same seed gives the same count.
     """
-    pool, n = np.concatenate([x, y]), len(x)
+    pool, n = np.sort(np.concatenate([x, y])), len(x)  # in whatever order they came
     least = float(x.sum()) - len(pool) / _GRID
     rng = np.random.default_rng(seed)
     rows = max(1, BLOCK // len(pool))

@@ -155,14 +155,15 @@ def alt_test(
             f"{name or 'a machine'} is compared with two annotators or more who each judged {FEWEST} clips "
             f"that it and another one judged too: there are {told or 'none'}"
         )
-    humans, machine = humans[:, kept], machine[kept]
-    _, film = np.unique(films[kept], return_inverse=True)
+    humans, machine, film = humans[:, kept], machine[kept], np.unique(films[kept], return_inverse=True)[1]
+    order = np.lexsort((*humans, machine, film))  # so that shuffles do not depend on that of the manifest
+    humans, machine, film = humans[:, order], machine[order], film[order]
     known = humans[humans != UNKNOWN]
     if np.ptp(known) == 0:
         raise ProtocolError(f"{name or 'a machine'}: annotators call all clips alike, which tells nothing")
     constant = np.full_like(machine, np.bincount(known).argmax())
-    rng, back = np.random.default_rng(0), np.argsort(np.argsort(film, kind="stable"))
-    first, *more = (machine[np.lexsort((rng.random(len(film)), film))][back] for _ in range(SHUFFLES))
+    rng = np.random.default_rng(0)
+    first, *more = (machine[np.lexsort((rng.random(len(film)), film))] for _ in range(SHUFFLES))
     rows = zip((name, *KNOW_NOTHING), (machine, constant, first), strict=True)
     standings = tuple(_standing(who, codes, humans, film, compared) for who, codes in rows)
     answer = "not shown that it may stand in"

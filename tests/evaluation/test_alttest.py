@@ -73,6 +73,15 @@ def test_a_machine_as_good_as_annotators_may_stand_in_and_one_that_knows_nothing
     assert no.answer == "not shown that it may stand in"
 
 
+def test_the_order_of_clips_decides_nothing():
+    machine, annotators, films = world(0, (0.8, 0.8, 0.7), 0.7)
+    order = np.random.default_rng(1).permutation(len(machine))
+    again = alt_test(machine[order], {name: own[order] for name, own in annotators.items()}, films[order])
+    for one, other in zip(alt_test(machine, annotators, films).standings, again.standings, strict=True):
+        for form in FORMS:
+            assert one.p(form, 0.1) == pytest.approx(other.p(form, 0.1))
+
+
 def test_where_annotators_hardly_agree_nothing_can_be_told():
     machine, annotators, films = world(2, (0.55, 0.55, 0.55), 0.55)
     assert alt_test(machine, annotators, films).answer == "these annotators agree too little to tell"

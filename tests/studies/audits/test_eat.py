@@ -47,6 +47,7 @@ def test_every_number_of_the_fixtures_comes_out(oracle, case):
     tolerance = 4 * math.sqrt(p * (1 - p) / n_perm) + 1 / n_perm
     drawn = sampled(*found, n_perm=n_perm, seed=0)["p_sampled"]
     assert drawn == pytest.approx(p, abs=tolerance)
+    assert sampled(*(side[::-1] for side in found), n_perm=n_perm, seed=0)["p_sampled"] == drawn
     # The observed partition is one of those counted.
     assert drawn * (1 + n_perm) == pytest.approx(round(drawn * (1 + n_perm)), abs=1e-6)
 
