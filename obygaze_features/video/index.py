@@ -274,14 +274,14 @@ def _why_unsafe(
 def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> tuple[TimeLine, str]:
     """Return the line of the stream's times, and a note if they are not times of presentation.
 
-    It is not known if all times are equal, or one is missing.
+    It is not known if all times but one are equal, or one is missing.
     """
     tick_s, stored = source.stream.time_base, MISSING not in packets.dts
     for ticks, note in (
         (packets.dts if estimated else packets.pts, ""),
         (packets.dts, "the file stores no presentation times: decoding times stand in"),
     ):
-        if not tick_s or MISSING in ticks or (len(ticks) > 1 and ticks.min() == ticks.max()):
+        if not tick_s or MISSING in ticks or (len(ticks) > 1 and not _differ(ticks)):
             continue
         if "avi" in source.formats:  # it counts pictures, whatever it was joined from
             return unbroken(ticks), note
@@ -305,10 +305,15 @@ def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -
 
 def _stand_in_times(source: Source, packets: Packets, count: int) -> tuple[NDArray[np.float64], str]:
     """Return times by the rate if the file states none, and NaN if it states some; with a note."""
-    if any(len({*stamps.tolist()} - {MISSING}) > 1 for stamps in (packets.pts, packets.dts)):
+    if any(map(_differ, (packets.pts, packets.dts))):
         return np.full(count, np.nan), "not every frame has a time: they are not known"
     rate, note = _by_rate(source)
     return np.arange(count) / rate, note
+
+
+def _differ(stamps: NDArray[np.int64]) -> bool:
+    """Return whether time stamps are times; where they are none, FFmpeg may estimate one that differs."""
+    return bool(np.count_nonzero(np.diff(stamps)) > (len(stamps) > 2))
 
 
 def _by_rate(source: Source) -> tuple[float, str]:

@@ -282,6 +282,21 @@ def test_times_that_are_all_zero_are_by_the_rate_and_said(tmp_path):
     assert any("25 frames a second" in note for note in frames.notes)
 
 
+def test_times_of_a_transport_stream_that_are_nearly_all_zero_are_by_the_rate(tmp_path):
+    path = encode(tmp_path / "a.ts", map(draw, range(30)), "mpeg2video", options=MPEG)
+    data, zero = bytearray(path.read_bytes()), b"\0\x01\0\x01"
+    for start in range(0, len(data), 188):
+        head = start + 4 + (data[start + 3] >> 5 & 1) * (data[start + 4] + 1)  # behind the adaptation field
+        if data[start + 1] & 0x5F == 0x41 and data[head : head + 3] == b"\0\0\1":
+            for place in (9, 14)[: (data[head + 7] >> 6) - 1]:  # when it is shown, and decoded
+                data[head + place] &= 0xF1
+                data[head + place + 1 : head + place + 5] = zero
+    path.write_bytes(data)
+    frames = read_frames(path, at(range(30)))
+    np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
+    assert any("25 frames a second" in note for note in frames.notes)
+
+
 def test_one_picture_at_zero_is_no_film_without_times(tmp_path):
     frames = read_frames(encode(tmp_path / "one.mkv", [draw(7)]), uniform(1))
     assert (frames.time_s.tolist(), frames.notes) == ([0.0], ())
