@@ -101,7 +101,7 @@ def camera_motion(before: Grey, after: Grey) -> Motion | None:
     rows, columns = inside = _between_bars(before, after)  # or within what is dark, so nothing is cropped
     corners = _corners(before[inside]) + np.array((columns.start, rows.start), np.float32)
     motion = _motion(before, after, corners, np.zeros(2, np.float32))
-    if motion is None:
+    if motion is None and len(corners):
         # Corners do not find their place over a fast motion: they begin near it.
         window = cv2.createHanningWindow(before.shape[::-1], cv2.CV_32F)
         shift, _ = cv2.phaseCorrelate(np.float32(before), np.float32(after), window)

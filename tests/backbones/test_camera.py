@@ -97,6 +97,11 @@ def test_what_cannot_be_told_is_absent():
     assert read(tuple(dots(at) for at in (places, apart))) == {}
 
 
+@pytest.mark.parametrize("sides", [(1, 90), (90, 1), (2, 900), (13, 17)])
+def test_of_a_picture_of_few_pixels_nothing_is_told(sides):
+    assert read(np.random.default_rng(0).integers(0, 256, (2, *sides, 3), dtype=np.uint8)) == {}
+
+
 @pytest.mark.parametrize(("asked", "n_frames"), [(32, 4), (5, 4), (3, 2), (1, 2)])
 def test_it_takes_one_or_two_pairs(asked, n_frames):
     backbone = load_backbone("camera", asked)
