@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obygaze_features.errors import StoreError
+from obygaze_features.file_kinds import HEAD_BYTES, why_not
 from obygaze_features.store.format import FEATURES, ZARR_METADATA
 from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles, is_safe, refuse_giants
 
@@ -122,7 +123,6 @@ def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
 def _directory(files: StoreFiles, file: str, where: str) -> tuple[list[zipfile.ZipInfo], int]:
     """Read the directory of a zip from the end of the file; return it, and where it begins."""
     size = files.size(file)
-    failure: Exception | None = None
     for tail in TAILS:
         start = max(0, size - tail)
         try:
@@ -131,9 +131,9 @@ def _directory(files: StoreFiles, file: str, where: str) -> tuple[list[zipfile.Z
         except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError) as error:
             if isinstance(error, StoreError):
                 raise
-            failure = error
             continue
         for member in members:  # zipfile counts from where it takes the file to begin
             member.header_offset += start
         return members, archive.start_dir + start
-    raise StoreError(f"{where}: not a zip, or a torn one ({failure})") from failure
+    head = files.read(file, 0, min(size, HEAD_BYTES))
+    raise StoreError(f"{where}: {why_not(head, 'a zip archive')}")

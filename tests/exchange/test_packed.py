@@ -89,6 +89,20 @@ def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
         pack(FolderFiles(pristine), tmp_path / "x.zip")
 
 
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", "git-lfs pointer"),
+        (b"<!DOCTYPE html><html>", "web page"),
+        (b"PK\3\4" + bytes(99), "damaged"),
+    ],
+)
+def test_what_lies_in_a_zip_s_place_is_called_what_it_is(tmp_path, content, kind):
+    (tmp_path / "toy-1.0.0.zip").write_bytes(content)
+    with pytest.raises(StoreError, match=kind):
+        open_store(tmp_path / "toy-1.0.0.zip")
+
+
 def test_what_is_unzipped_can_be_read_by_all_and_written_by_its_owner(pristine, tmp_path):
     with zipfile.ZipFile(pack(FolderFiles(pristine), tmp_path / "x.zip")) as archive:
         assert {member.external_attr >> 16 for member in archive.infolist()} == {stat.S_IFREG | 0o644}
