@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import nct
 from scipy.stats import t as student
 
-from obygaze_models.evaluation.intervals import variance_factor
+from obygaze_models.evaluation.intervals import FEWEST, variance_factor
 
 EXACT_UP_TO = 20
 """Pairs whose sign patterns are all counted: 2^20 are a million."""
@@ -96,7 +96,7 @@ class CorrectedT:
     t : float
         Student's statistic, of as many degrees of freedom as there are pairs less 1.
     p : float
-        Two-sided; NaN with fewer than two pairs.
+        Two-sided; NaN with fewer than three pairs: two may differ alike by chance.
     """
 
     t: float
@@ -119,7 +119,7 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
     values = np.asarray(differences, dtype=np.float64)
     values = values[~np.isnan(values)]
     n = len(values)
-    if n < 2:
+    if n < FEWEST:
         return CorrectedT(float("nan"), float("nan"))
     mean, error = float(values.mean()), float(values.std(ddof=1)) * variance_factor(n, "method") ** 0.5
     # Differences that are all equal leave no doubt, unless they are 0.

@@ -64,7 +64,7 @@ def test_the_corrected_t_is_students_with_the_variance_of_overlapping_training_s
 def test_the_corrected_t_of_equal_or_too_few_differences():
     assert corrected_t(np.zeros(5)).p == 1.0
     assert corrected_t(np.ones(5)).p == 0.0
-    assert np.isnan(corrected_t([0.1]).p)
+    assert np.isnan([corrected_t([0.1]).p, corrected_t([0.5, 0.5]).p]).all()
 
 
 def test_folds_that_move_together_deceive_the_sign_flip_but_not_the_corrected_t():
