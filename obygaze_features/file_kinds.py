@@ -35,7 +35,7 @@ AGAIN = "get or write it again"
 
 NPY, NPZ, HDF5, PARQUET = "a .npy array", "a .npz archive", "an HDF5 file", "a Parquet file"
 SAFETENSORS, TORCH, TEXT, XML = "a safetensors file", "a PyTorch file", "a text file", "an XML file"
-UTF16, MP4 = "a text file in UTF-16", "an MP4 or QuickTime film"
+UTF16, MP4, HEIF = "a text file in UTF-16", "an MP4 or QuickTime film", "a HEIF picture"
 
 XML_PROLOGUE = r"(?:(?><(?:\?(?s:.*?)\?|!--(?s:.*?)--)>)\s*+)*+"
 """What may stand before the root of XML; each part ends where it first can, or time is exponential."""

@@ -19,7 +19,7 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from obygaze_features.errors import VideoError
-from obygaze_features.file_kinds import MP4, UNKNOWN, what, why_not
+from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.boxes import scrambled
 from obygaze_features.video.file_facts import files_of
@@ -32,9 +32,6 @@ CONTAINERS = (
 )  # fmt: skip
 MOST_PIXELS = 89_478_485
 """Pixels of the largest picture that is decoded, as for still images (8K has 33 million)."""
-
-PICTURE_BRANDS = {"heic", "heix", "mif1", "avif"}
-"""What files of HEIF say that they are; animated ones say otherwise."""
 
 LIMITS = {"max_pixels": str(MOST_PIXELS)}
 OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS}
@@ -137,7 +134,8 @@ def opened(path: Path) -> Iterator[Source]:
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
             )
-        if container.metadata.get("major_brand") in PICTURE_BRANDS:  # of a grid FFmpeg gives one tile
+        # Of HEIF FFmpeg gives a tile of a grid, or one of the pictures.
+        if container.format.name.startswith("mov") and what(path).name == HEIF:
             raise VideoError(why_not(path, "a video file"), path)
         try:
             source = Source(path, container, choose_stream(container, path))

@@ -193,10 +193,14 @@ def test_no_file_text_and_a_film_by_another_name(films, tmp_path):
     assert refused(tmp_path / "empty.png") == "the file is empty (0 bytes)"
 
 
-@pytest.mark.parametrize("name", ["a.heic", "a.mp4"])
-def test_a_picture_of_heif_is_no_film(drawing, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "brand"), [("a.heic", "avif"), ("a.mp4", "heic"), ("a.heic", "mif2"), ("a.hif", "heis")]
+)
+def test_a_picture_of_heif_is_no_film(drawing, tmp_path, name, brand):
     """FFmpeg gives one tile of those that are made of tiles."""
     drawing.save(tmp_path / name, "AVIF")
+    data = (tmp_path / name).read_bytes().replace(b"ftypavif", b"ftyp" + brand.encode(), 1)
+    (tmp_path / name).write_bytes(data)
     with pytest.raises(VideoError, match="HEIF picture"):
         read_frames(tmp_path / name, uniform(1))
 
