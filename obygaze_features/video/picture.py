@@ -148,7 +148,7 @@ class Converter:
             "transparent": transparent,
             "contrary": tags.matrix in MATRICES.values()
             and (
-                stream.matrix not in (UNTAGGED, int(frame.colorspace))
+                (stream.matrix != UNTAGGED and MATRICES.get(stream.matrix) != tags.matrix)
                 or stream.full_range not in (None, RANGES.get(int(frame.color_range), stream.full_range))
             ),
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,

@@ -459,6 +459,16 @@ def test_colours_that_the_container_alone_states_are_used(tmp_path, stated, matr
     assert any(said in note for note in frames.notes) if said else not frames.notes
 
 
+@pytest.mark.parametrize(("stated", "said"), [(1, True), (6, False)])  # 5 and 6 are one matrix
+def test_a_matrix_of_the_container_that_is_another_than_the_pictures_is_said(tmp_path, stated, said):
+    quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none:colormatrix=bt470bg"}
+    film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=quiet, codec_tag="hvc1")
+    colr = box(b"colr", b"nclx" + bytes([0, 1, 0, 1, 0, stated, 0]))
+    frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colr), uniform(1))
+    assert frames.matrix == "bt601"
+    assert any("another" in note for note in frames.notes) == said
+
+
 def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
     quiet = {"preset": "ultrafast", "crf": "1", "x265-params": "log-level=none:pools=none"}
     colour = np.full((64, 96, 3), (200, 30, 30), np.uint8)
