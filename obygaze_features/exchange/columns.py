@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 from typing import Final, Literal
 
@@ -56,7 +57,7 @@ def choose_columns(
     >>> kinds = {"f0": "number", "f1": "number", "label": "number", "title": "other"}
     >>> choose_columns(Path("a.csv"), [*kinds], kinds.get, ["!label"])
     ['f0', 'f1']
-    >>> choose_columns(Path("a.csv"), [*kinds], kinds.get, ["f*", "label"])
+    >>> choose_columns(Path("a.csv"), [*kinds], kinds.get, ["f[0-9]*", "label"])
     ['f0', 'f1', 'label']
     """
     candidates = [name for name in names if name not in never]
@@ -83,9 +84,12 @@ def choose_columns(
     if len(found) == 1 and not numbers:
         return found[0]
     shown = [one[0] if len(one) == 1 else f"{one[0]} to {one[-1]}" for one in found]
+    # 'f*' would take 'fps' and 'fold', too.
+    stems = [f"{escape(one[0].rstrip('0123456789'))}[0-9]*" for one in found if len(one) > 1]
+    named = stems[0] if stems else "NAME"
     raise StoreError(
         f"{path}: cannot tell features from labels among {first_few([*shown, *numbers], SHOWN)}: name the "
-        "features (--columns 'f*'), or leave out what is none (--columns '!label')"
+        f"features (--columns '{named}'), or leave out what is none (--columns '!NAME')"
     )
 
 

@@ -1,5 +1,6 @@
 """A column is a feature because it is asked for, or is of the one numbered series: a label never slips in."""
 
+import re
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -78,6 +79,14 @@ def test_no_column_beside_a_series_becomes_a_feature_unasked(others, n):
         with pytest.raises(StoreError, match="--columns"):
             chosen(kinds)
     assert set(chosen(kinds, *(f"!{name}" for name in others))) == set(features)
+
+
+def test_the_pattern_that_a_refusal_names_takes_the_series_alone():
+    kinds = {"f0": "number", "f1": "number", "fps": "number", "fold": "number", "title": "other"}
+    with pytest.raises(StoreError) as refused:
+        choose_columns(Path("a.csv"), [*kinds], kinds.__getitem__)
+    (pattern,) = re.findall(r"--columns '([^!']*)'", str(refused.value))
+    assert choose_columns(Path("a.csv"), [*kinds], kinds.__getitem__, [pattern]) == ["f0", "f1"]
 
 
 def test_a_number_of_thousands_of_digits_is_no_place_in_a_series():
