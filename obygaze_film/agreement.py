@@ -8,6 +8,8 @@ from scipy.optimize import linear_sum_assignment
 
 from obygaze_film.schema import Spans
 
+Floats = NDArray[np.float64]
+
 OFFSET_SHARE = 0.2
 """Tolerance of offsets as a share of the reference's length (sed_eval's default is 0.5)."""
 
@@ -45,9 +47,15 @@ def second_f1(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> flo
 
 def kappa(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
     """Compute Cohen's kappa of marked seconds [n]; NaN if the expected agreement is 1."""
-    a, b = reference.mean(), estimated.mean()
-    chance = a * b + (1 - a) * (1 - b)
-    return float(((reference == estimated).mean() - chance) / (1 - chance)) if chance < 1 else np.nan
+    shares = np.stack([reference, estimated, reference == estimated]).mean(axis=1)
+    with np.errstate(invalid="ignore"):
+        return float(kappa_of(*shares))
+
+
+def kappa_of(first: Floats, second: Floats, alike: Floats) -> Floats:
+    """Compute Cohen's kappa of the shares that each marks and of what both call alike; NaN as `kappa`."""
+    chance = first * second + (1 - first) * (1 - second)
+    return np.asarray((alike - chance) / (1 - chance))
 
 
 def overlap_matrix(reference: Spans, estimated: Spans) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest, name_hint
 from obygaze_features.text import first_few
-from obygaze_film.agreement import kappa
+from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import said
@@ -31,7 +31,7 @@ from obygaze_film.schema import (
 )
 from obygaze_film.scored_files import RATES, bytes_of
 from obygaze_film.timeline import Timeline
-from obygaze_models.evaluation import Interval, jackknife_interval
+from obygaze_models.evaluation import Interval
 
 PLACE: Final = "place"
 """Column of blind judgements: the window's place in its film's random order, from 1."""
@@ -49,6 +49,8 @@ MIN_VARIANCE: Final = 1e-12
 """Variance of p below which a model says the same of every cell."""
 
 BISECTIONS: Final = 42
+
+KAPPA_DRAWS: Final = 10_000
 
 
 def correct_rate(
@@ -222,8 +224,18 @@ def _agreements(by_cell: ByCell) -> tuple[list[JudgesAgreement], int]:
 
 
 def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:
-    """Compute Cohen's kappa of two annotators of the same cells [n] and its jackknife interval over cells."""
-    return jackknife_interval(lambda rows: kappa(a[rows], b[rows]), np.arange(len(a)), bounds=(-1.0, 1.0))
+    """Compute Cohen's kappa of two annotators of the same cells [n] and its 95 % interval.
+
+    The interval is that of the posterior under Jeffreys' prior of the shares of the four pairs of calls. The
+    jackknife over cells covers too little of rare calls, and has none where annotators agree on all.
+    """
+    value = kappa(a, b)
+    if np.isnan(value):
+        return Interval(value, value, value, len(a), 0)
+    pairs = np.bincount(2 * a + b, minlength=4)
+    neither, second, first, both = np.random.default_rng(0).dirichlet(pairs + 0.5, KAPPA_DRAWS).T
+    low, high = np.quantile(kappa_of(both + first, both + second, both + neither), (0.025, 0.975))
+    return Interval(value, min(float(low), value), max(float(high), value), len(a), 0)
 
 
 class _Rates(Struct, kw_only=True):

@@ -411,7 +411,7 @@ class JudgesAgreement(Struct, frozen=True):
     n, alike : int
         Windows that both judged, and those that both call positive or both negative.
     kappa, low, high : float or None
-        Cohen's kappa and its 95 % interval (jackknife over windows, within -1 and 1); None if undefined.
+        Cohen's kappa and its 95 % interval (`kappa_interval`); None where both say one thing of all.
     """
 
     annotators: list[str]

@@ -176,11 +176,11 @@ def on_shots(rng: np.random.Generator, lengths: Lengths, size: int, n: int) -> D
     return rated(rng, size, n, share=0.2, model="fair: AUC .76", lengths=lengths)
 
 
-def agreed(rng: np.random.Generator, n: int, wrong: float) -> Draw:
-    """Ask for the interval of two judges' kappa, who err in a share of windows, 30 % of them positive."""
-    alike, called = (1 - wrong) ** 2 + wrong**2, 0.3 * (1 - wrong) + 0.7 * wrong
+def agreed(rng: np.random.Generator, n: int, wrong: float, share: float) -> Draw:
+    """Ask for the interval of two judges' kappa, who err in a share of windows; a share is positive."""
+    alike, called = (1 - wrong) ** 2 + wrong**2, share * (1 - wrong) + (1 - share) * wrong
     chance = called**2 + (1 - called) ** 2
-    y = rng.random(n) < 0.3
+    y = rng.random(n) < share
     found = kappa_interval(*(y ^ (rng.random(n) < wrong) for _ in range(2)))
     truth = (alike - chance) / (1 - chance)
     return {"holds": np.nan if np.isnan(found.low) else found.low <= truth <= found.high}
@@ -272,9 +272,12 @@ ROWS = [
         on_grid, {"holds": Column(0.92), "of that of judgements alone": SHOWN}, full=15, small=2,
     ),
     Row(
-        "kappa", CODE, "film rate", "Two judges who err: the 95 % interval of their kappa.", ("windows",),
-        [Cell((str(n),), (n, wrong)) for n in (20, 40, 60) for wrong in (0.25, 0.1, 0.03)],
-        agreed, {"holds": Column(0.93)}, full=100, small=10,
+        "kappa", CODE, "film rate",
+        "Two judges who err in .03 to .25 of windows: the 95 % interval of their kappa.",
+        ("windows", "positive"),
+        [Cell((str(n), f"{share:g}"), (n, wrong, share))
+         for n in (10, 20, 40, 60) for share in (0.3, 0.05) for wrong in (0.25, 0.1, 0.03)],
+        agreed, {"holds": Column(0.9)}, full=200, small=10,
     ),
     Row(
         "rate-judges", CODE, "film rate",

@@ -20,6 +20,7 @@ from obygaze_film.judged_rate import (
     correct_rate,
     difference_estimate,
     estimate_rate,
+    kappa_interval,
     least_judged,
     read_rates,
     write_rates,
@@ -425,6 +426,19 @@ def test_that_a_judge_says_two_things_of_a_window_is_said(timeline, tmp_path):
         assert [notice.split()[0] for notice in notices] == ["1"] * n
 
 
+def test_the_interval_of_kappa_knows_that_rare_calls_tell_little():
+    marked = np.arange(20) < 2
+    none = kappa_interval(marked, np.zeros(20, np.bool_))  # whatever window is left out: 0
+    assert (none.low < -0.05, none.mean, none.high > 0.3) == (True, 0.0, True)
+    rng, truth, held = np.random.default_rng(0), 0.605, []
+    for _ in range(300):
+        y = rng.random(20) < 0.1
+        a, b = (y ^ (rng.random(20) < 0.05) for _ in range(2))
+        found = kappa_interval(a, b)
+        held += [found.low <= truth <= found.high] * (not np.isnan(found.mean))
+    assert np.mean(held) > 0.92
+
+
 def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(timeline, tmp_path):
     first = list(judged(choose_next([timeline], 40, blind=True), tmp_path))
     book = codebook(tmp_path)
@@ -445,7 +459,8 @@ def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(timeline, tmp_
         assert pair.kappa == pytest.approx(cohen_kappa_score(*([c.level for c in one] for one in judges)))
         assert -1 <= pair.low < pair.kappa < pair.high <= 1
     same = rate_of(*first, *second())
-    assert (same.agreement[0].kappa, same.agreement[0].low, same.agreement[0].high) == (1.0, None, None)
+    assert (same.agreement[0].kappa, same.agreement[0].high) == (1.0, 1.0)
+    assert 0.5 < same.agreement[0].low < 0.95
     write_rates(tmp_path, [same])
     assert read_rates(tmp_path) == [same]
     written = (tmp_path / RATES).read_text(encoding="utf-8")
