@@ -144,7 +144,7 @@ def import_(
     """
     from obygaze_features.exchange.import_features import Declared, import_features
     from obygaze_features.exchange.import_items import match
-    from obygaze_features.file_kinds import VIDEO_SUFFIXES
+    from obygaze_features.file_kinds import FILM_SUFFIXES
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
@@ -168,7 +168,7 @@ def import_(
         called = backbone or about.get("backbone")
         if not called:
             raise click.UsageError("say what the features are called: --backbone")
-        matched, unknown = match(items, wanted, VIDEO_SUFFIXES)
+        matched, unknown = match(items, wanted, FILM_SUFFIXES)
         if unknown and not matched:
             raise StoreError(
                 f"{source}: none of its {len(items)} names is a clip's: it has {unknown[0]!r}, "

@@ -106,7 +106,7 @@ def match(
     for path, item in items.items():
         whole = path.replace("\\", "/")  # also ids that are paths of Windows
         name = normalize("NFC", whole if deep else whole.rpartition("/")[2])
-        stem, _, suffix = name.rpartition(".")
+        stem, _, suffix = name.strip("'").rpartition(".")  # openSMILE puts names in apostrophes
         if name not in clips and f".{suffix.lower()}" in suffixes:
             name = stem
         if name not in clips:

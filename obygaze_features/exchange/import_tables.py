@@ -136,7 +136,7 @@ def _cells(path: Path, asked: Asked) -> Iterator[FileContent]:
 
     def kind_of(name: str) -> ColumnKind:
         try:
-            given = [number(cell) for cell in columns[name] if cell.strip()]
+            given = [number(cell) for cell in columns[name] if cell]
         except ValueError:
             return "other"
         return "number" if given else "other"

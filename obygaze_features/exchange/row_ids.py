@@ -47,17 +47,21 @@ def read_ids(path: Path) -> list[str]:
     header = rows[0][1] if rows else []
     if (column := next((header.index(name) for name in ID_NAMES if name in header), -1)) >= 0:
         return [row[column] for _, row in rows[1:] if len(row) > column]
-    lines = (delimiter.join(row).strip() for _, row in rows)
-    return [line for line in lines if line]
+    return [delimiter.join(row) for _, row in rows]
 
 
 def text_rows(path: Path) -> tuple[Records, str, tuple[str, ...]]:
-    """Read the rows of a text or workbook that are not empty, what stands between their cells, and notes."""
+    """Read the rows of a text or workbook that hold anything, what stands between their cells, and notes.
+
+    Blanks around cells are left out, which OpenFace writes, also in its header.
+    """
     with open_regular(path, MOST_TEXT) as file:
         content = file.readall()
     if what(content) == UNKNOWN:
         raise StoreError(f"{path}: {why_not(content, TEXT)}")
-    return read_records(path, content, StoreError, lambda _: True)
+    records, delimiter, notes = read_records(path, content, StoreError, lambda _: True)
+    trimmed = ((line, [cell.strip() for cell in row]) for line, row in records)
+    return [(line, row) for line, row in trimmed if any(row)], delimiter, notes
 
 
 @contextmanager

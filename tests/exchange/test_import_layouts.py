@@ -20,6 +20,7 @@ from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import Asked, ImportItem, match
 from obygaze_features.exchange.import_tables import parquet_rows, table_items
 from obygaze_features.exchange.row_ids import read_ids
+from obygaze_features.file_kinds import FILM_SUFFIXES
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from tests.command import obygaze
@@ -369,9 +370,9 @@ def test_names_match_in_any_form_of_unicode(form):
         assert list(match(items, {"1": normalize(wanted, name)})[0]) == ["1"]
 
 
-@pytest.mark.parametrize("path", ["C:\\films\\a.mp4", "/films/a.mp4", "films/a"])
+@pytest.mark.parametrize("path", ["C:\\films\\a.mp4", "/films/a.mp4", "films/a", "'a.WAV'"])
 def test_ids_that_are_paths_of_any_system_match_by_their_last_part(path):
-    assert list(match({path: ImportItem("x", dict)}, {"1": "a"}, (".mp4",))[0]) == ["1"]
+    assert list(match({path: ImportItem("x", dict)}, {"1": "a"}, FILM_SUFFIXES)[0]) == ["1"]
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,16 @@ def write_hdf5(path):
         file["ids"] = IDS
 
 
+def write_blanks(path):
+    """Write blanks behind commas, as OpenFace does, and a row of nothing, as spreadsheets do."""
+    write_csv(path)
+    lines = path.read_text("utf-8-sig").replace(",", " , ").splitlines()
+    path.write_text("\n".join([*lines, "," * lines[0].count(","), ""]))
+
+
 TABLES = {
     "a.csv": (write_csv, None),
+    "blanks.csv": (write_blanks, None),
     "semicolons.csv": (lambda path: write_csv(path, ";", ","), "clip_id"),
     "a.tsv": (lambda path: write_csv(path, "\t"), None),
     "utf-32.csv": (lambda path: write_csv(path, encoding="utf-32"), None),
