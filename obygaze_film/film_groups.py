@@ -51,6 +51,9 @@ KEYS: Final = ("movie", "title")
 """Columns that say which film a row is of; the first that there is counts."""
 KNOWN: Final = ("title", "year", "sha256")
 
+SHOWN: Final = 50
+"""Films that a note names; a table of all films there are has thousands that were not scored."""
+
 _DATED: Final = re.compile(r"(.+?)(?:,? \((\d{4})\))", re.ASCII)
 
 NOTES: Final = (said("note_share"), said("note_worth"))
@@ -150,7 +153,7 @@ def match_rows(
     table = read_table(path, (), any_of=KEYS, known=KNOWN)
     key = next(name for name in KEYS if name in table.columns)
     rows: dict[str, TableRow] = {}
-    unmatched, undated = [], []
+    unmatched, texts, undated = [], [], []
     for row in table.checked():
         for column, cell in row.cells.items():
             if wrong := unsuitable(cell, lines=True) or unsuitable(column):
@@ -162,6 +165,7 @@ def match_rows(
             raise FilmError(f"{path}: line {row.line}, column {error.column or key}: {error}") from None
         if movie is None:
             unmatched.append(told)
+            texts.append(row.cells[key].strip())
         elif movie in rows:
             raise FilmError(f"{path}: line {row.line}, column {key}: film {movie} has a row already")
         else:
@@ -169,6 +173,11 @@ def match_rows(
             rows[movie] = row if math.isnan(year) else replace(row, cells={**row.cells, "year": f"{year:g}"})
             undated += [told] * bool(told)
     absent = [movie for movie in titles if movie not in rows]
+    ids = absent if key == KEYS[0] else ()
+    known = ((titles[movie], (years or {}).get(movie)) for movie in absent)
+    dated = [f"{title} ({year})" if year else title for title, year in known]
+    for n, text in enumerate(texts[:SHOWN]):
+        unmatched[n] += name_hint(text, ids) or name_hint(unmatched[n], dated)
     of, without = (said(key, path=path.name) for key in ("films_not_scored", "films_not_there"))
     return rows, _note(of, unmatched) + _note(without, absent) + _note(said("films_by_title"), undated)
 
@@ -200,9 +209,7 @@ def _film_of(
         }
         if movie := find_film(title, near, near):
             return movie, title * (math.isnan(year) and bool(years.get(movie)))
-    told = title if math.isnan(year) else f"{title} ({year:g})"
-    dated = (f"{name} ({years[movie]})" if years.get(movie) else name for movie, name in titles.items())
-    return None, f"{told}{(is_named and name_hint(text, titles)) or name_hint(told, dated)}"
+    return None, title if math.isnan(year) else f"{title} ({year:g})"
 
 
 def compare_films(
@@ -306,7 +313,8 @@ def _table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def _note(what: str, names: Sequence[str]) -> list[str]:
-    return [said("note_films", what=what, n=len(names), names=", ".join(names))] if names else []
+    shown = ", ".join([*names[:SHOWN], *["…"] * (len(names) > SHOWN)])
+    return [said("note_films", what=what, n=len(names), names=shown)] if names else []
 
 
 def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> dict[str, str]:

@@ -355,6 +355,17 @@ def test_a_title_is_that_of_a_film_of_its_year(films, tmp_path, rows, matched, n
     assert all(cells.get("votes", "1234.5") == "1234.5" for cells in facts.values())
 
 
+def test_a_table_of_all_films_there_are_names_a_few_that_are_not_scored(films, tmp_path):
+    record = structs.replace(films[2].record, title="Psycho", year=1998)
+    others = "".join(f"Psycho {n},1998\n" for n in range(5000))
+    (tmp_path / "films.csv").write_text(f"title,year\n{others}Psycho,1998\n", encoding="utf-8")
+    facts, (note,) = read_facts(tmp_path / "films.csv", [replace(films[2], record=record)])
+    assert [*facts] == ["tt02"]
+    assert "5000" in note
+    assert len(note) < 5000
+    assert "did you mean" not in note  # the only film has its row
+
+
 def test_cells_that_look_alike_are_one_group_and_those_that_differ_by_capitals_are_named(films, judged):
     written = ["Com\u00e9die", "Come\u0301die", "Com\u00e9die \n", "  Com\u00e9die"]
     facts = {film.movie: {"genre": written[n % 4]} for n, film in enumerate(films)}
