@@ -164,7 +164,10 @@ Column = tuple[str, str | tuple[str, ...], Callable[..., str]]
 
 signed = partial(interval, signed=True)
 
-p_value = partial(number, digits=4)
+
+def p_value(value: float | None) -> str:
+    """Write a p-value, which is never 0."""
+    return "< .0001" if value is not None and value < 1e-4 else number(value, 4)
 
 
 def block(

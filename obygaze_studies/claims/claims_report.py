@@ -24,7 +24,7 @@ from obygaze_features.io import file_sha256
 from obygaze_features.manifest import read_manifest, read_table
 from obygaze_features.templates import packaged
 from obygaze_models.evaluation import holm
-from obygaze_models.report import NOTHING, Column, Report, block, interval, number
+from obygaze_models.report import NOTHING, Column, Report, block, interval, p_value
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Measured
 from obygaze_studies.errors import AuditError
@@ -226,7 +226,7 @@ def _number(value: float, low: float, high: float) -> str:
 
 
 def _p(value: float) -> str:
-    return NOTHING if math.isnan(value) else "< .0001" if value < 1e-4 else number(value, 4)
+    return NOTHING if math.isnan(value) else p_value(value)
 
 
 COLUMNS: Sequence[Column] = (

@@ -23,7 +23,7 @@ from scipy.stats import hypergeom
 import obygaze_features.manifest as manifests
 from obygaze_features.options import Answer
 from obygaze_models.evaluation import holm, sign_flip
-from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number
+from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number, p_value
 from obygaze_studies.audit_common.findings import share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
 from obygaze_studies.obygaze12.statistics import (
@@ -233,7 +233,7 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
         *((level, f"{level}_share", share) for level in levels),
     ]
     holm_of: Column = (
-        "p (Holm)", (column, "p_holm"), lambda name, p: NOTHING if name == "all" else _p(p),
+        "p (Holm)", (column, "p_holm"), lambda name, p: NOTHING if name == "all" else p_value(p),
     )  # fmt: skip
     return Report(
         name=f"by-{column}",
@@ -390,11 +390,7 @@ def _part(counts: tuple[int, int]) -> str:
 
 
 def _columns(table: str) -> list[Column]:
-    return columns("composition", table, {"part": _part, "small_p": _p, "cell": cell})
-
-
-def _p(value: float | None) -> str:
-    return "<.0001" if value is not None and value < 0.0001 else number(value, 4)
+    return columns("composition", table, {"part": _part, "cell": cell})
 
 
 TWO_DIGITS = partial(number, digits=2)

@@ -1,6 +1,7 @@
 """Two models are compared movie by movie, whatever they were trained on, if they were tested on the same."""
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from obygaze_models.evaluation import METRICS, Predictions, metrics
 from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.run_folder import SavedRun, read_run, saved
+from obygaze_models.report import p_value
 from obygaze_models.report.comparison_tables import comparison_report
 
 RECORD = {"protocol": "strict", "codebook": {"name": "obygaze12", "digest": "0"}, "n_classes": 2}
@@ -132,6 +134,10 @@ def test_models_are_chosen_by_name_and_the_first_is_the_default():
     with pytest.raises(CompareError, match="'y>y'"):
         side(two, task="y>y")
     assert side(two, task="x>x").task == "x>x"
+
+
+def test_no_p_is_printed_as_0():
+    assert [p_value(p) for p in (0.0, 9e-5, 1e-4, math.nan)] == ["< .0001", "< .0001", "0.0001", "undefined"]
 
 
 def test_a_metric_that_is_added_is_compared_too_and_moves_no_p_value(strong, weak, monkeypatch):
