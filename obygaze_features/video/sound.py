@@ -75,8 +75,9 @@ class SoundTrack:
         with opened(path) as source:
             stream = opened_track(source, track)
             self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
+            every = (part for *_, part in placed(source, stream, self._offset_s))
+            next(every, 0)  # encrypted sound is refused before a span of it
             if wanted > 1:
-                every = (part for *_, part in placed(source, stream, self._offset_s))
                 last = cached_fact(path, f"sound parts {track}", lambda: max(every, default=0), int)
                 if last + 1 != wanted:
                     parts = f"its pictures are joined from {wanted} parts and its sound from {last + 1}"
