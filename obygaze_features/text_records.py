@@ -8,12 +8,9 @@ from pathlib import Path
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.file_kinds import no_text
-from obygaze_features.workbook import Records, is_workbook, read_sheet
+from obygaze_features.workbook import HEADER_ROWS, Records, is_workbook, read_sheet
 
 DELIMITERS = ",;\t"
-HEADER_ROWS = 40
-"""Rows among which the header is looked for: tools and people write titles above it."""
-
 SAMPLE = 1 << 16
 """Characters in which the delimiter is looked for."""
 
@@ -64,7 +61,7 @@ def read_records(
 ) -> tuple[Records, str, tuple[str, ...]]:
     """Read the records of a workbook's sheet or of a text, what stands between its cells, and notes."""
     if is_workbook(content):
-        records, notes = read_sheet(path, content, refusal)
+        records, notes = read_sheet(path, content, refusal, is_header)
         return records, "", notes
     return *split_records(path, decoded_text(path, content, refusal), refusal, is_header), ()
 

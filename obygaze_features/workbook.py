@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 import zlib
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import reduce
 from pathlib import Path
@@ -15,6 +16,8 @@ from obygaze_features.text import first_few
 MOST_CELLS = 20_000_000
 DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
 MOST_BYTES = 1 << 28
+HEADER_ROWS = 40
+"""Rows among which the header is looked for: tools and people write titles above it."""
 DAMAGES = (zipfile.BadZipFile, zlib.error)
 Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
@@ -50,13 +53,17 @@ def is_workbook(content: bytes) -> bool:
     return content.startswith(b"PK\3\4") and (b"[Content_Types]" in content or b"xl/" in content)
 
 
-def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple[Records, tuple[str, ...]]:
-    """Read the first sheet with cells: values, not formulas; times of day as hh:mm:ss.
+def read_sheet(
+    path: Path, content: bytes, refusal: type[ObygazeError], is_header: Callable[[Sequence[str]], bool]
+) -> tuple[Records, tuple[str, ...]]:
+    """Read the first sheet with the header, or else with cells: values; times of day as hh:mm:ss.
 
     Parameters
     ----------
     refusal
         The error to raise, which names the file.
+    is_header
+        Whether cells are those of the header that is expected.
 
     Returns
     -------
@@ -90,12 +97,14 @@ def read_sheet(path: Path, content: bytes, refusal: type[ObygazeError]) -> tuple
     filled = [name for name, rows in sheets.items() if rows]
     if not filled:
         raise refusal(f"{path}: its sheets are empty")
-    rows = ((line, [_text(cell) for cell in row]) for line, row in enumerate(sheets[filled[0]], start=1))
+    heads = {name: ([*map(_text, row)] for row in sheets[name][:HEADER_ROWS]) for name in filled}
+    own = next((name for name in filled if any(map(is_header, heads[name]))), filled[0])
+    rows = ((line, [_text(cell) for cell in row]) for line, row in enumerate(sheets[own], start=1))
     records = [(line, cells) for line, cells in rows if any(cells)]
     clocks = [cell for _, cells in records for cell in cells if _CLOCK.fullmatch(cell)]
     if clocks and all(cell.endswith((":00", ":00.000")) for cell in clocks):
         notes.append(f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s")
-    others = [f"sheet {name!r} left out: the first one, {filled[0]!r}, is read" for name in filled[1:]]
+    others = [f"sheet {name!r} left out: {own!r} is read" for name in filled if name != own]
     return records, (*others, *notes)
 
 
@@ -124,7 +133,8 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
     found = {
         what: [place for sheet in sheets for place in re.findall(sign, sheet)] for what, sign in signs.items()
     }
-    return [f"cells {what}: {first_few([*map(bytes.decode, at)], 3)}" for what, at in found.items() if at]
+    where = "cells of any sheet" if len(sheets) > 1 else "cells"
+    return [f"{where} {what}: {first_few([*map(bytes.decode, at)], 3)}" for what, at in found.items() if at]
 
 
 def _text(cell: Any) -> str:

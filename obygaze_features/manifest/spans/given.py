@@ -21,8 +21,8 @@ from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import content_of, counted, naming, placed
 from obygaze_features.templates import packaged
 from obygaze_features.text import first_few
-from obygaze_features.text_records import HEADER_ROWS, first_rows, marked_encoding, split_records
-from obygaze_features.workbook import Records, is_workbook, read_sheet
+from obygaze_features.text_records import first_rows, marked_encoding, split_records
+from obygaze_features.workbook import HEADER_ROWS, Records, is_workbook, read_sheet
 
 FACTS: Final = packaged(__package__, "kinds.toml")
 KINDS, NOT_READ = FACTS["kinds"], FACTS["not_read"]
@@ -207,7 +207,10 @@ class Given:
         """Its records, where it is a workbook; what else it holds is noted."""
         if not is_workbook(self.content):
             return None
-        records, notes = read_sheet(self.path, self.content, ManifestError)
+        headers = [naming(names) for facts in KINDS.values() for names in facts.get("columns", ())]
+        records, notes = read_sheet(
+            self.path, self.content, ManifestError, lambda cells: any(is_one(cells) for is_one in headers)
+        )
         self.account.note(*notes)
         return records
 

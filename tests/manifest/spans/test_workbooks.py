@@ -89,3 +89,15 @@ def test_a_clock_beyond_a_day_and_columns_at_the_left_are_read(read):
 def test_a_sheet_of_notes_is_told_what_a_table_needs(read):
     with pytest.raises(ManifestError, match=r"a\.xlsx: .*columns start_s and end_s"):
         read({"a.xlsx": sheet([["Notes of this study"], ["by AB"]])})
+
+
+def test_the_sheet_with_the_header_is_read_whichever_it_is(read):
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
+    part = f'<Relationship Id="rId3" Type="{kind}" Target="worksheets/sheet2.xml"/>'
+    named = "<sheets>", '<sheets><sheet name="Read me" sheetId="2" r:id="rId3"/>'
+    out = io.BytesIO(patched(BOOK, named, ('Target="styles.xml"/>', f'Target="styles.xml"/>{part}')))
+    with zipfile.ZipFile(io.BytesIO(sheet([["S", "Sure"]]))) as notes, zipfile.ZipFile(out, "a") as book:
+        book.writestr("xl/worksheets/sheet2.xml", notes.read("xl/worksheets/sheet1.xml"))
+    clips, said = read({"a.xlsx": out.getvalue()})
+    assert [clip.level for clip in clips] == ["S", "EN"]
+    assert "'Read me' left out" in said
