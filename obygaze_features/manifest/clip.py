@@ -184,7 +184,8 @@ class Collected:
             self.clips.append(clip)
             others.append((clip, line))
         else:
-            self._problems.add(line, f"clip {clip.clip_id!r} is already on line {twins[0]}", self._column)
+            what = f"clip {clip.clip_id!r} is already on line {twins[0]}: one row says all of a clip"
+            self._problems.add(line, what, self._column)
 
 
 def is_of_another_annotator(clip: Clip, other: Clip) -> bool:

@@ -139,7 +139,7 @@ def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
         ("one.mp4,1,", "line 3, column end_s"),
         (",1,2", "line 3, column video"),
         (".,1,2", "line 3"),
-        ("one.mp4,0,1", "line 3, column clip_id"),
+        ("one.mp4,0,1", "line 3: clip .* line 2"),
     ],
 )
 def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, what):

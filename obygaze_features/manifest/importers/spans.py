@@ -172,7 +172,7 @@ class _Made:
         table = marks.own_table(given, judged=judged)
         book = self._book(given, [row.cells.get(CODEBOOK_COLUMN, "") for row in table.rows])
         problems = table.problems
-        collected = Collected(problems)
+        collected = Collected(problems, "clip_id" if "clip_id" in table.columns else "")
         respelled: Counter[tuple[str, str]] = Counter()
         again = 0
         for row in table.timed(rate=given.rate):
