@@ -24,8 +24,7 @@ from obygaze_film.agreement import (
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import Spans, is_counted
 from obygaze_film.timeline import Timeline
-from obygaze_models.evaluation import auc, average_precision, jackknife_interval, t_interval
-from obygaze_models.evaluation.metrics import spearman
+from obygaze_models.evaluation import auc, average_precision, jackknife_interval, spearman, t_interval
 from obygaze_models.report import Block, Report, interval, number
 
 THRESHOLDS = (0.1, 0.3, 0.5)

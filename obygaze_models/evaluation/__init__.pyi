@@ -16,6 +16,7 @@ from .metrics import average_precision as average_precision
 from .metrics import expected_average_precision as expected_average_precision
 from .metrics import f1_pos as f1_pos
 from .metrics import f1_weighted as f1_weighted
+from .metrics import spearman as spearman
 from .paired_tests import corrected_t as corrected_t
 from .paired_tests import holm as holm
 from .paired_tests import sign_flip as sign_flip
