@@ -95,7 +95,7 @@ def run(  # noqa: PLR0917 - click passes options by name
     if flags is not None and shots == "none":
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
     if (sound and not variables) or (variables and shots == "none"):
-        raise click.UsageError("--sound is for --variables, which counts cuts: with --shots other than none")
+        raise click.UsageError("--sound is for --variables, and these count cuts: not with --shots none")
     _refuse_late(films, title, flags, sound=sound)
     cards = {model: describe_model(model)[0].card for model in models}
     features = _features(cards, weights)

@@ -92,7 +92,7 @@ class Job:
             if backbone.n_frames != 1:
                 raise ExtractError(
                     f"backbone '{backbone.name}' is to take {backbone.n_frames} frames of a clip, "
-                    "and the clips are still images, which have one: leave out --n, or give --n 1"
+                    "and the clips are still images, which have one (extract: leave out --n, or give --n 1)"
                 )
             if backbone.hears is not None:
                 raise ExtractError(f"backbone '{backbone.name}' hears, and the clips are still images")
