@@ -6,6 +6,7 @@ A subcommand's module is imported only when that subcommand runs: `obygaze --hel
 import importlib
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from obygaze.safe_output import shown
 CONTENTS = Path(__file__).with_name("contents.txt")
 """Of each command: its words | package.module:function (none: a group) | summary; below a group, examples."""
 
+PLAIN_WARNING = warnings.formatwarning
 SIGPIPE = 13  # its number everywhere; Windows lacks signal.SIGPIPE
 EXTRAS = {
     "av": "video",
@@ -186,6 +188,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str] | None) -> object:
     """Run a command; print what went wrong as one line, and return the exit code."""
     code: object
+    warnings.formatwarning = _format_warning
     try:
         code = table_of_contents().main(args=arguments, prog_name="obygaze", standalone_mode=False)
     except click.ClickException as error:
@@ -207,6 +210,14 @@ def _run(arguments: list[str] | None) -> object:
             raise
         code = fail(message)
     return code
+
+
+def _format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Write a warning of ours as one line, without its place in the code."""
+    is_ours = category.__module__.startswith("obygaze")
+    return f"{message}\n" if is_ours else PLAIN_WARNING(message, category, filename, lineno, line)
 
 
 def _missing(error: Exception) -> str | None:

@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -48,6 +49,10 @@ SLACK_S = 0.01
 
 TIMES = ("start_s", "end_s")
 """Columns of times, in every table of ours."""
+
+
+class CellsWarning(UserWarning):
+    """Cells or sheets of a workbook are read otherwise than people see them, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ def read_table(path: Path, needed: Sequence[str], *, any_of: Sequence[str] = (),
     """Read a table with a header: a text file in UTF-8 or UTF-16, or a sheet of a workbook (.xlsx).
 
     Spreadsheets' own forms are read: a line `sep=;`, title rows above the header, empty columns and cells at
-    the right.
+    the right. Cells of a workbook that people see otherwise are warned of (`CellsWarning`).
 
     Parameters
     ----------
@@ -247,8 +252,9 @@ def read_table(path: Path, needed: Sequence[str], *, any_of: Sequence[str] = (),
     """
     path = local_path(path)
     records, delimiter, notes = read_records(path, content_of(path), ManifestError, naming(needed, any_of))
-    made = table_of(path, records, delimiter, needed, any_of=any_of, **how)
-    return replace(made, notes=(*notes, *made.notes))
+    for note in notes:
+        warnings.warn(f"{path}: {note}", CellsWarning, stacklevel=2)
+    return table_of(path, records, delimiter, needed, any_of=any_of, **how)
 
 
 def table_of(

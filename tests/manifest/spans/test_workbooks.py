@@ -6,6 +6,8 @@ import zipfile
 import pytest
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import read_manifest
+from obygaze_features.manifest.text_tables import FIELDS
 from tests.manifest.spans.files import sheet
 
 
@@ -101,3 +103,15 @@ def test_the_sheet_with_the_header_is_read_whichever_it_is(read):
     clips, said = read({"a.xlsx": out.getvalue()})
     assert [clip.level for clip in clips] == ["S", "EN"]
     assert "'Read me' left out" in said
+
+
+def test_a_cell_of_a_manifest_that_people_see_otherwise_is_warned_of(tmp_path):
+    row = ["a", "f", "", 0, 5, "S", "", ""]
+    computed = '<c r="F2"><f>A1</f></c>'
+    path = tmp_path / "films.xlsx"
+    path.write_bytes(
+        patched(sheet([[*FIELDS], row]), ('<c r="F2" t="inlineStr"><is><t>S</t></is></c>', computed))
+    )
+    with pytest.warns(UserWarning, match=r"films\.xlsx: .*F2"):
+        (clip,) = read_manifest(path)
+    assert clip.level is None
