@@ -50,6 +50,9 @@ SLACK_S = 0.01
 TIMES = ("start_s", "end_s")
 """Columns of times, in every table of ours."""
 
+_SCENES = {"start time (seconds)": "start s", "end time (seconds)": "end s"}
+"""Headings of PySceneDetect's lists of scenes -> ours, as `plain` writes them."""
+
 
 class CellsWarning(UserWarning):
     """Cells or sheets of a workbook are read otherwise than people see them, or not at all."""
@@ -287,7 +290,7 @@ def table_of(
     spelled = {plain(name): name for name in (*known, *own, *needed, *any_of)}
     # A heading of several lines, as spreadsheets have them, is one name.
     lines = {cell: " ".join(cell.split()) for cell in header if unsuitable(cell)}
-    header = [spelled.get(plain(cell), lines.get(cell, cell)) for cell in header]
+    header = [spelled.get(_heading(cell), lines.get(cell, cell)) for cell in header]
     empty = {
         n for n, name in enumerate(header) if not (name or any(any(cells[n : n + 1]) for _, cells in body))
     }
@@ -333,7 +336,12 @@ def uncollected() -> Iterator[None]:
 def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
     """Return what tells a header: whether cells have all these names, and any of the others, if any."""
     wanted, others = set(map(plain, needed)), set(map(plain, any_of))
-    return lambda cells: wanted <= (have := set(map(plain, cells))) and bool(not others or others & have)
+    return lambda cells: wanted <= (have := set(map(_heading, cells))) and bool(not others or others & have)
+
+
+def _heading(cell: str) -> str:
+    name = plain(cell)
+    return _SCENES.get(name, name)
 
 
 def counted(number: int, singular: str, many: str = "") -> str:

@@ -3,6 +3,7 @@
 import json
 import math
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -290,6 +291,18 @@ def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, text, message):
     with pytest.raises(ManifestError) as caught:
         read_parts(written(tmp_path / "parts.csv", text), None if "b" in text else ["a"])
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("with_cuts", [True, False])
+def test_pyscenedetects_own_list_of_scenes_is_read(tmp_path, with_cuts):
+    from scenedetect import FrameTimecode
+    from scenedetect.output import write_scene_list
+
+    times = [FrameTimecode(frame, 25.0) for frame in (0, 50, 130)]
+    with (tmp_path / "film-Scenes.csv").open("w") as file:
+        write_scene_list(file, [*pairwise(times)], include_cut_list=with_cuts)
+    (parts,) = read_parts(tmp_path / "film-Scenes.csv", ["film"]).values()
+    assert [(part.start_s, part.end_s) for part in parts] == [(0.0, 2.0), (2.0, 5.2)]
 
 
 @pytest.mark.parametrize("other", ["TT0000042 ", "42", "films/tt0000042.mkv"])
