@@ -145,7 +145,7 @@ def match_rows(
     Raises
     ------
     FilmError
-        Two rows are of one film, a title is that of two films, or a filled cell `year` is no year.
+        Two rows are of one film, a title is that of two films, or a film's filled cell `year` is no year.
     ManifestError
         It has neither column, or holds control characters.
     """
@@ -162,15 +162,20 @@ def match_rows(
         try:
             movie, told = _film_of(row, titles, years or {})
         except ManifestError as error:
-            raise FilmError(f"{path}: line {row.line}, column {error.column or key}: {error}") from None
+            raise FilmError(f"{path}: line {row.line}, column {key}: {error}") from None
         if movie is None:
             unmatched.append(told)
             texts.append(row.cells[key].strip())
         elif movie in rows:
             raise FilmError(f"{path}: line {row.line}, column {key}: film {movie} has a row already")
         else:
-            year = _year(row)
-            rows[movie] = row if math.isnan(year) else replace(row, cells={**row.cells, "year": f"{year:g}"})
+            year, written = _year(row), row.cells.get("year", "").strip()
+            if written and math.isnan(year):
+                raise FilmError(
+                    f"{path}: line {row.line}, column year: {written!r} is no year: write four digits, or "
+                    "leave it empty"
+                )
+            rows[movie] = replace(row, cells={**row.cells, "year": f"{year:g}"}) if written else row
             undated += [told] * bool(told)
     absent = [movie for movie in titles if movie not in rows]
     ids = absent if key == KEYS[0] else ()
@@ -183,12 +188,9 @@ def match_rows(
 
 
 def _year(row: TableRow) -> float:
-    """Read the year of a film's row; NaN if it has none."""
-    text = row.cells.get("year", "").strip()
-    year = number_of(text)
-    if text and year not in range(1870, 2101):
-        raise ManifestError(f"{text!r} is no year: write four digits, or leave it empty", "year")
-    return year
+    """Read the year of a film's row; NaN if it has none, or no year: films that are not here have such."""
+    year = number_of(row.cells.get("year", "").strip())
+    return year if year in range(1870, 2101) else math.nan
 
 
 def _film_of(

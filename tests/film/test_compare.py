@@ -344,6 +344,7 @@ def test_a_table_of_films_is_matched_by_movie_or_title(films, tmp_path):
         ("movie,year\nPsycho,1960\n", {}, "Psycho (1960)"),
         ("movie,year\nTT2x,1998\n", {}, "did you mean 'tt02'"),
         ("title,release_year\nPsycho,1960\n", {"tt02": ""}, "title alone"),
+        ("title,year\nPsycho,1998\nFargo,\\N\nLost,2010\u20132012\n", {"tt02": "1998"}, "Fargo, Lost"),
     ],
 )
 def test_a_title_is_that_of_a_film_of_its_year(films, tmp_path, rows, matched, note):
