@@ -171,7 +171,9 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     known = np.array([film.n > 0 for film in films])
     shares, own_x = np.array([film.judged for film in films])[known], x[known]
     n_any = int(min((shares > MIN_SPREAD).sum(), (shares < 1 - MIN_SPREAD).sum()))
-    design = np.column_stack([np.ones(len(x)), x - x.mean()])
+    # In units of its own: which coefficients are told must not depend on the number's.
+    unit = float(np.abs(x - x.mean()).max()) or 1.0
+    design = np.column_stack([np.ones(len(x)), (x - x.mean()) / unit])
     judges = _judges(films)
     fit = _fit(design, films, use_model=True, judges=judges)
     sides = np.unique(own_x)
@@ -191,7 +193,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
             (fit.variances[1], fit.freedom[1]), (fit.classical[1], len(shares) - 2 - judges.shape[1]),
         )
     )  # fmt: skip
-    value, half = float(fit.values[1]), float(max(robust, classical))
+    value, half = float(fit.values[1]) / unit, float(max(robust, classical)) / unit
     return Estimate(value, value - half, value + half, n_any=n_any)
 
 
@@ -243,7 +245,7 @@ def _fit(
     own, y = design[known], judged[known]
     if judges is not None:
         own = np.column_stack([own, judges - judges.mean(axis=0)])
-    inverse, weights_of_all = np.linalg.pinv(own), np.linalg.pinv(design)
+    inverse, weights_of_all = np.linalg.pinv(own, MIN_SPREAD), np.linalg.pinv(design, MIN_SPREAD)
     weights = inverse[:n_columns]
     scale = 1 - (own * inverse.T).sum(axis=1)
     # A film without which a coefficient is not told has no residual, which would say nothing of its error.

@@ -121,6 +121,18 @@ def test_a_judge_who_marks_less_is_no_difference_of_groups():
     assert known.high - known.low > as_it_is.high - as_it_is.low
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e4, 1e9])
+def test_a_trend_and_whether_judges_refuse_it_do_not_depend_on_the_units_of_its_number(unit):
+    rng = np.random.default_rng(0)
+    found, x = samples(1, n_films=20, n_judged=20)[0], rng.random(20)
+    once = judged_by(found, lambda k: {"CD" if k == 3 else "AB": 0.6, "EF": 0.4})  # of CD one film
+    apart = ends(estimate_contrast(once, x))
+    np.testing.assert_allclose(ends(estimate_contrast(once, unit * x)) * unit, apart, rtol=1e-6)
+    share = (x - x.min()) / np.ptp(x)  # the second judge's, the more the larger x
+    films = judged_by(found, lambda k: {"AB": 1 - share[k], "CD": share[k]})
+    assert estimate_contrast(films, unit * x).reason
+
+
 @pytest.mark.parametrize(
     ("second", "refused"),
     [
