@@ -58,6 +58,7 @@ SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
 JOIN = "join films with FFmpeg"
 OTHER_SETTINGS = f"a joined file has other settings of its codec, which are not read: {JOIN}"
 RESET = "the codec's settings change within the video: the shape of its pixels may, and is not followed"
+SOME_TIMES = "not every picture has a time of its own: the others have those that a steady rate leaves free"
 TURNED = "its packets ask to turn the pictures, which is done for those alone that say so themselves"
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 TRUNCATED_BELOW = 0.98
@@ -274,14 +275,17 @@ def _why_unsafe(
 def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> tuple[TimeLine, str]:
     """Return the line of the stream's times, and a note if they are not times of presentation.
 
-    It is not known if all times but one are equal, or one is missing.
+    It is not known if all times but one are equal, or some are missing for which no steady rate has room.
     """
     tick_s, stored = source.stream.time_base, MISSING not in packets.dts
     for ticks, note in (
         (packets.dts if estimated else packets.pts, ""),
         (packets.dts, "the file stores no presentation times: decoding times stand in"),
+        (packets.pts, SOME_TIMES),
     ):
-        if not tick_s or MISSING in ticks or (len(ticks) > 1 and not _differ(ticks)):
+        timed = ticks[~packets.hidden] != MISSING
+        lacking = not timed.any() if note == SOME_TIMES else MISSING in ticks
+        if not tick_s or lacking or (len(ticks) > 1 and not _differ(ticks)):
             continue
         if "avi" in source.formats:  # it counts pictures, whatever it was joined from
             return unbroken(ticks), note
@@ -293,7 +297,7 @@ def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -
         jumps = packets.key & (not listed) | bool({"mpegts", "mpeg"} & {*source.formats})
         line = time_line(
             known,
-            step=_step(source),
+            step=_step(source, stated=note == SOME_TIMES),
             longest=np.where(jumps, int(JUMP_S / tick_s), MOST_TICKS),
             key=packets.key,
             shown=~packets.hidden,
@@ -384,10 +388,13 @@ def _losses(
         yield from_s, f"{len(dropped)} pictures are left out, because times of fragments step back: {JOIN}"
 
 
-def _step(source: Source) -> int:
-    """Return the ticks between two pictures, by headers of MPEG-1 and MPEG-2, else by FFmpeg's guess."""
-    stated = source.context.framerate if source.codec in MPEG12 else None
-    rate = stated or source.stream.guessed_rate or USUAL_RATE
+def _step(source: Source, *, stated: bool = False) -> int:
+    """Return the ticks between two pictures, by headers of MPEG-1 and MPEG-2, else by FFmpeg's guess.
+
+    It guesses by times of pictures: where some have none, `stated` takes that of other headers too.
+    """
+    header = source.context.framerate if stated or source.codec in MPEG12 else None
+    rate = header or source.stream.guessed_rate or USUAL_RATE
     return int(1 / (rate * (source.stream.time_base or 1)))
 
 

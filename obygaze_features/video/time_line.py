@@ -5,12 +5,14 @@ part, or jump. Players show the parts one after the other, and so does this line
 """
 
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
+from obygaze_features.video.packet_table import MISSING
 
 REORDERED = 34
 """Packets by which a picture may be decoded before one that is shown before it: 16 frames of two fields."""
@@ -64,7 +66,8 @@ def time_line(
     Parameters
     ----------
     ticks, key, shown
-        Shape [P]: times of presentation in decoding order; which packets are key packets, and shown.
+        Shape [P]: times of presentation in decoding order, `MISSING` where there is none; which packets are
+        key packets, and shown.
     step
         Ticks between two pictures, for parts of one picture.
     longest
@@ -77,17 +80,45 @@ def time_line(
     VideoError
         There are more than `MOST_PARTS` parts.
     """
-    chosen = np.flatnonzero(shown)
+    timed = ticks != MISSING
+    chosen = np.flatnonzero(shown & timed)
     own, keys = ticks[chosen], key[chosen]
     begins = _part_starts(own, keys, None if decoding is None else decoding[chosen], longest[chosen], step)
-    offset = [0]
-    for first, start, end in zip(begins[:-1], begins[1:], [*begins, len(own)][2:], strict=True):
-        before, part = np.unique(own[first:start]), own[start:end]
-        apart = int(np.median(np.diff(before))) if len(before) > 1 else step
-        offset.append(offset[-1] + int(before[-1]) + apart - int(part.min()))
     first_packets = np.append(0, chosen[begins[1:]])
+    spans = [slice(*span) for span in pairwise([*first_packets.tolist(), len(ticks)])]
+    ticks, offset = ticks.copy(), [0]
+    for span in spans:
+        if not _complete(ticks[span], timed[span], step):
+            return unbroken(ticks, known=False)
+    for earlier, later in pairwise(spans):
+        before = np.unique(ticks[earlier][shown[earlier]])
+        apart = int(np.median(np.diff(before))) if len(before) > 1 else step
+        offset.append(offset[-1] + int(before[-1]) + apart - int(ticks[later][shown[later]].min()))
     counts = np.diff(np.append(first_packets, len(ticks)))
     return TimeLine(ticks + np.repeat(offset, counts), first_packets, np.array(offset, np.int64))
+
+
+def _complete(part: NDArray[np.int64], timed: NDArray[np.bool_], step: int) -> bool:
+    """Give pictures without a time, in place, those that the others leave free at a steady rate.
+
+    Return whether there are as many. One more may come before the others, if the first has no time, and those
+    at the end after them. Which picture has which of these times is not known.
+    """
+    count = int((~timed).sum())
+    if not count:
+        return True
+    times = np.unique(part[timed])
+    places = np.append(0, np.cumsum(np.rint(np.diff(times) / max(step, 1)).clip(1).astype(np.int64)))
+    beside = count - int(places[-1] + 1 - len(times))
+    after = beside if timed[0] else 0
+    behind = int(np.argmax(timed[::-1])) + REORDERED // 2
+    if not 0 <= beside <= (int((~timed[-behind:]).sum()) if timed[0] else 1):
+        return False
+    grid = np.arange(after - beside, places[-1] + 1 + after)
+    free = np.setdiff1d(grid, places)
+    outside = step * (free - free.clip(0, places[-1]))
+    part[~timed] = np.rint(np.interp(free, places, times)).astype(np.int64) + outside
+    return True
 
 
 def _part_starts(

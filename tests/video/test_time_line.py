@@ -470,6 +470,39 @@ def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(48) * 1001 / 24000, atol=0.01)
 
 
+def without_times(film: Path, numbers: list[int]) -> Path:
+    """Take the times from packets of a transport stream's pictures: their bytes become stuffing."""
+    data = bytearray(film.read_bytes())
+    starts = [at for at in range(0, len(data), 188) if data[at + 1] == 0x41]  # PID 0x100, a packet begins
+    for start in (starts[number] for number in numbers):
+        pes = start + 4 + (1 + data[start + 4] if data[start + 3] & 0x20 else 0)
+        data[pes + 7] &= 0x3F
+        data[pes + 9 : pes + 9 + data[pes + 8]] = b"\xff" * data[pes + 8]
+    film.write_bytes(data)
+    return film
+
+
+@pytest.mark.parametrize("numbers", [[7], [10], [4, 5, 12, 23], [23], [*range(1, 23, 2)], [*range(1, 20)]])
+@pytest.mark.parametrize("kind", ["h264.ts", "hevc.ts"])
+def test_pictures_without_times_have_those_that_the_others_leave_free(tmp_path, kind, numbers):
+    parts = [without_times(part(tmp_path / f"{n}-{kind}", 100 * n, 24), numbers) for n in range(2)]
+    for film, count in ((parts[0], 24), (joined(tmp_path / f"ab-{kind}", parts), 48)):
+        frames = read_frames(film, at(range(count)))
+        assert numbers_of(frames.images) == [*range(24), *range(100, 124)][:count]
+        np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(count) / 25, atol=0.0015)
+        assert any("time of its own" in note for note in frames.notes)
+        span = read_frames(film, at([10, 11]), start_s=float(frames.time_s[10]))
+        assert numbers_of(span.images) == [10, 11]
+
+
+def test_pictures_without_times_have_none_where_no_steady_rate_leaves_as_many_free(tmp_path):
+    times = [number + 40 * (number > 10) for number in range(24)]
+    film = without_times(
+        encode(tmp_path / "a.ts", map(draw, range(24)), times=times, options=X264 | {"bf": "0"}), [5]
+    )
+    assert np.isnan(read_frames(film, at(range(24))).time_s).all()
+
+
 def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
     """A packet of a program stream then holds several, and FFmpeg's estimates step back in the middle."""
     film = encode(
