@@ -444,7 +444,7 @@ def with_refits(
     refits, observed = pd.concat(drawn, axis=1), values(run)
     sign = 1 if metric.higher_is_better else -1
     better = (sign * refits).ge(sign * observed - ROUNDING, axis=0)
-    p = (1 + better.sum(axis=1)) / (1 + len(drawn))
+    p = ((1 + better.sum(axis=1)) / (1 + refits.notna().sum(axis=1))).where(observed.notna())
     told = pd.DataFrame({"p": p, "observed": observed, "refits": refits.mean(axis=1)})
     about = {"metric": metric.name, "n": len(drawn), "left_out": n - len(drawn)}
     return replace(run, record=run.record | {"refits": about | {"models": records(told.reset_index())}})

@@ -12,6 +12,7 @@ from obygaze_models.commands.evaluate_commands import evaluate as command
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.evaluate import exchanged_films, with_refits
 from obygaze_models.models.registry import BUILTIN_MODELS
+from tests.conftest import dataset
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,18 @@ def test_refits_that_cannot_be_trained_are_left_out_and_counted(data):
     short = few.take(np.flatnonzero(~np.isin(few.movies, ["film0"])))
     with pytest.raises(ProtocolError, match="no refit"):
         with_refits(run, short, [BUILTIN_MODELS["linear"]], 2, **how)
+
+
+def test_what_no_film_defines_has_no_p():
+    """Each film has one class, so that its AUC is undefined: no refit does as well, and none does worse."""
+    movies = np.repeat([f"film{place}" for place in range(8)], 12)
+    levels = np.repeat(["S", "EN"] * 4, 12)
+    pure = dataset(np.random.default_rng(0).normal(size=(96, 6)), levels, movies)
+    run = om.evaluate(pure, ["linear"], "en_s")
+    found = with_refits(run, pure, [BUILTIN_MODELS["linear"]], 2, task="en_s")
+    (row,) = found.record["refits"]["models"]
+    assert (row["p"], row["observed"]) == (None, None)
+    assert any("p - by" in line for line in om.run_report(found).answers)
 
 
 def test_the_command_says_what_refits_take_and_their_p(toy_films):
