@@ -1,6 +1,5 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,7 +17,7 @@ from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest, name_hint
-from obygaze_features.text import first_few
+from obygaze_features.text import first_few, number_of
 from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of, inclusion_chances
 from obygaze_film.errors import FilmError
@@ -35,6 +34,8 @@ from obygaze_models.evaluation import Interval
 
 PLACE: Final = "place"
 """Column of blind judgements: the window's place in its film's random order, from 1."""
+
+MOST_PLACES: Final = 1e9
 
 LEVEL: Final = 0.95
 """Of every interval."""
@@ -123,6 +124,12 @@ ByCell = dict[int, dict[str, bool]]
 """For each judged cell, whether each annotator calls it positive."""
 
 
+def drawn_place(clip: Clip) -> int:
+    """Read a window's place in its film's random order, as programs write numbers; 0 where there is none."""
+    place = number_of(clip.extras.get(PLACE, "").replace(",", "."))
+    return int(place) if place.is_integer() and 0 < place < MOST_PLACES else 0
+
+
 def least_judged(cells: Cells) -> int:
     """Return the minimum number of cells to judge: `LEAST`, or all with content if there are fewer."""
     return min(LEAST, int((cells.content > 0).sum()))
@@ -182,17 +189,15 @@ def judged_cells(
     own = kept(named, lambda clip: clip.movie == timeline.movie, why)
     own = kept(own, lambda clip: clip.level is not None, said("why_level"))
     own = kept(own, lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
-    # int takes 4,300 digits and raises at more.
-    is_place = re.compile(r"\d{1,9}").fullmatch
-    own = kept(own, lambda clip: bool(is_place(clip.extras.get(PLACE, ""))), said("why_place", column=PLACE))
+    own = kept(own, lambda clip: drawn_place(clip) > 0, said("why_place", column=PLACE))
     placed: dict[int, tuple[float | None, float | None]] = {}
     for clip in own:
-        place, span = int(clip.extras[PLACE]), (clip.start_s, clip.end_s)
+        place, span = drawn_place(clip), (clip.start_s, clip.end_s)
         if placed.setdefault(place, span) != span:
             of = {"movie": timeline.movie, "clip": clip.clip_id}
             raise FilmError(said("rate_seeds", **of, column=PLACE, place=place))
     gap = next(place for place in count(1) if place not in placed)
-    own = kept(own, lambda clip: int(clip.extras[PLACE]) < gap, said("why_gap", column=PLACE, gap=gap))
+    own = kept(own, lambda clip: drawn_place(clip) < gap, said("why_gap", column=PLACE, gap=gap))
     first_s = f"{cells.spans[0, 1]:g}"
     own = kept(own, lambda clip: cell_of(clip) is not None, said("why_grid", seconds=first_s))
     own = kept(own, lambda clip: clip.level in judgements.codebook.labels, said("why_unsure"))

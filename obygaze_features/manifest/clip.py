@@ -11,8 +11,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line, sheet_line
 from obygaze_features.manifest.codebook import BUILTIN, Codebook
 from obygaze_features.manifest.spans.instant import is_short, seconds
-from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, Problems, Row
-from obygaze_features.text import composed, unsuitable
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS, SEEN_SCORE, Problems, Row
+from obygaze_features.text import composed, number_of, unsuitable
 
 CONCEPT_SEPARATOR = ";"
 _NO_EXTRAS = {*FIELDS, CODEBOOK_COLUMN}
@@ -219,6 +219,7 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
     concepts: tuple[str, ...] | None = ()
     if named := split_concepts(cells.get("concepts", "")):
         concepts = problems.attempt(row.line, "concepts", lambda: tuple(map(concept_of, named)))
+    seen = problems.attempt(row.line, "", seen_of, cells.get(SEEN_SCORE, ""))
     if is_short(start, end):
         problems.add(
             row.line, f"less than a frame after start_s {start}: are times shares of a day?", "end_s"
@@ -226,9 +227,18 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
     if len(problems.messages) > before:
         return None
     extras = {column: text for column, text in cells.items() if column not in _NO_EXTRAS}
+    extras |= {SEEN_SCORE: seen or ""} if SEEN_SCORE in cells else {}
     film, labels = (cells["movie"], cells.get("video", ""), start, end), (level, concepts or ())
     who = cells.get("annotator", "")
     return problems.attempt(row.line, "", Clip, cells["clip_id"], *film, *labels, who, extras)
+
+
+def seen_of(text: str) -> str:
+    """Read whether a model's score was in sight, 1 or 0 as programs write numbers; "" where nothing says."""
+    number = number_of(text.replace(",", "."))
+    if text.strip() and number not in {0, 1}:
+        raise ManifestError(f"{text!r}: expected 1 (the score was in sight) or 0", SEEN_SCORE)
+    return f"{number:g}" if text.strip() else ""
 
 
 def split_concepts(text: str) -> tuple[str, ...]:

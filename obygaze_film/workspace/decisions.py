@@ -34,7 +34,7 @@ from obygaze_features.manifest import (
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import unsuitable
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import PLACE
+from obygaze_film.judged_rate import PLACE, drawn_place
 from obygaze_film.notes import said
 from obygaze_film.rows import SLACK_S
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
@@ -139,8 +139,7 @@ class Decisions:
 
     def place_of(self, clip: Clip) -> int:
         """Return the place in the draw of a window that was judged blindly; 0 if it is none."""
-        text = clip.extras.get(PLACE, "")
-        place = int(text) if text.isdecimal() and len(text) < 10 and clip.extras[SEEN_SCORE] == "0" else 0
+        place = drawn_place(clip) if clip.extras[SEEN_SCORE] == "0" else 0
         if not 0 < place <= len(self.windows):
             return 0
         ends = zip((clip.start_s, clip.end_s), self.windows[place - 1], strict=True)
@@ -378,6 +377,7 @@ class Decisions:
         clip = self._checked(kind, cells, "new", problems, row.line)
         if clip is not None and kind != "note":
             cells |= {"level": clip.level or "", "concepts": ";".join(clip.concepts)}
+            cells[SEEN_SCORE] = clip.extras[SEEN_SCORE]
         return {name: cell for name, cell in cells.items() if cell}, old
 
     def _checked(self, kind: str, row: Row, name: str, problems: Problems, number: int) -> Clip | None:
@@ -386,8 +386,6 @@ class Decisions:
         for column in (*SPAN, "note" if kind == "note" else SEEN_SCORE):
             if not row.get(column):
                 problems.add(number, "is empty", column)
-        if row.get(SEEN_SCORE, "1") not in {"0", "1"}:
-            problems.add(number, "expected 1 (the score was in sight) or 0", SEEN_SCORE)
         if len(problems.messages) > before:
             return None
         clip = clip_of(TableRow(number, {**row, "clip_id": name}), problems, self.codebook, spelled=True)
@@ -406,10 +404,11 @@ class Decisions:
                 path, number = self.ledger.where[line.id]
                 problems = Problems(path)
                 clip = self._checked(line.kind, dict(line.row), line.id, problems, number)
-                blind = clip is not None and line.row.get(SEEN_SCORE) == "0" and clip.movie == self.film.movie
+                own = clip is not None and clip.movie == self.film.movie
+                blind = own and clip is not None and clip.extras.get(SEEN_SCORE) == "0"
                 at = self.place_of(clip) if blind and clip is not None else 0
                 self._clips[line.id] = line, clip, at
-                if clip is not None and clip.movie != self.film.movie:
+                if clip is not None and not own:
                     problems.add(number, "of another film: it is not shown here", "movie")
                 if blind and not at:
                     problems.add(number, "of another window of the draw: it does not count", PLACE)

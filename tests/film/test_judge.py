@@ -361,6 +361,12 @@ def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
         correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
 
 
+def test_places_count_as_data_frames_write_them(timeline, tmp_path):
+    blind = judged(choose_next([timeline], 30, blind=True), tmp_path)
+    floats = [replace(clip, extras={**clip.extras, "place": f"{clip.extras['place']}.0"}) for clip in blind]
+    assert correct_rate(timeline, blind.with_clips(floats)) == correct_rate(timeline, blind)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -157,6 +157,19 @@ def test_a_wrong_row_is_refused_with_its_line_and_column(tmp_path, row, where):
 
 
 @pytest.mark.parametrize(
+    ("cell", "read"),
+    [("1", "1"), ("0", "0"), ("", ""), ("1.0", "1"), ("0,0", "0"), ("TRUE", None), ("2", None)],
+)
+def test_whether_a_score_was_in_sight_is_read_as_programs_write_numbers_or_refused(tmp_path, cell, read):
+    path = written(tmp_path, f'{GOOD},"{cell}"', header=f"{HEADER},seen_score")
+    if read is not None:
+        assert read_manifest(path).clips[0].extras == {"seen_score": read}
+        return
+    with pytest.raises(ManifestError, match="line 2, column seen_score"):
+        read_manifest(path)
+
+
+@pytest.mark.parametrize(
     ("content", "what"),
     [
         (b"", None),

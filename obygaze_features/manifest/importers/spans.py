@@ -11,7 +11,7 @@ from pathlib import Path
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, absolute, clip_of
+from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, absolute, clip_of, seen_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers import marks
@@ -206,11 +206,9 @@ class _Made:
 
     def _judged_as(self, cells: Mapping[str, str]) -> str:
         """Name a judgement, as an earlier one of its span by the same person if there is one."""
-        for name in ("annotator", *TIMES):
+        for name in ("annotator", *TIMES, SEEN_SCORE):
             if not cells[name]:
                 raise ManifestError("is empty: a judgement is somebody's, of a span", name)
-        if (seen := cells[SEEN_SCORE]) not in {"0", "1"}:
-            raise ManifestError(f"{seen!r}: expected 1 (the score was in sight) or 0", SEEN_SCORE)
         # What was judged blindly stays, whatever was judged in sight of the score.
         key = tuple(cells[name] for name in ("movie", "annotator", *TIMES, SEEN_SCORE))
         if key not in self._judged:
@@ -238,6 +236,7 @@ class _Made:
         whole = {**cells, "clip_id": cells.get("clip_id") or name, "movie": movie, "video": video}
         whole["annotator"] = cells.get("annotator", "") or self._annotator * bool(cells.get("level"))
         if given.account.kind == "judgements":
+            whole[SEEN_SCORE] = seen_of(whole[SEEN_SCORE])
             whole["clip_id"] = self._judged_as(whole)
         return Row(line, whole)
 
