@@ -155,6 +155,7 @@ class _Made:
         self._length_of, self._is_chosen = length_of and cache(length_of), codebook is not None
         self._clips: list[tuple[Clip, Account, str]] = []
         self._ids: set[str] = set()
+        self._stems: dict[str, str] = {}
         self._judged: dict[tuple[str, ...], str] = {}
         self._place: dict[str, int] = {}
         self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
@@ -225,6 +226,8 @@ class _Made:
             movie = self._at(given, movie, film_named(movie), "movie")
         movie = movie or given.movie * (not written)
         name, video = slug(movie), "" if written else self._films.film_of(movie)
+        while self._stems.setdefault(name, composed(movie)) != composed(movie):
+            name += "-2"
         if written:
             inside, video = self._films.video(given.path, written)
             name = composed(name_of(inside))
