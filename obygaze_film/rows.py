@@ -406,13 +406,13 @@ def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float,
         It has no subtitles that are text.
     """
     said: Sequence[Subtitle | RawSpan]
-    account = Account(path, "its first text track")
+    account = Account(path, "its text track")
     if path.suffix.lower() in SUBTITLE_SUFFIXES:
         said = read_subtitles(path, encoding=encoding, account=account)
     else:
         from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
 
-        track = enumerate(read_subtitle_track(path), start=1)
+        track = enumerate(read_subtitle_track(path, account.note), start=1)
         said = account.spans(RawSpan(f"line {n}, {line[2][:40]!r}", *line) for n, line in track)
         account.used = len(said)
     return [(line.start_s, line.end_s, line.text) for line in said], account.line()

@@ -1,12 +1,12 @@
 """Read the subtitles that a film holds as text; files of subtitles are read by `manifest.read_subtitles`."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from av.stream import Discard
+from av.stream import Discard, Disposition
 
 from obygaze_features.errors import VideoError, first_line
 from obygaze_features.subtitle_text import ass_text, srt_text, vtt_text
@@ -24,8 +24,11 @@ Line = tuple[float, float, str]
 """Start and end in seconds, and the text on one line."""
 
 
-def read_subtitle_track(path: Path) -> list[Line]:
-    """Read the first text track of a film in time order, on the time line of its pictures.
+def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None) -> list[Line]:
+    """Read the text track of a film in time order, on the time line of its pictures.
+
+    Of several, the first that the film marks as its default is read, or else the first; forced ones, which
+    hold only what is said in other languages, come last. `tell` gets which it is.
 
     All of it: a line that ends before the first picture begins below zero, one without a duration ends where
     it begins, and one without a time has NaN.
@@ -40,7 +43,7 @@ def read_subtitle_track(path: Path) -> list[Line]:
             found = [
                 # A line that is still shown when the pictures begin begins with them.
                 (0.0 if start + offset_s < 0 < end + offset_s else start + offset_s, end + offset_s, text)
-                for offset_s, packet in _placed(source)
+                for offset_s, packet in _placed(source, tell)
                 for start, end, text in _lines(packet)
             ]
     except UNREADABLE as error:
@@ -50,15 +53,20 @@ def read_subtitle_track(path: Path) -> list[Line]:
     return sorted(found, key=lambda line: line[0])
 
 
-def _placed(source: Source) -> Iterator[tuple[float, Any]]:
-    """Yield the packets of a film's first text track, and the seconds to add for the pictures' line."""
+def _placed(source: Source, tell: Callable[[str], None]) -> Iterator[tuple[float, Any]]:
+    """Yield the packets of a film's text track, and the seconds to add for the pictures' line."""
     tracks = [one for one in source.container.streams.subtitles if one.codec_context.name in TEXTUAL]
     if not tracks:
         return
-    tracks[0].discard = Discard.default
+    forced, default = Disposition.forced, Disposition.default
+    track = min(tracks, key=lambda one: (one.disposition & forced, -(one.disposition & default)))
+    if len(tracks) > 1:
+        language = track.language or "of no language"
+        tell(f"text track {tracks.index(track) + 1} of {len(tracks)} ({language}) is read")
+    track.discard = Discard.default
     table, seen = index_packets(source.path), 0
-    for packet in source.container.demux([tracks[0], source.stream]):
-        if packet.stream.index == tracks[0].index:
+    for packet in source.container.demux([track, source.stream]):
+        if packet.stream.index == track.index:
             part = int(np.searchsorted(table.part_first, max(seen - 1, 0), side="right")) - 1
             yield float(table.part_offset_s[part]) - float(source.origin), packet
         else:

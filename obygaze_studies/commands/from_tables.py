@@ -142,7 +142,7 @@ def declare(option: Option, *, needed: bool) -> Callable[[Callable[..., Any]], C
     read = PATH if option.folder or option.read == "store" else EXISTING
     kinds: dict[str, dict[str, Any]] = {
         "pair": {"nargs": 2},
-        "span": {"nargs": 2, "type": Number()},
+        "span": {"nargs": 2, "type": Number(0)},
         "share": {"type": share},
         "numbers": {"type": numbers},
         "task": {"type": Name(), "shell_complete": complete_task},

@@ -143,6 +143,13 @@ def test_every_option_that_takes_a_number_refuses_what_is_none():
                 kind.convert(text, None, None)
 
 
+def test_no_help_states_a_range_without_an_end():
+    for path, command, _ in all_commands():
+        for option in command.params:
+            if isinstance(option.type, click.IntRange | click.FloatRange):
+                assert {option.type.min, option.type.max} != {None}, (path, option.opts)
+
+
 @pytest.mark.parametrize(
     "command",
     ["--help", "codebook show --json", "codebook texts obygaze12 --out -", "manifest inspect no.csv"],

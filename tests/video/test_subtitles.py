@@ -1,7 +1,10 @@
 """The text track of a film is read with its times."""
 
+from contextlib import ExitStack
+
 import av
 import pytest
+from av.stream import Disposition
 
 from obygaze_features.errors import VideoError
 from obygaze_features.manifest import read_subtitles
@@ -58,6 +61,25 @@ FILES = {
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
 
 
+def with_subtitles(target, film, marks):
+    """Write a film with tracks of files, each marked as forced or default, or neither."""
+    with ExitStack() as still_open:
+        video, *files = (still_open.enter_context(av.open(path)) for path in (film, *marks))
+        out = still_open.enter_context(av.open(target, "w"))
+        packets = []
+        streams = video.streams.video[0], *(file.streams.subtitles[0] for file in files)
+        for stream, mark in zip(streams, (None, *marks.values()), strict=True):
+            copy = out.add_stream_from_template(stream)
+            if stream.type == "subtitle":
+                copy.disposition = mark or Disposition(0)
+            for packet in stream.container.demux(stream):
+                if packet.dts is not None:
+                    packet.stream = copy
+                    packets.append(packet)
+        for packet in sorted(packets, key=lambda packet: packet.dts * packet.time_base):
+            out.mux(packet)
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "said"),
     [
@@ -72,19 +94,29 @@ PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
 def test_a_track_says_what_its_file_says(shared_data, tmp_path, kind, text, said):
     path, film = tmp_path / f"a.{kind}", tmp_path / "film.mkv"
     path.write_text(FILES[kind].format(text), "utf-8")
-    with (
-        av.open(shared_data / "videos" / "nasa_13013.mp4") as video,
-        av.open(path) as file,
-        av.open(film, "w") as out,
-    ):
-        packets = []
-        for stream in (video.streams.video[0], file.streams.subtitles[0]):
-            copy = out.add_stream_from_template(stream)
-            for packet in stream.container.demux(stream):
-                if packet.dts is not None:
-                    packet.stream = copy
-                    packets.append(packet)
-        for packet in sorted(packets, key=lambda packet: packet.dts * packet.time_base):
-            out.mux(packet)
+    with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", {path: None})
     assert [text for *_, text in read_subtitle_track(film)] == [said]
     assert [line.text for line in read_subtitles(path)] == [said]
+
+
+@pytest.mark.parametrize(
+    ("marks", "read"),
+    [
+        ((None, None), "0"),
+        ((Disposition.forced, None), "1"),
+        ((Disposition.forced, Disposition.forced), "0"),
+        ((None, Disposition.default), "1"),
+        ((None, Disposition.default | Disposition.forced), "0"),
+    ],
+)
+def test_of_several_text_tracks_the_one_that_players_show_is_read_and_named(
+    shared_data, tmp_path, marks, read
+):
+    files = [tmp_path / f"{number}.srt" for number in range(2)]
+    for path in files:
+        path.write_text(FILES["srt"].format(path.stem), "utf-8")
+    film = tmp_path / "film.mkv"
+    with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", dict(zip(files, marks, strict=True)))
+    lines, said = read_words(film)
+    assert [text for *_, text in lines] == [read]
+    assert f"text track {int(read) + 1} of 2" in said
