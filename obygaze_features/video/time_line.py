@@ -157,8 +157,15 @@ def settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """Take back times that leave their line by a few steps for a few packets, and return.
 
     FFmpeg estimates them in a program stream, and gives a time to a picture before its own where pictures are
-    so small that one packet of the stream holds several. A part keeps to its own line to its end.
+    so small that one packet of the stream holds several. A part keeps to its own line to its end, and to its
+    own rate where that is higher.
     """
+    seams = 1 + np.flatnonzero(np.abs(np.diff(ticks)) > (MOST_OFF + 1) * step)
+    return np.concatenate([_settled(part, step) for part in np.split(ticks, seams)])
+
+
+def _settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    step = min(step, int(np.median(np.diff(ticks)))) if len(ticks) > 1 else step
     off = ticks - step * np.arange(len(ticks))
     reach = np.arange(-IN_A_PACKET, IN_A_PACKET + 1)
     back = np.flatnonzero(np.diff(off) < 0)

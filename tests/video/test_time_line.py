@@ -513,6 +513,26 @@ def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
     np.testing.assert_allclose(table.frame_times.time_s, np.arange(600) / 25, atol=1e-4)
 
 
+@pytest.mark.parametrize(("first", "then"), [(25, 30), (25, 50), (24, 50), (50, 25)])
+def test_joined_program_streams_of_two_rates_each_keep_their_own(tmp_path, first, then):
+    halves = [
+        encode(
+            tmp_path / f"{rate}.vob",
+            (draw(start + number) for number in range(30)),
+            codec="mpeg2video",
+            options=MPEG,
+            rate=rate,
+        )
+        for start, rate in ((0, first), (100, then))
+    ]
+    frames = read_frames(joined(tmp_path / "ab.vob", halves), at(range(60)))
+    assert numbers_of(frames.images) == [*range(30), *range(100, 130)]
+    expected = np.append(np.arange(30) / first, 30 / first + np.arange(30) / then)
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], expected, atol=0.025)
+    for own, rate in ((slice(30), first), (slice(30, 60), then)):
+        np.testing.assert_allclose(np.diff(frames.time_s[own]), 1 / rate, atol=0.0015)
+
+
 @pytest.mark.parametrize(("color_range", "status"), [(1, "ok"), (2, "partial")])
 def test_joined_matroska_of_other_settings_is_not_read_as_if_it_had_the_first_files(
     tmp_path, color_range, status
