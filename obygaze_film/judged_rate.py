@@ -300,7 +300,8 @@ def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimat
 
     Cells so large that they are certain to be drawn count by their content, as they were judged; the
     others' share is estimated from those drawn (`difference_estimate`), each of which counts alike, since
-    it was drawn in proportion to its content.
+    it was drawn in proportion to its content. So is that of certain cells without a judgement, such as those
+    of which judges were not sure.
 
     Parameters
     ----------
@@ -312,10 +313,10 @@ def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimat
     """
     chances = inclusion_chances(cells.content, judged.shape[1])
     is_open = chances < 1
-    share = float(cells.content[is_open].sum() / cells.content.sum())
-    sure = np.where(is_open, 0.0, cells.content)[judged]
-    known = (sure * y).sum(axis=1) / np.maximum(sure.sum(axis=1), 1e-9)
-    if not share:
+    sure = np.where(is_open, 0.0, cells.content / cells.content.sum())[judged]
+    known, rest = (sure * y).sum(axis=1), 1 - sure.sum(axis=1)
+    if not is_open.any():
+        known /= 1 - rest  # exactly 1 where all are positive
         return Estimates(known, known, known, np.zeros(len(y)), known, known)
     open_p, seconds = cells.p[is_open], cells.content[is_open]
     mean = float(np.average(open_p, weights=seconds))
@@ -324,7 +325,7 @@ def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimat
         film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)),
     )  # fmt: skip
     names = ("value", "low", "high", "alone_low", "alone_high")
-    return replace(of_open, **{name: (1 - share) * known + share * getattr(of_open, name) for name in names})
+    return replace(of_open, **{name: known + rest * getattr(of_open, name) for name in names})
 
 
 def difference_estimate(

@@ -171,6 +171,15 @@ def test_all_windows_judged_leave_nothing_open():
     assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((truth, truth, truth))
 
 
+@pytest.mark.parametrize("judged", [range(9), [*range(8), 15]])
+def test_a_window_certain_to_be_drawn_counts_only_where_it_was_judged(judged):
+    """The last is long enough for that; without its judgement, all that is known is positive."""
+    judged = np.array([judged])
+    found = estimate_rate(cells_like([46] * 15 + [100]), judged, np.ones(judged.shape))
+    assert (found.value[0], found.high[0]) == (1, 1)
+    assert 0.5 < found.low[0] < 1
+
+
 SIZES_OF_CELLS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
 
 
