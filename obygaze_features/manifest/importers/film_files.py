@@ -8,7 +8,7 @@ from stat import S_ISREG
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import VIDEO_SUFFIXES
-from obygaze_features.io import local_path
+from obygaze_features.io import in_any_form, local_path
 from obygaze_features.manifest.clip import stored_path
 from obygaze_features.manifest.importers.folder import list_files
 from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain, stem_of
@@ -67,7 +67,8 @@ class FilmFiles:
             named = PurePosixPath(named.name)
         at_home = local_path(written)  # which stays as it is where there is no such user
         is_home = file is None and written.startswith("~") and at_home.is_absolute()
-        place = at_home if is_home else folder / (file or (named if is_foreign(written) else path))
+        inside = str(file or (named if is_foreign(written) else path))
+        place = at_home if is_home else in_any_form(folder, inside)
         try:
             is_there = S_ISREG(place.stat().st_mode)
         except (FileNotFoundError, NotADirectoryError):

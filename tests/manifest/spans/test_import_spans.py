@@ -198,6 +198,14 @@ def test_accents_of_labels_and_annotators_have_one_form(read, films, tmp_path):
         read("video,start_s,end_s,level,annotator\na.mp4,1,2,,ab\na.mp4,3,4,,AB\n", "s.csv", videos=films)
 
 
+def test_a_film_beside_the_table_is_found_in_either_form_of_unicode(tmp_path):
+    (tmp_path / "Le\u0301a.mp4").touch()
+    (tmp_path / "s.csv").write_text("video,start_s,end_s\nL\u00e9a.mp4,1,5\n", encoding="utf-8")
+    imported = import_spans([tmp_path / "s.csv"], tmp_path)
+    assert not any("missing" in notice for notice in imported.notices)
+    assert (tmp_path / imported.manifest.clips[0].video).is_file()
+
+
 def test_a_workbook_gives_values_and_times_as_clock(read, films):
     pytest.importorskip("python_calamine")
     rows = [
