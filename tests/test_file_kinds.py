@@ -67,6 +67,8 @@ REFUSED = {
     "json": (b'{"error":"Repository not found"}', "server", "log in"),
     "hls": (b"#EXTM3U\n#EXTINF:4,\na.ts\n", "HLS", "that it lists"),
     "dash": (b'<?xml version="1.0"?>\n<MPD></MPD>', "DASH", "that it lists"),
+    "segment": (b"\0\0\0\x18stypmsdh\0\0", "segment", "initialization"),
+    "fragment": (b"\0\0\x03\x50moof\0\0\0\x10", "segment", "initialization"),
     "zip": (zipped("a.txt"), "zip archive", "unpack"),
     "excel": (zipped("[Content_Types].xml"), "Excel", "CSV"),
     "old excel": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "Excel", "CSV"),
