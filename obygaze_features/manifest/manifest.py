@@ -209,7 +209,7 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     that the column `codebook` names, else `obygaze12`. Times are seconds or clock. A spreadsheet may have
     saved the table, with semicolons or tabs between cells and decimal commas in seconds, or as a workbook.
     With `spreadsheet_safe`, a person may have filled it in: levels and concepts in any case or by their
-    titles, and apostrophes before cells that a spreadsheet would run.
+    titles, blanks around cells, and apostrophes before cells that a spreadsheet would run.
 
     Raises
     ------
@@ -232,7 +232,11 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     codebook = _codebook_of(table)
     collected = Collected(table.problems)
     for row in table.timed(verbatim=table.delimiter == "," and not spreadsheet_safe):
-        collected.add(clip_of(row, table.problems, codebook, spelled=spreadsheet_safe), row.line)
+        own = row
+        if spreadsheet_safe:
+            cells = {name: cell.strip() if name in FIELDS else cell for name, cell in row.cells.items()}
+            own = replace(row, cells=cells)
+        collected.add(clip_of(own, table.problems, codebook, spelled=spreadsheet_safe), row.line)
     with placed(path):
         return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
 

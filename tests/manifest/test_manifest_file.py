@@ -169,6 +169,14 @@ def test_whether_a_score_was_in_sight_is_read_as_programs_write_numbers_or_refus
         read_manifest(path)
 
 
+def test_blanks_around_cells_that_a_person_filled_in_are_none_of_theirs(tmp_path):
+    path = written(tmp_path, " a-1 ,a ,,0.0,1.5, s,Look ; body,AB ")
+    assert (
+        read_manifest(path, spreadsheet_safe=True).clips
+        == read_manifest(written(tmp_path, f"{GOOD}AB")).clips
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "what"),
     [
