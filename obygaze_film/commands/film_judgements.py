@@ -84,12 +84,17 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None) -
     from obygaze_film.page.phrases import Words, agreement
     from obygaze_film.timeline import found_films
 
-    truth = read_manifest(judgements, spreadsheet_safe=True)
+    films = found_films([folder])
+    ids = [film.movie for film in films.values()]
+    truth = read_manifest(judgements, spreadsheet_safe=True).spelled_as(ids)
     cheap = None if labels is None else read_manifest(labels)
     every, shown, told = [], [], list[str]()
-    for scored_folder, timeline in found_films([folder]).items():
+    for scored_folder, timeline in films.items():
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
-        estimated = [correct_rate(timeline, truth, model_key, labels=cheap) for model_key in keys]
+        # Those of the other films here count there, and are not left out.
+        others = {*ids} - {timeline.movie}
+        own = truth.with_clips(clip for clip in truth if clip.movie not in others)
+        estimated = [correct_rate(timeline, own, model_key, labels=cheap) for model_key in keys]
         rates = [corrected for corrected, _ in estimated]
         if labels is None:
             write_rates(scored_folder, rates)

@@ -154,6 +154,18 @@ def test_what_is_there_is_refused_before_anything_is_made(obygaze, films, traine
     assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
 
 
+def test_judgements_of_several_films_that_are_rated_together_are_not_said_to_be_left_out(
+    obygaze, films, tmp_path
+):
+    scored, sheet = shutil.copytree(films, tmp_path / "films"), tmp_path / "blind.csv"
+    book = films / "violence.codebook.toml"
+    obygaze("film", "next", scored, "--blind", "--n", 30, "--codebook", book, "--out", sheet)
+    judged = pd.read_csv(sheet).assign(level="calm", annotator="AB")
+    assert {*judged["movie"]} == {"a", "b"}
+    judged.to_csv(sheet, index=False)
+    assert not obygaze("film", "rate", scored, sheet)[1]
+
+
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
     obygaze, films, tmp_path, delimiter
