@@ -315,7 +315,7 @@ def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimat
     is_open = chances < 1
     sure = np.where(is_open, 0.0, cells.content / cells.content.sum())[judged]
     known, rest = (sure * y).sum(axis=1), 1 - sure.sum(axis=1)
-    if not is_open.any():
+    if not cells.content[is_open].any():
         known /= 1 - rest  # exactly 1 where all are positive
         return Estimates(known, known, known, np.zeros(len(y)), known, known)
     open_p, seconds = cells.p[is_open], cells.content[is_open]

@@ -139,7 +139,7 @@ class Decisions:
 
     def place_of(self, clip: Clip) -> int:
         """Return the place in the draw of a window that was judged blindly; 0 if it is none."""
-        place = drawn_place(clip) if clip.extras[SEEN_SCORE] == "0" else 0
+        place = drawn_place(clip) if clip.extras.get(SEEN_SCORE) == "0" else 0
         if not 0 < place <= len(self.windows):
             return 0
         ends = zip((clip.start_s, clip.end_s), self.windows[place - 1], strict=True)

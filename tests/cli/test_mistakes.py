@@ -149,7 +149,7 @@ MISTAKES = f"""
 2 frames in/video.mp4 --n 3 --fps 2
     --n and --fps cannot be combined
 2 frames in/video.mp4 --fps 0
-    above 0
+    x>0
 2 frames in/video.mp4 --start 1:75
     '--start': '1:75' is no time
 2 frames in/video.mp4 --sheet out/sheet.jpg
