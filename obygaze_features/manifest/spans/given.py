@@ -186,7 +186,8 @@ class Given:
         with placed(self.path):
             text, notice = decoded(self.content, self.encoding)
         wrong = "U+0080 to U+009F left out of texts: letters that were saved in a wrong encoding"
-        wrong *= re.search("[\x80-\x84\x86-\x9f]", text) is not None  # U+0085 ends lines
+        # U+0085 ends lines.
+        wrong *= not text.isascii() and re.search("[\x80-\x84\x86-\x9f]", text) is not None
         self.account.note(notice, "characters NUL left out" * ("\0" in text), wrong)
         return text.replace("\ufeff", "").replace("\0", "")
 
