@@ -38,22 +38,17 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
     width = group.shape("pooled")[1]
     if len(vector) != width:
         raise SearchError(f"the query has {len(vector)} values, the clips have {width}")
-    factors = None
+    mean, factors = np.zeros(width), np.ones(width)
     if standard:
         mean, deviation = group.moments
         varies = deviation > LEAST_SPREAD * np.abs(mean)
-        factors = np.divide(1, deviation, where=varies, out=np.zeros(width)).astype(np.float32)
-        vector = np.where(varies, (vector - mean) / np.where(varies, deviation, 1), 0)
-        near = mean.astype(np.float32)
-        rest = (mean - near).astype(np.float32)
-    unit = (vector / (float(np.linalg.norm(vector)) or 1)).astype(np.float32)
+        factors = np.divide(1, deviation, where=varies, out=np.zeros(width))
+        vector = (vector - mean) * factors
+    unit = vector / (float(np.linalg.norm(vector)) or 1)
     scores = np.full(len(group.clip_ids), np.nan, np.float32)
     for start, block in group.blocks("pooled"):
-        rows = block.astype(np.float32, copy=False)
-        if factors is not None:
-            rows = rows - near  # exact where the mean is far from zero, so that float32 is enough
-            rows -= rest
-            rows *= factors
+        rows = block - mean  # in float64, where squares of any float32 have room
+        rows *= factors
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         products = np.einsum("ij,j->i", rows, unit)  # of BLAS the last digits depend on its threads
         scores[start : start + len(rows)] = products / np.where(lengths > 0, lengths, 1)

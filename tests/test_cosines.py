@@ -52,6 +52,18 @@ def test_scores_are_those_of_the_whole_array(group, standard):
     assert best(scores, 2).tolist() == [7, 2040]
 
 
+@pytest.mark.parametrize("unit", [1e25, 1e-25, 1e-40])
+def test_scores_have_no_unit(tmp_path, unit):
+    X = (unit * spread(1, 8, 50).astype(np.float64)).astype(np.float32)
+    group = open_store(
+        seal_arrays(tmp_path / "s", {f"c{row:02}": "film" for row in range(50)}, {"toy": {"pooled": X}})
+    )["toy"]
+    X = X.astype(np.float64)
+    for standard in (False, True):
+        scores = cosines(group, X[7], standard=standard)
+        np.testing.assert_allclose(scores, directly(X, X[7], standard=standard), atol=1e-6)
+
+
 def test_moments_are_those_of_the_whole_array(group):
     X = group.pooled()[group.usable].astype(np.float64)
     mean, deviation = group.moments
