@@ -89,7 +89,8 @@ OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
 
 def verdict(claim: Claim, finding: Measured) -> str:
     """Return holds, fails or undecided, by the rule of this module."""
-    low, high = (finding.value, finding.value) if math.isnan(finding.low) else (finding.low, finding.high)
+    counted = finding.unit in measures.COUNTED
+    low, high = (finding.value, finding.value) if counted else (finding.low, finding.high)
     least, most = claim.true_in
     inside, outside = least <= low and high <= most, high < least or low > most
     if finding.p_holm >= ALPHA and not (claim.alike and inside):
@@ -219,10 +220,10 @@ def _row(claim: Claim, finding: Measured | None) -> dict[str, Any]:
     return {"claim": claim.name, **about, **ends, **measured, "verdict": decided, "note": note}
 
 
-def _number(value: float, low: float, high: float) -> str:
+def _number(value: float, low: float, high: float, unit: str) -> str:
     if math.isnan(value):
         return NOTHING
-    return f"{value:.3g}" if math.isnan(low) else interval(value, low, high)
+    return f"{value:.3g}" if unit in measures.COUNTED else interval(value, low, high)
 
 
 def _p(value: float) -> str:
@@ -232,7 +233,7 @@ def _p(value: float) -> str:
 COLUMNS: Sequence[Column] = (
     ("claim", "claim", str),
     ("place", "place", str),
-    ("number [95 %]", ("value", "low", "high"), _number),
+    ("number [95 %]", ("value", "low", "high", "unit"), _number),
     ("units", ("n", "unit"), lambda n, unit: f"{n:,} {unit}" if unit else NOTHING),
     ("p", "p", _p),
     ("p (Holm)", "p_holm", _p),

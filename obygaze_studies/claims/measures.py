@@ -31,12 +31,15 @@ MIN_TOTAL = 100
 INTENDED = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
 """Emotion of the first two letters of a picture's `emotion` in the released counts of words."""
 
+COUNTED = ("clips", "models")
+"""Units of numbers that are of all there are; what is of others was sampled."""
+
 Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The number behind a claim; one that is counted over all there is has no interval.
+    """The number behind a claim; one that is counted over all there is (`COUNTED`) has no interval.
 
     Attributes
     ----------
@@ -77,9 +80,13 @@ def found(average: stats.Interval, unit: str, note: str = "", *, p: float = stat
 
 
 def lowest(findings: Sequence[Measured]) -> Measured:
-    """Choose the number with the lowest interval; its p is adjusted for the choice (Bonferroni)."""
-    chosen = min(findings, key=lambda finding: finding.low)
-    return replace(chosen, p=min(1.0, chosen.p * len(findings)))
+    """Choose the number with the lowest interval, which may be undefined; adjust p for it (Bonferroni)."""
+    chosen = min(findings, key=lambda finding: np.nan_to_num(finding.low, nan=-math.inf))
+    return replace(chosen, p=float(np.minimum(1.0, chosen.p * len(findings))))
+
+
+def _mean(values: NDArray[Any]) -> float:
+    return float(values.mean()) if values.size else stats.NAN
 
 
 def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
@@ -135,10 +142,10 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
 def rising(manifest: manifests.Manifest) -> Measured:
     """Measure how many more visual concepts S clips have than HN clips."""
     levels, table = manifest.codebook.level_names[1:], _paper_clips(manifest)
-    films = by_film(table, "n", "level")
-    means = table.groupby("level")["n"].mean()
+    films = by_film(table, "n", "level").reindex(columns=list(levels))
+    means = table.groupby("level")["n"].mean().reindex(list(levels))
     note = "visual concepts per clip: " + ", ".join(f"{level} {means[level]:.2f}" for level in levels)
-    note += "" if all(low < high for low, high in pairwise(means[list(levels)])) else " (does not rise)"
+    note += "" if all(low < high for low, high in pairwise(means)) else " (does not rise)"
     return over_units((films[levels[-1]] - films[levels[0]]).to_numpy(), "films", note)
 
 
@@ -167,7 +174,7 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     alone, combined = table[held & (table["n"] == 1)], table[held & (table["n"] > 1)]
     high = alone["high"].to_numpy()
     share = stats.jackknife_interval(
-        lambda kept: float(high[kept].mean()), alone["movie"].to_numpy(dtype=str), bounds=(0, 1)
+        lambda kept: _mean(high[kept]), alone["movie"].to_numpy(dtype=str), bounds=(0, 1)
     )
     note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
     return found(share, "films", note)
@@ -253,7 +260,7 @@ def overlooked(segments: manifests.Manifest) -> Measured:
     parted = {pair.movie: [*pair.parted(lowest).values()] for pair in pairs}
     one_easy = np.concatenate([np.repeat([True, False], parts[2:]) for parts in parted.values()])
     movies = np.repeat(list(parted), [sum(parts[2:]) for parts in parted.values()])
-    share = stats.jackknife_interval(lambda kept: float(one_easy[kept].mean()), movies, bounds=(0, 1))
+    share = stats.jackknife_interval(lambda kept: _mean(one_easy[kept]), movies, bounds=(0, 1))
     by_movie = [float(one_easy[movies == movie].mean()) for movie in np.unique(movies)]
     n = sum(parts[0] for parts in parted.values())
     note = f"{int(one_easy.sum()):,} of {len(movies):,} windows that differ, of {n:,}"
@@ -284,8 +291,8 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
     onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     pairs = manifests.agreement(manifests.project(segments, onto, per_annotator=True).manifest)
     values = [(pair.all_levels.value, pair.labels_only.value) for pair in pairs]
-    every, labels = np.array([pair for pair in values if None not in pair], np.float64).T
-    note = f"mean gamma {every.mean():.3f}, without NS {labels.mean():.3f}"
+    every, labels = np.array([pair for pair in values if None not in pair], np.float64).reshape(-1, 2).T
+    note = f"mean gamma {_mean(every):.3f}, without NS {_mean(labels):.3f}"
     return over_units(labels - every, "films", note)
 
 
@@ -343,8 +350,8 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
             rates = _rates(own, emotion, table)["O"].to_numpy()
             mean = stats.t_interval(rates, bounds=(0, math.inf))
             findings.append(found(mean, "people pictured", f"level {level}", p=stats.sign_flip(rates - 1).p))
-    most = max(findings, key=lambda finding: finding.high)
-    return replace(most, p=min(1.0, most.p * len(findings)))
+    most = max(findings, key=lambda finding: np.nan_to_num(finding.high, nan=math.inf))
+    return replace(most, p=float(np.minimum(1.0, most.p * len(findings))))
 
 
 def _rates(table: pd.DataFrame, emotion: str, whole: pd.DataFrame | None = None) -> pd.DataFrame:

@@ -104,7 +104,24 @@ def test_a_verdict_is_the_intervals_and_a_test_can_only_withhold_it():
     assert [of(0.2, 0.3), of(-0.3, 0.0), of(0.0, 0.3)] == ["holds", "fails", "undecided"]
     assert [of(0.2, 0.3, p=0.2), of(-0.3, 0.0, p=0.2)] == ["undecided", "undecided"]
     assert [of(0.2, 0.3, p=0.2, claim=alike), of(-0.3, 0.0, p=0.2, claim=alike)] == ["holds", "undecided"]
-    assert verdict(above, Measured(0.2)) == "holds"
+    assert verdict(above, Measured(0.2, unit="models")) == "holds"
+    assert verdict(above, Measured(0.2, unit="films")) == "undecided"  # sampled, of too few for an interval
+
+
+def test_the_least_sure_is_the_one_without_an_interval_whoever_comes_first():
+    one, many = measures.over_units([1.0], "films"), measures.over_units([1.0, 2.0, 3.0, 4.0], "films")
+    none = measures.over_units([], "films")
+    for given in ([one, many], [many, one]):
+        assert measures.lowest(given).value == 1
+    assert np.isnan(measures.lowest([many, none]).p)
+
+
+def test_segments_of_annotators_who_never_used_a_level_decide_nothing(segments, tmp_path):
+    for kept in ({"EN", "HN", "NS"}, {"EN"}):
+        clips = segments.with_clips(clip for clip in segments if clip.level in kept)
+        write_manifest(clips, tmp_path / "part.csv")
+        row = claims([tmp_path / "part.csv"]).data.set_index("claim").loc["rising-annotators"]
+        assert (row["verdict"], np.isnan(row["value"])) == ("undecided", True)
 
 
 def annotated(rng, rates, n_movies=12, n_per_movie=60):
