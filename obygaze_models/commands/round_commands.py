@@ -112,9 +112,8 @@ def rank(
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
     found = rank_items(judged, masters=[name.strip() for name in masters])
-    unit = max(abs(found.strength).max(), 1e-9)
     columns = (scale, f"{scale}_low", f"{scale}_high")
-    rows = np.char.mod("%.4f", np.stack([found.strength, found.low, found.high], axis=1) / unit).tolist()
+    rows = np.char.mod("%.4f", np.stack([found.place, found.low, found.high], axis=1)).tolist()
     places = {item: dict(zip(columns, row, strict=True)) for item, row in zip(found.items, rows, strict=True)}
     if before := sum(any(clip.extras.get(name) for name in columns) for clip in read):
         what = manifests.counted(before, "row")
@@ -128,7 +127,7 @@ def rank(
         "manifest": str(output.path),
         "clips": len(found.items),
         "in_one_level": sure,
-        "logits_at_1": float(unit),
+        "logits_at_1": float(abs(found.strength).max()),
         "workers": found.workers.to_dict("records"),
     }
 

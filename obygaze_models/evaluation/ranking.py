@@ -46,8 +46,11 @@ class Ranking:
     Attributes
     ----------
     items : tuple of str
-    strength, low, high : ndarray, shape [N]
-        In logits, around 0, with 95 % intervals.
+    strength : ndarray, shape [N]
+        In logits, around 0.
+    place, low, high : ndarray, shape [N]
+        Strengths over the largest, from -1 to 1, with 95 % intervals of draws, each over its own largest: of
+        few items it is not known how far they are apart, and that is no matter of their places.
     workers : DataFrame
         A row for each: `worker`, `comparisons`; `reliability`, `low` and `high`, the share of judgements that
         are not random with its 95 % interval; and `random`, whether this worker answers at random.
@@ -55,6 +58,7 @@ class Ranking:
 
     items: tuple[str, ...]
     strength: Floats
+    place: Floats
     low: Floats
     high: Floats
     workers: pd.DataFrame
@@ -89,8 +93,8 @@ def rank_items(
     """
     comparisons = sorted(comparisons)  # so that draws do not depend on the order of rows
     workers, worker = np.unique([who for who, *_ in comparisons], return_inverse=True)
-    items, places = np.unique([[chosen, other] for _, chosen, other in comparisons], return_inverse=True)
-    pairs = places.reshape(-1, 2)
+    items, sides = np.unique([[chosen, other] for _, chosen, other in comparisons], return_inverse=True)
+    pairs = sides.reshape(-1, 2)
     _refuse_many(items)
     if unknown := [name for name in masters if name not in workers]:
         raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
@@ -98,12 +102,14 @@ def rank_items(
     with one_blas_thread():
         known = np.isin(workers, masters)
         strengths, shares = _draws(pairs, worker, known, np.random.default_rng(0), draws)
-    low, high = np.quantile(strengths, ENDS, axis=0)
+    strength = strengths.mean(axis=0)
+    place, places = (each / abs(each).max(axis=-1, keepdims=True) for each in (strength, strengths))
+    low, high = np.quantile(places, ENDS, axis=0)
     people = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker)})
     people["reliability"] = shares.mean(axis=0)
     people[["low", "high"]] = np.quantile(shares, ENDS, axis=0).T
     people["random"] = (shares < HALF).mean(axis=0) >= SURE
-    return Ranking(tuple(items.tolist()), strengths.mean(axis=0), low, high, people)
+    return Ranking(tuple(items.tolist()), strength, place, low, high, people)
 
 
 def next_pairs(

@@ -212,7 +212,7 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
     labelled, levels = manifests.apply_policy(manifest, policy), manifest.codebook.level_names
     groups = {name or "(none)": group for name, group in grouped(labelled, column).items()}
     rows: list[dict[str, Any]] = []
-    for name, group in {"all": labelled, **groups}.items():
+    for name, group in (("all", labelled), *groups.items()):
         counts = statistics(group)
         row: dict[str, Any] = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
         row |= {level: counts.clips[level] for level in levels}
@@ -232,9 +232,7 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
         ("clips", "clips", "{:,}".format),
         *((level, f"{level}_share", share) for level in levels),
     ]
-    holm_of: Column = (
-        "p (Holm)", (column, "p_holm"), lambda name, p: NOTHING if name == "all" else p_value(p),
-    )  # fmt: skip
+    holm_of: Column = ("p (Holm)", "p_holm", lambda p: NOTHING if math.isnan(p) else p_value(p))
     return Report(
         name=f"by-{column}",
         title=f"Levels and concepts by {column}",
@@ -285,7 +283,7 @@ def sweep_report(
         threshold: statistics(manifests.apply_policy(projection.manifest, policy))
         for threshold, projection in sorted(projected.items())
     }
-    first, *_, last = counted
+    first, last = min(counted), max(counted)
     codebook = counted[first].codebook
     levels = codebook.level_names
     rows = [

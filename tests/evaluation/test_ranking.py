@@ -33,10 +33,22 @@ def test_the_order_of_items_and_the_workers_who_toss_coins_are_found():
     assert found.workers["worker"][found.workers["random"]].tolist() == ["w0", "w1", "w2"]
     assert found.workers["reliability"][3:].min() > 0.8
     assert found.strength.mean() == pytest.approx(0, abs=1e-9)
-    centred = truth - truth.mean()
-    assert np.mean((found.low <= centred) & (centred <= found.high)) > 0.85
+    place = (truth - truth.mean()) / abs(truth - truth.mean()).max()
+    assert np.mean((found.low <= place) & (place <= found.high)) > 0.85
     again = rank_items(said[::-1], draws=300)
     assert np.array_equal(found.strength, again.strength)
+
+
+def test_places_of_few_items_lie_within_their_scale_and_their_intervals_hold_them():
+    holds = []
+    for seed in range(12):
+        said, truth = comparisons(seed, n=6, per_item=6, tosses=0)
+        found = rank_items(said, draws=200)
+        assert np.all((found.low >= -1) & (found.low <= found.place))
+        assert np.all((found.high <= 1) & (found.place <= found.high))
+        place = (truth - truth.mean()) / abs(truth - truth.mean()).max()
+        holds.append((found.low <= place) & (place <= found.high))
+    assert np.mean(holds) > 0.9
 
 
 def test_of_two_who_contradict_each_other_the_master_is_taken_at_their_word():

@@ -1,5 +1,6 @@
 """Reports of annotations: by column, by threshold, by sets, with what the paper prints beside."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, windows
@@ -45,3 +46,16 @@ def test_a_corpus_that_is_not_the_papers_has_nothing_printed_beside():
     clips = Manifest((Clip("a", "m", level="S", concepts=("Body",)), Clip("b", "m", level="EN")), Path())
     for report in (composition_report(clips, PAPER), group_report(clips, "movie", PAPER)):
         assert "printed" not in plain(report)
+
+
+def test_a_group_called_all_is_a_group_and_one_threshold_is_a_sweep(segments):
+    first = segments.clips[0].annotator
+    renamed = segments.with_clips(
+        replace(clip, annotator="all") if clip.annotator == first else clip for clip in segments
+    )
+    whole, all_, *_ = group_report(renamed, "annotator", RAW).data.to_dict("records")
+    of_first = group_report(segments, "annotator", RAW).data.set_index("annotator").loc[first]
+    assert (whole["clips"], all_["clips"]) == (len(segments), of_first["clips"])
+    assert all_["p_holm"] == of_first["p_holm"]
+    alone = sweep_report(sweep(segments, windows(segments, 46), [0.2]), "windows of 46 s", RAW)
+    assert alone.blocks[0].rows[-1] == ("0.2 to 0.2", "+0", "+0", "+0", "+0", "")
