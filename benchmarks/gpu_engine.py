@@ -24,7 +24,6 @@ from obygaze_features.extraction.encode import encode_batches
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.extraction.job import Job, Recipe
 from obygaze_features.extraction.loop import run_loop
-from obygaze_features.extraction.report import RunReport
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, seal, staging_path
 
@@ -82,9 +81,9 @@ def _feed(bench: Bench, some: list[Backbone], size: int, stage: Stage | None = N
         batches = (clips[first : first + size] for first in range(0, len(clips), size))
         deque(encode_batches(some, batches), maxlen=0)
     else:
-        names, report = [clip.clip_id for clip in clips], RunReport()
+        names = [clip.clip_id for clip in clips]
         ready = SimpleNamespace(backbones=some, tasks=lambda _ids: [])
-        how: dict[str, Any] = {"batch_size": size, "report": report, "stopped": lambda: False}
+        how: dict[str, Any] = {"batch_size": size, "stopped": lambda: False}
         deque(run_loop(cast("Job", ready), stage, names, lambda *_: iter(clips), **how), maxlen=0)
     wall = time.perf_counter() - began
     busy = sum(backbone.encode.busy_s for backbone in some) - busy

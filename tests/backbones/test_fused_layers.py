@@ -1,8 +1,10 @@
 """Layers in fewer kernels give the values of those in several."""
 
 import copy
+from importlib.metadata import version
 
 import pytest
+from packaging.version import Version
 
 from tests.later import later, without_gradients
 from tests.rounding import network_rounding
@@ -82,6 +84,8 @@ def test_patches_side_by_side_are_one_product(how, replaced):
 @without_gradients
 def test_a_compiled_network_s_attention_has_no_mask(make):
     """Of transformers 5.17 it had one of all pairs, which only the slowest kernels take."""
+    if Version(version("torch")) < Version("2.12"):
+        pytest.skip("torch before 2.12 takes compilation for export, for which transformers makes masks")
     network, pixels = make()
     masks = []
 

@@ -3,6 +3,11 @@
 Everything runs on the pretended card; under the marker `gpu` the same properties run on a real one.
 """
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -286,3 +291,13 @@ def test_a_card_without_kernels_ends_in_one_line_before_anything_is_decoded(monk
     with pytest.raises(BackboneError, match=f"'net' .*{pretended_card.NAME}: .*no kernel image") as refused:
         runner("cuda", card).warm_up()
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.long
+@pytest.mark.nightly
+def test_what_measures_a_card_runs_with_tiny_networks_on_a_cpu():
+    benchmark = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
+    environment = {**os.environ, "TORCHDYNAMO_DISABLE": "1"}  # a compiler takes minutes
+    command = [sys.executable, str(benchmark), "--tiny", "--device", "cpu"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
