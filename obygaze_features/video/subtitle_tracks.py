@@ -49,13 +49,18 @@ def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None
     except UNREADABLE as error:
         raise VideoError(f"its subtitles cannot be read ({first_line(error)})", path) from error
     if not found:
-        raise VideoError("it has no subtitles that are text", path)
+        kinds = "pictures, TTML, teletext and WebVTT in MP4 cannot be read: convert them to SubRip"
+        raise VideoError(f"it has no subtitles that are text ({kinds})", path)
     return sorted(found, key=lambda line: line[0])
 
 
 def _placed(source: Source, tell: Callable[[str], None]) -> Iterator[tuple[float, Any]]:
     """Yield the packets of a film's text track, and the seconds to add for the pictures' line."""
-    tracks = [one for one in source.container.streams.subtitles if one.codec_context.name in TEXTUAL]
+    every = source.container.streams.subtitles
+    # A codec that is not known has no context.
+    tracks = [one for one in every if getattr(one.codec_context, "name", "") in TEXTUAL]
+    if unread := len(every) - len(tracks):
+        tell(f"{unread} of {len(every)} subtitle tracks hold no text that can be read")
     if not tracks:
         return
     forced, default = Disposition.forced, Disposition.default

@@ -120,3 +120,17 @@ def test_of_several_text_tracks_the_one_that_players_show_is_read_and_named(
     lines, said = read_words(film)
     assert [text for *_, text in lines] == [read]
     assert f"text track {int(read) + 1} of 2" in said
+
+
+@pytest.mark.parametrize("lines", [4, 0])
+def test_a_track_of_a_kind_that_is_not_read_hides_no_other(shared_data, tmp_path, lines):
+    film, nasa = tmp_path / "film.mp4", shared_data / "videos" / "nasa_13013.mp4"
+    with_subtitles(film, nasa, dict.fromkeys([nasa, *[f"{nasa.parent}/./{nasa.name}"] * (lines > 0)]))
+    film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))  # TTML
+    if lines:
+        read, said = read_words(film)
+        assert len(read) == lines
+        assert "1 of 2 subtitle tracks" in said
+    else:
+        with pytest.raises(VideoError, match="TTML"):
+            read_words(film)
