@@ -246,20 +246,22 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
         There is no such track.
     """
     every: list[Any] = list(source.container.streams.audio)
-    streams: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
-    languages = [stream.metadata.get("language", "") for stream in streams]
+    known: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
+    languages = [stream.metadata.get("language", "") for stream in every]
     best: Any = source.container.streams.best("audio")
-    if not streams:
-        raise VideoError("no sound track", source.path)
+    if not known:
+        raise VideoError("no sound track" + " of a codec that is known here" * bool(every), source.path)
     if not track:
-        stream = best or streams[0]
-    elif track.isdecimal() and int(track) < len(streams):
-        stream = streams[int(track)]
+        stream = best if best in known else known[0]
+    elif track.isdecimal() and int(track) < len(every):
+        stream = every[int(track)]
     elif track in languages:
-        stream = streams[languages.index(track)]
+        stream = max(every, key=lambda each: (each.metadata.get("language") == track, each in known))
     else:
         told = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
         raise VideoError(f"no sound track '{track}'; there is {told}", source.path)
+    if stream not in known:
+        raise VideoError(f"the codec of sound track '{track}' is not known here", source.path)
     if is_encrypted(stream, source.container):
         raise VideoError(ENCRYPTED_SOUND, source.path)
     listed = stream.index_entries

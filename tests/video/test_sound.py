@@ -185,3 +185,15 @@ def test_sound_that_cannot_be_sought_in_is_read_from_its_start(tmp_path):
     [samples], _ = SoundTrack(late).parts(0, 5, [], rate=16_000)
     loud = np.flatnonzero(np.nan_to_num(np.abs(samples)) > 0.2) / 16_000
     assert np.abs(loud[:, None] - [1.5, 3.0]).min(axis=0).max() < 0.03
+
+
+def test_a_track_of_an_unknown_codec_hides_no_other_and_keeps_its_number(tmp_path):
+    film = write_film(tmp_path / "two.mp4", {"eng": tone(440, 2.0), "fra": tone(440, 2.0, 0.05)}, seconds=2.0)
+    wanted = SoundTrack(film, "1").parts(0, 2, [1], rate=RATE)[0]
+    for kind, other in ((b"mp4a", b"ac-9"), (b"esds", b"xxxx")):
+        film.write_bytes(film.read_bytes().replace(kind, other, 1))
+    for track in ("", "1", "fra"):
+        np.testing.assert_array_equal(SoundTrack(film, track).parts(0, 2, [1], rate=RATE)[0], wanted)
+    for track in ("0", "eng"):
+        with pytest.raises(VideoError, match="codec"):
+            SoundTrack(film, track)
