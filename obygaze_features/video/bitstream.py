@@ -1,17 +1,19 @@
 """Read picture properties from packet headers, by codec, without decoding.
 
 The properties are random access points, unreferenced and hidden pictures, and display order. Sources: ITU-T
-H.264 (08/2021), 7.3.1 (NAL units), 7.3.2.3 and D.1.8 (recovery point SEI); ITU-T H.265 (08/2021), 7.3.1.2 and
-table 7-1 (NAL unit header and types); ISO/IEC 14496-15 (configuration records); MPEG-1 is ISO/IEC 11172-2,
-2.4.2; MPEG-2 is ITU-T H.262, 6.2 (sequence and picture headers); MPEG-4 part 2 is ISO/IEC 14496-2:2004, 6.2.5
-(VideoObjectPlane); VP8 is RFC 6386, 9.1 (frame tag); VP9 is the VP9 Bitstream Specification 0.6, 6.2
-(uncompressed header); AV1 is the AV1 Bitstream Specification 1.0.0, 5.3 (OBU header) and 5.9.2 (uncompressed
-header).
+H.264 (08/2021), 7.3.1 (NAL units), 7.3.2.1 and 7.3.3 (fields), 7.3.2.3 and D.1.8 (recovery point SEI); ITU-T
+H.265 (08/2021), 7.3.1.2 and table 7-1 (NAL unit header and types); ISO/IEC 14496-15 (configuration records);
+MPEG-1 is ISO/IEC 11172-2, 2.4.2; MPEG-2 is ITU-T H.262, 6.2 (sequence and picture headers); MPEG-4 part 2 is
+ISO/IEC 14496-2:2004, 6.2.5 (VideoObjectPlane); VP8 is RFC 6386, 9.1 (frame tag); VP9 is the VP9 Bitstream
+Specification 0.6, 6.2 (uncompressed header); AV1 is the AV1 Bitstream Specification 1.0.0, 5.3 (OBU header)
+and 5.9.2 (uncompressed header); GIF is GIF89a (CompuServe, 1990).
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import av
@@ -30,7 +32,11 @@ ORDERED_BY_KIND = MPEG12 | {"mpeg4"}
 SKIPS_UNREFERENCED = ORDERED_BY_KIND | {"h264"}
 """Codecs of which libavcodec leaves out the pictures that no other refers to, exactly, if told so."""
 
-NAL_SLICE, NAL_IDR, NAL_SEI = 1, 5, 6
+NAL_SLICE, NAL_IDR, NAL_SEI, NAL_SPS = 1, 5, 6, 7
+WITH_CHROMA, CHROMA_444 = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135}, 3
+"""Profiles of H.264 whose sequence parameter sets state the format of chroma."""
+SLICE_HEAD = 32
+"""Bytes of a slice that hold its header's beginning."""
 NAL_PARAMETER_SETS = (7, 8, 13)
 HEVC_FIRST_IRAP, HEVC_LAST_IRAP, HEVC_LAST_SLICE = 16, 21, 31
 HEVC_PARAMETER_SETS = (32, 33, 34)
@@ -69,6 +75,8 @@ class PictureHeader(NamedTuple):
         The parameter sets sent with a random access point, or what decides the shape of its pictures.
     turned
         It asks to turn this picture and those that follow.
+    field
+        The number of its frame, and 1 if it is the bottom field, where it is one field.
     """
 
     start: bool = False
@@ -78,6 +86,7 @@ class PictureHeader(NamedTuple):
     kind: str = ""
     sets: bytes = b""
     turned: bool = False
+    field: tuple[int, ...] = ()
 
 
 # Packets share the few headers that there are without parameter sets.
@@ -88,6 +97,12 @@ NO_HEADER = picture_header()
 def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], PictureHeader]:
     """Return the function that reads the packet headers of a codec; for unknown codecs it reads nothing."""
     size, read = nal_length_size(extradata, codec), READERS.get(codec)
+    if codec == "h264" and (bits := field_bits(extradata or b"", size)):
+        return lambda packet: (h264(memoryview(packet), size) if packet.is_keyframe else NO_HEADER)._replace(
+            field=field_of(memoryview(packet), size, bits)
+        )
+    if codec == "gif":
+        return lambda packet: gif(memoryview(packet))
     if read is None:
         return lambda _: NO_HEADER
     if codec not in KEYS_ALONE:
@@ -143,6 +158,84 @@ def h264(data: Data, length_size: int) -> PictureHeader:
     return PictureHeader(start=True, sets=sets, turned=turned) if start else NO_HEADER
 
 
+class Bits:
+    """The bits of a NAL unit of H.264 behind its first byte, read in order; ValueError at their end."""
+
+    def __init__(self, unit: Data) -> None:
+        content = bytes(unit[1:]).replace(b"\x00\x00\x03", b"\x00\x00")
+        self._rest = "".join(f"{byte:08b}" for byte in content)
+
+    def take(self, count: int = 1) -> int:
+        """Read a number of so many bits."""
+        taken, self._rest = self._rest[:count], self._rest[count:]
+        return int(taken, 2)
+
+    def coded(self, count: int = 1) -> int:
+        """Read so many numbers in Exp-Golomb coding (9.1), and return the last."""
+        last = 0
+        for _ in range(count):
+            last = self.take(2 * self._rest.index("1") + 1) - 1
+        return last
+
+
+def field_bits(extradata: bytes, length_size: int) -> int:
+    """Return the bits of a frame's number in a stream of H.264 whose pictures may be fields; else 0."""
+    units = nal_units(extradata[6:], 2) if length_size else nal_units(extradata, 0)
+    with suppress(ValueError):  # damaged
+        return next((_field_bits(Bits(unit)) for unit in units if unit[0] & 31 == NAL_SPS), 0)
+    return 0
+
+
+def _field_bits(sps: Bits) -> int:
+    """Read a sequence parameter set (7.3.2.1.1) up to where it says whether all pictures are frames."""
+    profile, *_ = sps.take(8), sps.take(16), sps.coded()
+    if profile in WITH_CHROMA:
+        chroma = sps.coded()
+        if chroma == CHROMA_444 and sps.take():
+            return 0  # planes of their own, which no encoder makes
+        sps.coded(2)
+        sps.take()
+        for size in ([16] * 6 + [64] * (6 if chroma == CHROMA_444 else 2)) * sps.take():
+            last = scale = 8 * sps.take()
+            for _ in range(size):
+                if scale:
+                    code = sps.coded()
+                    scale = (last + (code + 1) // 2 * (1 if code % 2 else -1)) % 256
+                    last = scale or last
+    bits, order = sps.coded() + 4, sps.coded()
+    if order == 0:
+        sps.coded()
+    elif order == 1:
+        sps.take()
+        sps.coded(2)
+        sps.coded(sps.coded())
+    sps.coded()
+    sps.take()
+    sps.coded(2)
+    return 0 if sps.take() else bits
+
+
+def field_of(data: Data, length_size: int, bits: int) -> tuple[int, ...]:
+    """Read of a packet's first slice (7.3.3) its frame's number and parity, if it is one of a field."""
+    with suppress(ValueError):
+        for unit in nal_units(data, length_size):
+            if unit[0] & 31 in (NAL_SLICE, NAL_IDR):
+                head = Bits(unit[:SLICE_HEAD])
+                head.coded(3)
+                number = head.take(bits)
+                return (number, head.take()) if head.take() else ()
+    return ()
+
+
+def second_fields(fields: Sequence[tuple[int, ...]]) -> list[int]:
+    """Return which packets hold the second field of a picture whose first the packet before holds."""
+    second: list[int] = []
+    for at, (before, field) in enumerate(pairwise(fields), start=1):
+        if before[:1] == field[:1] and before != field and at - 1 not in second[-1:]:
+            second.append(at)
+    return second
+
+
 def sei_says(sei: bytes) -> tuple[bool, bool]:
     """Return whether an SEI unit has a recovery point after 0 frames, and whether it asks to turn pictures.
 
@@ -181,6 +274,17 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
             return PictureHeader(start=True, layer=layer, sets=sets, turned=turned)
         return picture_header(unreferenced=kind < HEVC_FIRST_IRAP and kind % 2 == 0, layer=layer)
     return NO_HEADER
+
+
+def gif(data: Data) -> PictureHeader:
+    """Find whether a packet holds a picture, or extensions alone, such as a comment at the end."""
+    position = 0
+    while data[position : position + 1] == b"!":
+        position += 2
+        while size := int.from_bytes(data[position : position + 1]):
+            position += 1 + size
+        position += 1
+    return picture_header(hidden=bool(position) and data[position : position + 1] != b",")
 
 
 def mpeg4(data: Data, _: int = 0) -> PictureHeader:

@@ -24,6 +24,7 @@ from obygaze_features.video.bitstream import (
     PictureHeader,
     display_ranks,
     header_reader,
+    second_fields,
 )
 from obygaze_features.video.boxes import (
     BLOCK_HEAD,
@@ -169,13 +170,17 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
     every = ([MISSING if value is None else value for value in column] for column in zip(*rows, strict=True))
     pts, dts, pos, size, duration, *marks = np.array([*every], np.int64).reshape(8, -1)
     key, hidden, corrupt = (mark > 0 for mark in marks)
+    if second := second_fields([header.field for header in headers]):
+        first = np.array(second) - 1
+        pts[second], hidden[second] = pts[first], True
+        dts[second] = np.maximum(dts[first], dts[second])  # `MISSING` is below all
     columns = pts, dts, pos, size, duration, key, hidden, corrupt
     return Packets(*columns, headers, side_data, len(rows) + empty, error), kept
 
 
 def _table(source: Source, packets: Packets) -> PacketTable:
     count, formats = len(packets.pts), {*source.formats}
-    starts, _, unreferenced, layers, kinds, sets, turned = zip(*packets.headers, strict=True)
+    starts, _, unreferenced, layers, kinds, sets, turned, _ = zip(*packets.headers, strict=True)
     by_kind = source.codec in ORDERED_BY_KIND and all(kinds) and not packets.error
     ranks = display_ranks("".join(kinds)) if by_kind else None
     program = by_kind and bool(formats & PROGRAM_FORMATS)
@@ -264,6 +269,7 @@ def _why_unsafe(
         "the container flags damaged packets": packets.corrupt.any(),
         "the codec's settings change within the stream": "new_extradata" in packets.side_data,
         "packets without exactly one picture": not by_time and not by_kind,
+        "fields have packets of their own": bool(second_fields([each.field for each in packets.headers])),
         f"{SPELLED.get(codec, codec)} in {source.formats[0]} has no reliable time stamps": untimed,
         "time stamps are missing": by_time and MISSING in packets.pts,
         "time stamps repeat": by_time and not unique,

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.video.bitstream import NO_HEADER, READERS, picture_header, sei_says
+from obygaze_features.video import at, probe, read_frames
+from obygaze_features.video.bitstream import NO_HEADER, READERS, field_bits, picture_header, sei_says
+from tests.video.fields import coded, sequence, write_fields
 
 h264, read_hevc, mpeg4, mpeg12 = (READERS[codec] for codec in ("h264", "hevc", "mpeg4", "mpeg2video"))
 vp8, vp9, av1 = (READERS[codec] for codec in ("vp8", "vp9", "av1"))
@@ -128,3 +130,37 @@ def test_key_frames_of_vp8_vp9_and_av1_say_so_themselves():
     assert av1(delimiter + sequence + key).start
     for unit in (key, sequence + inter, sequence + b"\x32\x02\x00\x00", still_sequence + key, sequence):
         assert not av1(delimiter + unit).start
+
+
+@pytest.mark.parametrize(
+    ("written", "bits"),
+    [
+        ({}, 7),
+        ({"frames_only": "1"}, 0),
+        ({"order": coded(0) + coded(4)}, 7),
+        ({"order": coded(1) + "0" + coded(3) * 2 + coded(2) + coded(5) * 2}, 7),
+        ({"profile": 100, "chroma": coded(1) + coded(0) * 2 + "0" + "0"}, 7),
+        ({"profile": 244, "chroma": coded(3) + "0" + coded(2) * 2 + "0" + "0"}, 7),
+        # A list of scales that ends early (their difference is -8), one that is whole, and six without.
+        ({"profile": 100, "chroma": coded(1) + "11011" + coded(16) + "1" * 17 + "0" * 6}, 7),
+    ],
+)
+def test_a_stream_that_may_have_fields_says_how_long_the_number_of_a_frame_is(written, bits):
+    assert field_bits(annex_b(sequence(**written)), 0) == bits
+    config = b"\x01\x4d\0\x1e\xff\xe1"  # of MP4 and Matroska, before the set and its length
+    length = len(sequence(**written)).to_bytes(2, "big")
+    assert field_bits(config + length + sequence(**written), 4) == bits
+    for end in range(5, len(sequence(**written)) - 1):
+        assert field_bits(annex_b(sequence(**written)[:end]), 0) in (0, bits)
+
+
+@pytest.mark.parametrize("suffix", ["h264", "ts", "mp4", "mkv", "flv"])
+def test_two_fields_in_packets_of_their_own_are_one_picture(tmp_path, suffix):
+    greys = [40, 90, 140, 190, 60, 100]
+    film = write_fields(tmp_path / f"fields.{suffix}", greys)
+    frames = read_frames(film, at(range(6)), strict=True)
+    assert (frames.status, probe(film).frames) == ("ok", 6)
+    assert frames.time_s == pytest.approx([number / 25 for number in range(6)], abs=1e-3)
+    rows = [image[:2, 0, 0].tolist() for image in frames.images]
+    wanted = [[(grey - 16) * 255 / 219, (grey - 7) * 255 / 219] for grey in greys]
+    assert rows == [pytest.approx(each, abs=2) for each in wanted]

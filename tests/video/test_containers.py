@@ -104,3 +104,11 @@ def test_the_matrix_of_colours_is_recorded_and_its_absence_said_for_hd(
     frames = read_frames(path, uniform(1))
     assert frames.matrix == frames.record()["matrix"] == matrix
     assert any("no colour matrix" in note for note in frames.notes) == message
+
+
+@pytest.mark.parametrize("extensions", [1, 2])
+def test_a_comment_at_the_end_of_a_gif_is_no_picture(tmp_path, extensions):
+    film = encode(tmp_path / "a.gif", plain(32, 24, pix_fmt="rgb8"), "gif")
+    film.write_bytes(film.read_bytes()[:-1] + b"!\xfe\x03abc\x02,;\0" * extensions + b";")
+    frames = read_frames(film, uniform(3), strict=True)
+    assert (frames.status, frames.index.tolist()) == ("ok", [0, 1, 2])
