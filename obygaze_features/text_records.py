@@ -80,20 +80,24 @@ def split_records(
     if said := _SEPARATOR.match(text):
         delimiter, line, text = said[1], 2, text[said.end() :]
     delimiter = delimiter or _delimiter(text[:SAMPLE], is_header)
-    reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
-    records: Records = []
     offset = line - 1
-    try:
-        for record in reader:
-            if len(record) > 1 or "".join(record).strip():
-                records.append((line, record))
-            line = reader.line_num + 1 + offset
-    except csv.Error:
-        raise refusal(
-            f"{path}: line {line}: not a well-formed table: a quote is never closed, or one inside a cell is "
-            "not doubled"
-        ) from None
-    return records, delimiter
+    # Where tabs are between cells, quotes may be letters, as in IMDb's tables.
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE)[: 1 + (delimiter == "\t")]:
+        reader = csv.reader(_lines(text), delimiter=delimiter, strict=True, quoting=quoting)
+        records: Records = []
+        line = offset + 1
+        try:
+            for record in reader:
+                if len(record) > 1 or "".join(record).strip():
+                    records.append((line, record))
+                line = reader.line_num + 1 + offset
+        except csv.Error:
+            continue
+        return records, delimiter
+    raise refusal(
+        f"{path}: line {line}: not a well-formed table: a quote is never closed, or one inside a cell is "
+        "not doubled"
+    )
 
 
 def _lines(text: str) -> Iterator[str]:

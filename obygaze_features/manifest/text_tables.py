@@ -135,7 +135,8 @@ class Table:
             told, before = dict(row.cells), len(self.problems.messages)
             for name, value in zip(TIMES, times, strict=True):
                 if isinstance(value, ManifestError):
-                    self.problems.add(row.line, str(value), name)
+                    none = ": leave the cell empty where there is none" * row.cells[name].isalpha()  # R's NA
+                    self.problems.add(row.line, f"{value}{none}", name)
                 else:
                     told[name] = "" if value is None else repr(value + 0.0)  # no minus zero
             if len(self.problems.messages) == before:
@@ -289,16 +290,20 @@ def table_of(
     own = FIELDS if set(TIMES) <= set(needed) else ()
     spelled = {plain(name): name for name in (*known, *own, *needed, *any_of)}
     # A heading of several lines, as spreadsheets have them, is one name.
-    lines = {cell: " ".join(cell.split()) for cell in header if unsuitable(cell)}
-    header = [spelled.get(_heading(cell), lines.get(cell, cell)) for cell in header]
+    written = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
+    header = [spelled.get(_heading(cell), cell) for cell in written]
     empty = {
         n for n, name in enumerate(header) if not (name or any(any(cells[n : n + 1]) for _, cells in body))
     }
+    index = [cells[0] for _, cells in body if any(cells)]
+    if not header[0] and len({*index}) == len(index) and all(map(str.isdecimal, index)):
+        empty.add(0)  # the index of a data frame
     header = [name for n, name in enumerate(header) if n not in empty]
     missing = [column for column in needed if column not in header]
     missing += [" or ".join(any_of)] * (bool(any_of) and {*any_of}.isdisjoint(header))
     if missing:
-        what = f"{path}: line {first_line}: no column {', '.join(missing)}; found {', '.join(header)}"
+        found = ", ".join(filter(None, written))
+        what = f"{path}: line {first_line}: no column {', '.join(missing)}; found {found}"
         raise ManifestError("; ".join(filter(None, (what, advice))))
     for number, column in enumerate(header, start=1):
         where = f"{path}: line {first_line}: column {repr(column) if column else number}"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri, stdtrit
 
-from obygaze_features.manifest import ORDER, Manifest, merge_annotators, project
+from obygaze_features.manifest import ORDER, Clip, Manifest, merge_annotators, project
 from obygaze_features.manifest.agreement import distances
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.targets import all_levels, experts_of, find_target
@@ -153,13 +153,16 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
         A clip of the first manifest has no number in the column `order`, or an annotator's films and numbers
         do not go together.
     """
+    numbered = list[tuple[int, Clip]]()
     for clip in planned.clips:
-        if not re.fullmatch(r"\d{1,9}", place := clip.extras.get(ORDER, ""), re.ASCII):
+        place = clip.extras.get(ORDER, "")
+        if not (digits := re.fullmatch(r"(\d{1,9})(?:[.,]0+)?", place, re.ASCII)):  # 1.0 of a data frame
             raise ProtocolError(
                 f"clip {clip.clip_id!r} of {clip.annotator!r}: {ORDER} {place!r:.20} is no number of a film: "
                 "make the round with 'obygaze manifest assign'"
             )
-    numbers = {(clip.annotator, clip.movie, int(clip.extras[ORDER])) for clip in planned}
+        numbered.append((int(digits[1]), clip))
+    numbers = {(clip.annotator, clip.movie, number) for number, clip in numbered}
     for part, what in ((1, "has two numbers"), (2, "is of two films")):
         (who, name), n = Counter((each[0], each[part]) for each in numbers).most_common(1)[0]
         if n > 1:
@@ -179,8 +182,8 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     calls = {name: places[target.of(labels)] for name, labels in by_expert.items()}
     movies = np.array([clip.movie for clip in clips])
     orders: dict[str, dict[str, int]] = {clip.annotator: {} for clip in planned}
-    for clip in sorted(planned, key=lambda clip: int(clip.extras[ORDER])):
-        orders[clip.annotator][clip.movie] = int(clip.extras[ORDER])
+    for number, clip in sorted(numbered, key=lambda each: each[0]):
+        orders[clip.annotator][clip.movie] = number
     none = np.full(len(clips), np.nan)
     own = np.array([calls.get(name, none) for name in dict.fromkeys([*orders, *calls])])
     n = np.isfinite(own).sum(axis=0)

@@ -64,6 +64,15 @@ def test_numbers_that_are_no_order_are_refused(tmp_path, other, message):
         round_progress(made.with_clips(map(renumbered, made)), made)
 
 
+def test_numbers_count_as_data_frames_write_them(tmp_path):
+    made = planned(tmp_path, films=4)
+    written = (replace(c, extras={**c.extras, "order": c.extras["order"] + ".0"}) for c in made)
+    found = round_progress(made.with_clips(written), made)
+    assert {name: each.films for name, each in found.items()} == {
+        name: each.films for name, each in round_progress(made, made).items()
+    }
+
+
 def test_an_annotator_or_film_in_two_spellings_is_refused(tmp_path, capsys):
     made = planned(tmp_path, films=2, per_film=2)
     write_manifest(made, tmp_path / "round.csv")
