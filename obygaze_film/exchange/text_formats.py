@@ -28,7 +28,7 @@ def to_vtt(made: Exported) -> str:
 
 def to_srt(made: Exported) -> str:
     """Write subtitles; the first one (half a second) has the caveats, as the format has no comments."""
-    first = Subtitle(0.0, min(0.5, made.film.record.duration_s), " ".join(made.caveats))
+    first = Subtitle(0.0, min(0.5, made.film.record.duration_s), " ".join(("obygaze:", *made.caveats)))
     return write_srt([first, *_cues(made)])
 
 

@@ -96,6 +96,11 @@ def annotator_of(raw: RawSpan, usual: str) -> str:
     return composed(next(filter(None, map(str.strip, said)), ""))
 
 
+def word(text: str) -> str:
+    """Write a label as labels are compared; of one letter, such as a code of behaviour, the case counts."""
+    return text if len(text) == 1 else plain(text)
+
+
 def parts_of(text: str) -> list[str]:
     """Divide a text at its semicolons."""
     return [part.strip() for part in text.split(";") if part.strip()]
@@ -109,10 +114,10 @@ def role_of(
         return raw.role, [raw.text]
     if roles:
         return roles.get(key_among(raw.tier, roles), "left"), [raw.text]
-    parts = [raw.text] if plain(raw.text) in levels else parts_of(raw.text)
-    said = [part for part in parts if plain(part) in levels]
+    parts = [raw.text] if word(raw.text) in levels else parts_of(raw.text)
+    said = [part for part in parts if word(part) in levels]
     others = [part for part in parts if part not in said]
-    if is_said or not parts or len(said) > 1 or not all(plain(part) in concepts for part in others):
+    if is_said or not parts or len(said) > 1 or not all(word(part) in concepts for part in others):
         return "text", [raw.text]
     return "levels" if said else "concepts", [*said, *others]
 

@@ -13,7 +13,6 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, absolute, clip_of, seen_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
-from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers import marks
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.folder import movie_of, name_of
@@ -29,7 +28,6 @@ from obygaze_features.manifest.spans.names import (
     is_place,
     of_one_film,
     path_of,
-    plain,
     refuse_twins,
     stem_of,
 )
@@ -264,10 +262,13 @@ class _Made:
         raws = [raw for raw in found if marks.is_label(account, raw)]
         book = self._book(given, (raw.cells.get("codebook", "") for raw in raws))
         roles = {tier_key(name): role for name, role in given.tiers.items()}
-        words = set(spellings_of(book.levels)), set(spellings_of(book.concepts))
+        words = [
+            {marks.word(name) for each in of for name in each.spellings}
+            for of in (book.levels, book.concepts)
+        ]
         seen = any(why.startswith("of a model") for _, why in account.left_out)
         twins = set() if roles else words[0] & words[1]
-        both = sorted({raw.text for raw in raws if plain(raw.text) in twins and not raw.role})
+        both = sorted({raw.text for raw in raws if marks.word(raw.text) in twins and not raw.role})
         account.note(*(f"{text!r} is a level and a concept, read as the level: give --tier" for text in both))
         levels, named, unknown, told = [], [], Counter[str](), Counter[tuple[str, bool]]()
         account.note(*marks.absent_tiers(given, raws))

@@ -106,6 +106,11 @@ def test_captions_read_back_to_the_millisecond(film, segments):
     assert [tuple(map(milliseconds, both)) for both in clocks] == segments
 
 
+def test_caveats_of_subtitles_are_no_span(film, segments, tmp_path):
+    (tmp_path / "a.srt").write_text(export(film, "srt", top=20), encoding="utf-8")
+    assert len(import_spans([tmp_path / "a.srt"], tmp_path).manifest) == len(segments)
+
+
 @pytest.mark.parametrize(("kind", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
 def test_video_editors_get_markers_to_the_frame(film, segments, kind, adapter):
     otio = pytest.importorskip("opentimelineio")

@@ -135,6 +135,10 @@ READ = {
     "EAF below a subdivision without times that stands behind it": eaf({"t1": 1000, "t2": None, "t3": None, "t4": 9000}, tier("human: level@AB", aligned("d", "t1", "t2", "S") + aligned("e", "t2", "t3", "") + aligned("f", "t3", "t4", ""), 'PARENT_REF="half"') + tier("half", aligned("b", "t1", "t2", "x") + aligned("c", "t2", "t4", "y"))),
     "EAF milliseconds with a point": eaf({"t1": "1000.0", "t2": "5000.0"}, tier("human: level@AB", aligned("x", "t1", "t2", "S"))),
     "EAF an id twice to which none refers": eaf({"t1": 1000, "t2": 5000, "t3": 9000}, tier("human: level@AB", aligned("x", "t1", "t2", "S") + aligned("x", "t2", "t3", "EN"))),
+    "EAF with a document type": EAF.replace("<ANN", '<!DOCTYPE ANNOTATION_DOCUMENT SYSTEM "EAFv3.0.dtd">\n<ANN', 1),
+    "BORIS whose other behaviours have codes of one letter": tabbed(BORIS_8, *(["o", "a.mp4", "0", code, "STATE", start, end] for code, start, end in (("S", "1", "5"), ("s", "6", "9")))),
+    "table with tabs, whose quotes are letters": 'movie\tstart_s\tend_s\tlevel\ttitle\na\t1\t5\tS\t"Giliap\n',
+    **{f"table of a data frame with its index, from {first}": f"{mark},movie,start_s,end_s,level\n{first},a,1,5,S\n{first + 1},a,5,6,EN\n" for first, mark in ((0, ""), (1, '""'))},
     "EAF without a header": re.sub("<HEADER.*</HEADER>", "", EAF),
 }  # fmt: skip
 
@@ -182,6 +186,11 @@ REFUSED = {
     "RTTM two films of one name": ("SPEAKER one/a.mp4 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER two/a.mp4 1 6 1 <NA> <NA> S <NA> <NA>\n", "both be movie"),
     "a table without a film": ("start_s,end_s\n1,2\n", "no column video or movie"),
     "a column without a name": ("movie,start_s,end_s,\na,1,2,x\n", "column 4 has no name"),
+    "a time that R does not know": ("movie,start_s,end_s\na,NA,2\n", "line 2, column start_s: .*empty"),
+    "a list of scenes without ends": ("movie,Start Time (seconds)\na,1\n", "start_s and end_s"),
+    "a list of cuts": ("TITLE: a\nFCM: NON-DROP FRAME\n", "start_s and end_s"),
+    "a timeline of Premiere": ('<?xml version="1.0"?>\n<!DOCTYPE xmeml>\n<xmeml version="4">', "video editor"),
+    "a timeline of OpenTimelineIO": ('{\n  "OTIO_SCHEMA": "Timeline.1"}', "video editor"),
     "a table of a scale": ("movie,start_s,end_s,codebook,valence\na,1,2,mediaeval15,blue\n", "line 2, column valence"),
     "a table of thousands that a spreadsheet saved": ("movie;start_s;end_s\na;1.234;5.240\n", "could be"),
     "EAF of nobody": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S"))), "annotator in ELAN"),
