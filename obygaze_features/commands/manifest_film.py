@@ -77,6 +77,8 @@ def film(
     if beside is not None and output.path == STANDARD:
         raise click.UsageError("--out - has no place for shots: give --shots none, or --out FILE")
     refuse_existing(beside, force=output.force)
+    if output.path.stem.endswith(".shots"):
+        raise click.UsageError(f"--out {output.path}: so the table of shots of another manifest is called")
     if stride is not None and frames is None:
         raise click.UsageError("--stride is in frames: give --frames too")
     window_s = _window_s(window, model, store, scenes, frames)

@@ -70,6 +70,10 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None) -
     judged the same windows, their agreement is printed. JUDGEMENTS may be saved by a spreadsheet: commas,
     semicolons or tabs, and levels in any case. The result is printed and kept in FOLDER/rate.json, where the
     film's page finds it; with --labels, which narrow the interval in the model's place, it is printed alone.
+    Films of FOLDER that have no rate yet are named.
+
+    \b
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but a film has no rate.
 
     \b
     Examples:
@@ -80,6 +84,7 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None) -
     import msgspec
 
     from obygaze_features.manifest import read_manifest
+    from obygaze_film.errors import FilmError
     from obygaze_film.judged_rate import correct_rate, write_rates
     from obygaze_film.page.phrases import Words, agreement
     from obygaze_film.timeline import found_films
@@ -88,22 +93,28 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None) -
     ids = [film.movie for film in films.values()]
     truth = read_manifest(judgements, spreadsheet_safe=True).spelled_as(ids)
     cheap = None if labels is None else read_manifest(labels)
-    every, shown, told = [], [], list[str]()
+    every, shown, told, without = [], [], list[str](), list[str]()
     for scored_folder, timeline in films.items():
         keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
         # Those of the other films here count there, and are not left out.
         others = {*ids} - {timeline.movie}
         own = truth.with_clips(clip for clip in truth if clip.movie not in others)
-        estimated = [correct_rate(timeline, own, model_key, labels=cheap) for model_key in keys]
+        try:
+            estimated = [correct_rate(timeline, own, model_key, labels=cheap) for model_key in keys]
+        except FilmError as error:
+            without.append(str(error))
+            continue
         rates = [corrected for corrected, _ in estimated]
         if labels is None:
             write_rates(scored_folder, rates)
         every += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
         shown.append((timeline.heading, rates))
         told += [f"{timeline.movie}: {notice}" for _, notices in estimated[-1:] for notice in notices]
+    if not every:
+        raise FilmError("; ".join(without))
     values, filters = {"films": shown, "english": Words("en")}, {"agreement": agreement}
     text = filled(__package__, "rate.txt.jinja", values, filters=filters).rstrip("\n")
-    return Answer({"rates": every}, text, told)
+    return Answer({"rates": every}, text, [*told, *without], PROBLEMS_FOUND * bool(without))
 
 
 @declared(__package__, "film compare", codebook={"shell_complete": complete_codebook})

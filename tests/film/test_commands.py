@@ -164,6 +164,10 @@ def test_judgements_of_several_films_that_are_rated_together_are_not_said_to_be_
     assert {*judged["movie"]} == {"a", "b"}
     judged.to_csv(sheet, index=False)
     assert not obygaze("film", "rate", scored, sheet)[1]
+    judged[judged["movie"] == "a"].to_csv(sheet, index=False)
+    found, notice = obygaze("film", "rate", scored, sheet, "--json", code=3)
+    assert [rate["movie"] for rate in json.loads(found)["rates"]] == ["a"]
+    assert "film b" in notice
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])

@@ -254,6 +254,7 @@ def test_shots_are_written_with_their_manifest_or_not_at_all(wrestling, tmp_path
         disk.setattr(io, "_fill", full)
         assert "No space left" in run(*words)[1]
     assert not any((tmp_path / "out").iterdir())
+    assert run(*words[:-1], tmp_path / "out" / "films.shots.csv", "--force")[0] == 2
     assert run(*words)[0] == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"films.csv", "films.shots.csv"}
     assert read_parts(tmp_path / "out" / "films.shots.csv") == {
