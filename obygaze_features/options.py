@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache, wraps
 from inspect import signature
-from itertools import product
+from itertools import pairwise, product
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,14 @@ class GroupedCommand(click.Command):
     def __init__(self, *arguments: Any, groups: Mapping[str, str], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.groups = groups
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse an option as the value of the one before it, which lacks its own."""
+        own = {name: each for each in self.params if isinstance(each, click.Option) for name in each.opts}
+        for name, value in pairwise(args):
+            if name in own and value in own and not (own[name].is_flag or own[name].count):
+                raise click.BadOptionUsage(name, f"Option '{name}' requires an argument: {value} is none.")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group."""

@@ -82,8 +82,8 @@ def split_records(
     delimiter = delimiter or _delimiter(text[:SAMPLE], is_header)
     offset = line - 1
     # Where tabs are between cells, quotes may be letters, as in IMDb's tables.
-    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE)[: 1 + (delimiter == "\t")]:
-        reader = csv.reader(_lines(text), delimiter=delimiter, strict=True, quoting=quoting)
+    for quotes in ('"', None)[: 1 + (delimiter == "\t")]:
+        reader = csv.reader(_lines(text), delimiter=delimiter, strict=True, quotechar=quotes)
         records: Records = []
         line = offset + 1
         try:

@@ -173,7 +173,7 @@ class Stage:
                 raise StoreError(
                     f"{path}: was begun with other settings: {contrast}; nothing was changed: resume with "
                     "what it was begun with, or choose another name. To add clips, seal it (obygaze store "
-                    "seal; --allow-missing if clips are still to do), then extract with --append"
+                    "seal; --allow-missing if clips are still to do), then extract with --append STORE"
                 )
             if record.corpus != stage.corpus and not trial:
                 write_whole(path / STAGE, json_bytes(msgspec.to_builtins(record)))

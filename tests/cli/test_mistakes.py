@@ -20,6 +20,8 @@ MISTAKES = f"""
     No such command 'stoer'. Did you mean 'store'?
 2 store verify
     Missing argument
+2 store seal in/stores/whole --licence --store-version 1.0.1
+    '--licence' requires an argument: --store-version is none
 1 store inspect in/stores
     in/stores: not a store, but stores are in it; name one: broken-1.0.0
 1 store inspect .
