@@ -23,30 +23,41 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
     Someone bets at each window that a share m is wrong; if m is right, the capital of such bets grows to
     1 / (1 - `LEVEL`) with at most that chance at any time (Ville's inequality). The interval has the shares
     against which the mean capital of all bets never did (betting confidence sequence: Waudby-Smith and
-    Ramdas, JRSS B 86, 2024, here with a mixture of fixed stakes). Bets are on the judgements themselves, and
-    on their differences from the model's probabilities, as in `correct_rate`: the capital is the mean of
-    both. Where all shares are refuted, which happens with at most that chance, the least refuted is left.
-    `benchmarks/planted/rates.py` measures the coverage.
+    Ramdas, JRSS B 86, 2024, here with a mixture of fixed stakes). Of a window drawn from what is left of the
+    film is expected what m leaves for it, by content: exact where windows have as much content, nearly so
+    where not (`Cells.drawn`). Bets are on the judgements themselves, and on their differences from the
+    model's probabilities, as in `correct_rate`: the capital is the mean of both. Where all shares are
+    refuted, which happens with at most that chance, the least refuted is left. `benchmarks/planted/rates.py`
+    measures the coverage.
 
     Parameters
     ----------
     cells : Cells
     judged : ndarray of int, shape [n]
-        Cells in the order of their draw (`Cells.drawn`).
+        Cells in the order of their draw (`Cells.drawn`). Others drawn before the last, of which nobody was
+        sure, must have no content here: the share is of the others.
     y : ndarray, shape [n]
         Their judgements, 0 to 1.
     """
-    mean_p = float(np.average(cells.p, weights=cells.content))
-    capital = np.zeros((len(y) + 1, len(GRID)))
-    for gain in (0.0, 1.0):
-        values = y - gain * (cells.p[judged] - mean_p)
-        lowest, highest = gain * (mean_p - 1), 1 + gain * mean_p
-        away = values[:, None] - GRID
-        for stake in STAKES:
-            for largest in (1 / np.maximum(GRID - lowest, 1e-9), -1 / np.maximum(highest - GRID, 1e-9)):
-                growth = np.log(np.maximum(1 + stake * largest * away, 1e-12))
-                path = np.vstack([np.zeros(len(GRID)), np.cumsum(growth, axis=0)])
-                capital += np.exp(np.minimum(path, 50)) / (4 * len(STAKES))
+    content, p = cells.content[judged], cells.p[judged]
+    drawn = np.cumsum(np.column_stack([content, content * p, content * y]), axis=0)
+    before = np.vstack([np.zeros(3), drawn[:-1]])
+    total = float(cells.content.sum())
+    left = total - before[:, :1]
+    mean_p = (float(cells.content @ cells.p) - before[:, 1:2]) / left
+    capital = np.full((len(y) + 1, len(GRID)), 1.0)
+    for sign in (1, -1):
+        # A share of the grid is refuted by what refutes all that are nearer to it than to the next.
+        expected = ((GRID + sign * GRID[1] / 2) * total - before[:, 2:]) / left
+        capital[1:][expected < 0 if sign > 0 else expected > 1] = np.inf
+        expected = np.clip(expected, 0, 1)
+        for gain in (0.0, 1.0):
+            away = sign * (y[:, None] - gain * (p[:, None] - mean_p) - expected)
+            most = expected - gain * (mean_p - 1) if sign > 0 else 1 + gain * mean_p - expected
+            for stake in STAKES:
+                growth = np.log(np.maximum(1 + stake * away / np.maximum(most, 1e-9), 1e-12))
+                path = np.cumsum(growth, axis=0)
+                capital[1:] += (np.exp(np.minimum(path, 50)) - 1) / (4 * len(STAKES))
     highest_capital = capital.max(axis=0)
     kept = GRID[highest_capital < 1 / (1 - LEVEL)]
     if not len(kept):

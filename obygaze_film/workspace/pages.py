@@ -4,7 +4,7 @@ import errno
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -311,8 +311,14 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
     positive = f" {words['desk_or']} ".join(film.timeline.model().positive)
     _, y, _ = votes(by_cell)
     share_of = dict(zip(sorted(by_cell), y.tolist(), strict=True))
-    order = [cell for cell in cells.drawn(film.timeline.movie, 0) if cell in share_of]
-    low, high = anytime_interval(cells, np.array(order), np.array([share_of[cell] for cell in order]))
+    drawn = np.array(cells.drawn(film.timeline.movie, 0))
+    is_sure = np.isin(drawn, list(share_of))
+    asked = np.arange(len(drawn)) <= np.flatnonzero(is_sure)[-1]
+    content = cells.content.copy()
+    content[drawn[asked & ~is_sure]] = 0
+    order = drawn[is_sure]
+    of_sure = replace(cells, content=content)
+    low, high = anytime_interval(of_sure, order, np.array([share_of[cell] for cell in order.tolist()]))
     rate, notices = correct_rate(film.timeline, judgements)
     widths = {"fixed": words.share(rate.high - rate.low), "wide": words.share(high - low)}
     ends = {"low": words.share(low), "high": words.share(high)}

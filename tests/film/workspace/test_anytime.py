@@ -29,8 +29,8 @@ def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful
 
 def test_a_share_that_was_refuted_at_any_time_stays_refuted():
     """Planted: 30 windows of one kind, then 15 of the other; the last bet alone would let .7 in again."""
-    seconds, y = np.full(45, 8.0), np.repeat([1.0, 0.0], [30, 15])
-    cells = Cells(np.zeros((45, 2)), seconds, seconds, np.full(45, 0.5))
+    seconds, y = np.full(450, 8.0), np.repeat([1.0, 0.0], [30, 15])
+    cells = Cells(np.zeros((450, 2)), seconds, seconds, np.full(450, 0.5))
     (early, _), (late, high) = (anytime_interval(cells, np.arange(n), y[:n]) for n in (30, 45))
     assert 0.7 < early <= late < high
 
@@ -52,16 +52,39 @@ def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
     low, high = anytime_interval(cells, np.arange(12), np.ones(12))
     assert high == 1
 
-    def capital(share):
-        bets = [
-            (1 + sign * stake * (1 - share) / most) ** 12
-            for lowest, highest in ((0, 1), (-0.5, 1.5))
-            for sign, most in ((1, share - lowest), (-1, highest - share))
-            for stake in STAKES
-        ]
-        return np.mean(bets)
+    def capital(share, sign, stake, lowest, highest):
+        found = 1.0
+        for place in range(12):
+            left = ((share + sign * 0.0005) * 50 - place) / (50 - place)  # of windows as yet undrawn
+            found *= 1 + sign * stake * (1 - left) / (left - lowest if sign > 0 else highest - left)
+        return found
 
-    assert capital(low) < 20 <= capital(low - 0.001)
+    def of_all(share):
+        return np.mean(
+            [
+                capital(share, sign, stake, *ends)
+                for ends in ((0, 1), (-0.5, 1.5))
+                for sign in (1, -1)
+                for stake in STAKES
+            ]
+        )
+
+    assert of_all(low) < 20 <= of_all(low - 0.001)
+
+
+@pytest.mark.parametrize("longer", [1, 30])
+def test_windows_with_more_content_where_they_are_negative_mislead_at_no_time(longer):
+    """All of 60 are judged: the share is of seconds, not of windows, and in the end it is known."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        y = (rng.random(60) < 0.3).astype(float)
+        seconds = np.where(y > 0, 1.0, longer)
+        cells = Cells(np.zeros((60, 2)), seconds, seconds, rng.random(60))
+        order = np.array(cells.drawn(f"{seed}", 0))
+        low, high = anytime_interval(cells, order, y[order])
+        share = np.average(y, weights=seconds)
+        assert low - 1e-3 <= share <= high + 1e-3
+        assert high - low < 0.05
 
 
 def test_judgements_that_refute_every_share_leave_the_least_refuted():

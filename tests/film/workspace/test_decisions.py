@@ -330,6 +330,21 @@ def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(place, 
     assert taken == [[*zip(starts, [1.0, 0.0] * 5, strict=True)]]
 
 
+def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(place, monkeypatch):
+    film, taken = OpenFilm(0, place[1], Decisions(*place)), []
+    n = len(film.decisions.windows)
+    judge_blindly(film.decisions, "violent", "unsure", *["calm"] * (n - 2), n=n)
+
+    def kept(cells, judged, y):
+        taken.append((cells.content.sum(), cells.content[judged].sum(), len(y)))
+        return 0.0, 1.0
+
+    monkeypatch.setattr(pages, "anytime_interval", kept)
+    next_window(film, "AB", n, tell=True)
+    ((whole, of_judged, number),) = taken
+    assert (whole, number) == (pytest.approx(of_judged), n - 1)
+
+
 def test_windows_are_judged_in_the_order_of_the_draw(place):
     folder, timeline, book = place
     film = OpenFilm(0, timeline, Decisions(folder, timeline, book))
