@@ -56,7 +56,8 @@ class OutOfDistribution:
 
         A clip farther than 99 % of them has a share above `LIMIT`, however small the difference.
         """
-        return np.interp(_distances(X, self.mean, self.scale), self.distances, LEVELS)
+        # Clips as far as it are not nearer, whose distances are equal but for rounding.
+        return np.interp(_distances(X, self.mean, self.scale) - 1e-9, self.distances, LEVELS)
 
 
 def _robust_moments(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -125,3 +125,10 @@ def test_shares_count_the_training_clips_that_are_nearer():
     standard = np.full((1, 40), middle)
     at_the_median = standard * fitted.scale + fitted.mean
     assert fitted.shares(at_the_median)[0] == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_clip_as_far_as_half_of_the_training_clips_is_not_unlike_them():
+    """Planted: answers yes and no, as often in every film, whose distances are all equal."""
+    X = np.tile(np.array([[0.0, 1.0], [1.0, 0.0]], np.float32), (30, 1))
+    measured = OutOfDistribution.fit(X, np.repeat([f"film{number}" for number in range(6)], 10))
+    assert measured.shares(X[:2]).max() < LIMIT < measured.shares(2 * X[:2]).min()
