@@ -108,14 +108,13 @@ def test_concepts_that_may_be_those_of_the_decision_before_are_named_and_stay(tm
 
     def line(number, concepts, at, *, movie="tt1", seen=1, zone="+00:00"):
         place = "" if seen else number
-        return (
-            f"x{number},{movie},,{number},{number + 1},S,{concepts},AB,{seen},,,{place},2026-01-0{at}{zone}"
-        )
+        span = f"{number},{number + 1}"
+        return f'x{number},{movie},,{span},S,{concepts},AB,"{seen}",,,{place},2026-01-0{at}{zone}'
 
     judged = file(
         tmp_path, "judgements.csv",
         line(1, "Look", "1T10:00:00"),
-        line(2, "Look", "1T12:00:09", zone="+02:00"),  # 3
+        line(2, " Look ", "1T12:00:09", zone="+02:00", seen="1,0"),  # 3, saved by a spreadsheet
         line(3, "", "1T10:01:00"),
         line(4, "", "1T10:01:01"),  # no concept could be carried
         line(5, "Look", "1T10:02:00"),

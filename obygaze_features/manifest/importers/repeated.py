@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
+from obygaze_features.manifest.clip import seen_of
 from obygaze_features.manifest.text_tables import SEEN_SCORE, counted
 
 SITTING = timedelta(hours=4)
@@ -38,9 +39,9 @@ def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) 
     for decided in of_film.values():
         ordered = sorted(decided, key=lambda one: one[0])
         for (earlier, *_, before), (later, path, line, cells) in pairwise(ordered):
-            seen = before.get(SEEN_SCORE) == cells.get(SEEN_SCORE) == "1"  # blind judging cleared the ticks
+            seen = {seen_of(each.get(SEEN_SCORE, "")) for each in (before, cells)}
             alike = cells.get("concepts") and cells.get("concepts") == before.get("concepts")
-            if seen and alike and later - earlier <= SITTING:
+            if seen == {"1"} and alike and later - earlier <= SITTING:  # blind judging cleared the ticks
                 lines.setdefault(path, []).append(line)
     return {
         path: f"{counted(len(found), 'decision has', 'decisions have')} the concepts of the one just before, "

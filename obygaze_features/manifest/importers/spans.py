@@ -176,8 +176,8 @@ class _Made:
         again = 0
         for row in table.timed(rate=given.rate):
             account.seen += 1
-            self._decisions += [(given.path, row.line, row.cells)] if judged else []
             cells = marks.trimmed(row.cells)
+            self._decisions += [(given.path, row.line, cells)] if judged else []
             if judged and not cells.get("level"):
                 account.leave(f"line {row.line}", "without a level")
                 continue
