@@ -66,7 +66,10 @@ Facts = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedFilm:
-    """A film with its facts (title and year among them), its group, the number of its trend, and its rate."""
+    """A film with its facts (title and year among them), its group, the number of its trend, and its rate.
+
+    `expected` is the rate by the model alone; NaN where the model has none.
+    """
 
     timeline: Timeline
     facts: Mapping[str, str]
@@ -74,6 +77,7 @@ class ComparedFilm:
     x: float
     sample: FilmSample
     rate: CorrectedRate | None
+    expected: float
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -288,7 +292,9 @@ def compare_films(
         else:
             sample, rate, notices = _judged(film, judgements, key, labels)
             notes += [said("note_of", movie=film.movie, notice=notice) for notice in notices]
-            compared.append(ComparedFilm(film, cells, group, x, sample, rate))
+            has_rate = labels is not None or record.rate.value is not None
+            expected = sample.expected if has_rate else np.nan
+            compared.append(ComparedFilm(film, cells, group, x, sample, rate, expected))
     for what, movies in left_out.items():
         notes += _note(what, movies)
     notes += _names_apart(films, judgements, compared)
@@ -402,7 +408,8 @@ def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
         samples, estimate = [film.sample for film in own], estimate_of.get(name, Estimate())
         n_windows = sum(sample.n for sample in samples)
         rows[name] |= {"n_windows": n_windows, "worth": n_windows * estimate.worth} | _values(estimate)
-        rows[name]["expected"] = float(np.mean([sample.expected for sample in samples]))
+        known = [film.expected for film in own if not np.isnan(film.expected)]
+        rows[name]["expected"] = float(np.mean(known)) if known else np.nan
     changes = []
     for one, other in combinations(enough, 2):
         both = [*groups[one], *groups[other]]
@@ -457,7 +464,7 @@ def comparison_report(compared: FilmComparison) -> Report:
     rate, change = ((share, ("value", "low", "high"), write) for write in (interval, signed))
     films = pd.DataFrame(
         {"movie": film.timeline.movie, "year": film.facts["year"], "title": film.facts["title"],
-         "group": film.group, "n_windows": film.sample.n, "expected": film.sample.expected,
+         "group": film.group, "n_windows": film.sample.n, "expected": film.expected,
          **_values(film.rate or Estimate())}
         for film in compared.films
     )  # fmt: skip

@@ -113,6 +113,8 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
             break
     if not work.tried:
         return work
+    if not (on_card := any(uses_gpu(backbone) for backbone in job.backbones)):
+        del clips[1:]  # of which each takes as long alone, and seconds
     encode_batch(job.backbones, clips)  # loads and compiles, which a run does once
     before = _now()
     encode_batch(job.backbones, clips)
@@ -120,7 +122,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     decode_s, decode_cpu_s = decode * len(tasks) / work.tried + index * len(sizes)
     busy = decode_cpu_s + feature_bytes * _BYTE_CPU_S + infer_cpu_s
     work.cpu_s = began + busy
-    if any(uses_gpu(backbone) for backbone in job.backbones):
+    if on_card:
         work.gpu_s, work.cores_per_card = infer_s, decode_cpu_s / max(infer_s, 1e-9)
     cores = usable_cores()
     decoders = min(workers, len(every), cores)

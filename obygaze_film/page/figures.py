@@ -37,12 +37,13 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
     alone : bool
         Whether the figure is a file of its own and brings its style.
     """
-    dated = [(float(film.facts["year"]), film) for film in compared.films if film.facts["year"].isdecimal()]
+    drawn = [film for film in compared.films if film.rate or not np.isnan(film.expected)]
+    dated = [(float(film.facts["year"]), film) for film in drawn if film.facts["year"].isdecimal()]
     years = [year for year, _ in dated]
     if len(set(years)) < 2:
         return ""
     groups = [row for row in compared.groups.to_dict("records") if not row["reason"]]
-    ends = [film.rate.high if film.rate else film.sample.expected for _, film in dated]
+    ends = [film.rate.high if film.rate else film.expected for _, film in dated]
     scale = scale_of(max([*ends, *(row["high"] for row in groups)]))
     begin, end = min(years) // 10 * 10, max(years) // 10 * 10 + 10
     trends = [row for row in compared.changes.to_dict("records") if row["change"] == LATER]

@@ -1,5 +1,6 @@
 """Write numbers and sentences of a film's page by language, from the texts of assets/film.LANGUAGE.toml."""
 
+import math
 import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
@@ -83,7 +84,9 @@ class Words:
         return text if float(f"{value:.2f}") == 0 else ("−" if value < 0 else "+") + text
 
     def share(self, value: float) -> str:
-        """Write a share as a whole percentage; a share above 0 is never written as 0."""
+        """Write a share as a whole percentage, NaN as a dash; a share above 0 is never written as 0."""
+        if math.isnan(value):
+            return "–"
         text = "<1" if 0 < value < 0.005 else f"{100 * value:.0f}"
         return self._texts["percent"].format(text)
 

@@ -94,6 +94,17 @@ def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
         estimate(films / "films.csv", films / "mine", n_frames=2)
 
 
+def test_an_estimate_encodes_one_clip_where_no_card_takes_several(films, monkeypatch):
+    module = import_module("obygaze_features.extraction.cost_estimate")
+    n_clips = []
+    encode = module.encode_batch
+    monkeypatch.setattr(
+        module, "encode_batch", lambda of, clips: n_clips.append(len(clips)) or encode(of, clips)
+    )
+    assert estimate(films / "films.csv", films / "other", n_frames=2).tried == 3
+    assert n_clips == [1, 1]
+
+
 @pytest.fixture(scope="module")
 def film(tmp_path_factory):
     """A film of 20 s."""

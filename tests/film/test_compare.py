@@ -503,6 +503,22 @@ def test_the_page_says_the_share_of_every_group_that_is_estimated(films, judged)
     assert "all films" not in side_by_side.comparison_page(compare_films(films, judged), language="fr")
 
 
+def test_a_film_that_the_model_has_no_rate_of_is_expected_to_have_none():
+    films = [
+        invented_film("a", year=1990),
+        invented_film("b", year=1991, unlike=((0.0, 1.0),)),
+        invented_film("c", year=2001),
+    ]
+    found = compare_films(films, Manifest((), Path()))
+    alone = [film.expected for film in found.films]
+    assert [np.isnan(rate) for rate in alone] == [False, True, False]
+    assert found.groups["expected"].item() == pytest.approx((alone[0] + alone[2]) / 2)
+    page = side_by_side.comparison_page(found)
+    assert page.count('class="row film"') == 3
+    assert "nan" not in page.lower()
+    assert np.isnan(compare_films(films[1:2], Manifest((), Path())).groups["expected"].item())
+
+
 def test_a_machines_labels_in_a_models_place_have_a_page_too(films, judged):
     every = choose_next(films, 10**6, blind=True)
     labels = [
