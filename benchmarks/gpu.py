@@ -1,9 +1,9 @@
 """A card's first thirteen minutes: is it right, how fast is it, and what limits it.
 
-Eight parts, each with its own seconds; together 765, for slow hosts too: an H200 and 16 cores take 660. Every part prints its rows at
-once and appends them to a file of JSON lines, so that a time-out loses one part. Part 2 makes the checks of
-first contact and ends the run with exit code 1 if one fails, before any speed is printed. Weights are random
-(`random:0`) and clips are made here: nothing is fetched.
+Eight parts, each with its own seconds; together 765, so that slow hosts finish (an H200 with 16 cores takes
+660). Every part prints its rows at once and appends them to a file of JSON lines, so that a time-out loses
+one part. Part 2 makes the checks of first contact and ends the run with exit code 1 if one fails, before
+any speed is printed. Weights are random (`random:0`) and clips are made here: nothing is fetched.
 
     python benchmarks/gpu.py --out gpu.jsonl
     python benchmarks/gpu.py --only 2,3
