@@ -24,6 +24,7 @@ from obygaze_features.video.stream import (
     STRANGE,
     UNKNOWN,
     UNTAGGED,
+    WITHOUT_ALPHA,
     Stream,
     has_alpha,
     is_exact,
@@ -180,7 +181,7 @@ class Converter:
             rgb = interleaved((red, green, blue))
         else:
             rgb = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
-        if tags.alpha:
+        if tags.alpha and self._stream.pixels != WITHOUT_ALPHA:
             alpha = self._reformatter.reformat(frame, format="gbrap", threads=1).to_ndarray()[..., 3]
             if alpha.min() < OPAQUE:
                 return over_white(Image.fromarray(np.dstack([rgb, alpha]))), True

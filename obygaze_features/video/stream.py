@@ -53,6 +53,8 @@ ENCRYPTED_SIGNS: Final = {
 and ASF give, and types of streams of MPEG-TS (SAMPLE-AES of HLS)."""
 DOLBY_TAGS: Final = ("dvh1", "dvhe")
 """Names of codecs whose pictures only Dolby Vision shows rightly, whether the file describes it or not."""
+UNCOMPRESSED, WITHOUT_ALPHA = "\0\0\0\0", "bgr0"
+"""Tag of pixels of AVI without a codec. Their fourth byte, which FFmpeg calls alpha, is not used (BI_RGB)."""
 UNTAGGED: Final = 2
 GAMUTS: Final = {9: "BT.2020", 10: "XYZ", 11: "DCI-P3", 12: "Display P3"}
 """Primaries wider than those of an ordinary screen (H.273, table 2)."""
@@ -152,6 +154,8 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         The pictures are encrypted, or without meaning to an ordinary decoder.
     """
     pixels, ratio = source.context.pix_fmt or UNKNOWN, source.stream.sample_aspect_ratio
+    if (source.codec, pixels, tag_of(source.context)) == ("rawvideo", "bgra", UNCOMPRESSED):
+        pixels = WITHOUT_ALPHA
     stated = _stream_data(source)
     names = sorted({*stated, *packet_data})
     if is_encrypted(source.stream, source.container, names):
@@ -169,7 +173,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         crop=_crop(stated.get("frame_cropping", "")),
         dolby_vision=_dolby_vision(stated.get("dovi_conf", ""), source),
         sample_aspect="" if not ratio or ratio == 1 else f"{ratio.numerator}:{ratio.denominator}",
-        alpha=has_alpha(source.context.format) if pixels != UNKNOWN else False,
+        alpha=pixels not in (UNKNOWN, WITHOUT_ALPHA) and has_alpha(source.context.format),
         other_streams=len(films) - 1,
         parts=parts,
         side_data=tuple(names),

@@ -21,7 +21,7 @@ from obygaze.cli import table_of_contents
 from obygaze_features.errors import VideoError
 from obygaze_features.manifest import import_folder
 from obygaze_features.store import same_numerics
-from obygaze_features.video import at, decoder_versions, file_digest, probe, read_frames, uniform
+from obygaze_features.video import at, decoder_versions, file_digest, find_shots, probe, read_frames, uniform
 from obygaze_features.video.file_facts import is_here
 from obygaze_features.video.sound import SoundTrack
 from obygaze_features.video.stream import DISPOSITIONS, FATES, FRAMES, PACKETS, STREAMS
@@ -326,6 +326,16 @@ def test_transparent_pictures_lie_over_white_as_stills_do(tmp_path, name, codec,
     assert np.abs(image[36:60, 56:92].astype(int) - HALF[36:60, 56:92, :3]).mean() < 6
     assert any("white" in note for note in frames.notes)
     assert frames.stream["alpha"] is True
+
+
+def test_a_fourth_byte_of_pixels_without_a_codec_in_avi_is_not_transparency(tmp_path):
+    pictures = [av.VideoFrame.from_ndarray(HALF, format="rgba").reformat(format="bgra")] * 2
+    path = encode(tmp_path / "a.avi", pictures, "rawvideo", pix_fmt="bgra")
+    path.write_bytes(path.read_bytes().replace(b"BGRA", b"\0\0\0\0"))  # BI_RGB
+    frames = read_frames(path, uniform(1))
+    assert np.array_equal(frames.images[0], HALF[..., :3])
+    assert frames.notes == ()
+    assert len(find_shots(path)) == 1
 
 
 def test_what_is_opaque_is_not_said_to_be_transparent(tmp_path):
