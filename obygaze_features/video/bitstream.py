@@ -10,7 +10,7 @@ and 5.9.2 (uncompressed header); GIF is GIF89a (CompuServe, 1990).
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
@@ -97,17 +97,20 @@ NO_HEADER = picture_header()
 def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], PictureHeader]:
     """Return the function that reads the packet headers of a codec; for unknown codecs it reads nothing."""
     size, read = nal_length_size(extradata, codec), READERS.get(codec)
-    if codec == "h264" and (bits := field_bits(extradata or b"", size)):
-        return lambda packet: (h264(memoryview(packet), size) if packet.is_keyframe else NO_HEADER)._replace(
-            field=field_of(memoryview(packet), size, bits)
-        )
     if codec == "gif":
         return lambda packet: gif(memoryview(packet))
     if read is None:
         return lambda _: NO_HEADER
     if codec not in KEYS_ALONE:
         return lambda packet: read(memoryview(packet), size)
-    return lambda packet: read(memoryview(packet), size) if packet.is_keyframe else NO_HEADER
+    field_of = field_reader(extradata or b"", size) if codec == "h264" else lambda _: ()
+
+    def keys_and_fields(packet: Packet) -> PictureHeader:
+        header = read(memoryview(packet), size) if packet.is_keyframe else NO_HEADER
+        field = field_of(packet)
+        return header._replace(field=field) if field else header
+
+    return keys_and_fields
 
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
@@ -178,16 +181,34 @@ class Bits:
         return last
 
 
-def field_bits(extradata: bytes, length_size: int) -> int:
-    """Return the bits of a frame's number in a stream of H.264 whose pictures may be fields; else 0."""
-    units = nal_units(extradata[6:], 2) if length_size else nal_units(extradata, 0)
-    with suppress(ValueError):  # damaged
-        return next((_field_bits(Bits(unit)) for unit in units if unit[0] & 31 == NAL_SPS), 0)
-    return 0
+def field_reader(extradata: bytes, length_size: int) -> Callable[[Packet], tuple[int, ...]]:
+    """Return what reads of a packet of H.264 its frame's number and parity, if it is one of a field."""
+    bits = 0
+
+    def read(units: Iterable[Data]) -> tuple[int, ...]:
+        nonlocal bits
+        with suppress(ValueError):  # damaged
+            for unit in units:
+                if unit[0] & 31 == NAL_SPS:
+                    bits = field_bits(unit)
+                elif unit[0] & 31 in (NAL_SLICE, NAL_IDR):
+                    if not bits:
+                        return ()
+                    head = Bits(unit[:SLICE_HEAD])
+                    head.coded(3)
+                    number = head.take(bits)
+                    return (number, head.take()) if head.take() else ()
+        return ()
+
+    read(nal_units(extradata[6:], 2) if length_size else nal_units(extradata, 0))
+    return lambda packet: (
+        read(nal_units(memoryview(packet), length_size)) if bits or packet.is_keyframe else ()
+    )
 
 
-def _field_bits(sps: Bits) -> int:
-    """Read a sequence parameter set (7.3.2.1.1) up to where it says whether all pictures are frames."""
+def field_bits(unit: Data) -> int:
+    """Return the bits of a frame's number by a sequence parameter set (7.3.2.1.1); 0 if none is a field."""
+    sps = Bits(unit)
     profile, *_ = sps.take(8), sps.take(16), sps.coded()
     if profile in WITH_CHROMA:
         chroma = sps.coded()
@@ -213,18 +234,6 @@ def _field_bits(sps: Bits) -> int:
     sps.take()
     sps.coded(2)
     return 0 if sps.take() else bits
-
-
-def field_of(data: Data, length_size: int, bits: int) -> tuple[int, ...]:
-    """Read of a packet's first slice (7.3.3) its frame's number and parity, if it is one of a field."""
-    with suppress(ValueError):
-        for unit in nal_units(data, length_size):
-            if unit[0] & 31 in (NAL_SLICE, NAL_IDR):
-                head = Bits(unit[:SLICE_HEAD])
-                head.coded(3)
-                number = head.take(bits)
-                return (number, head.take()) if head.take() else ()
-    return ()
 
 
 def second_fields(fields: Sequence[tuple[int, ...]]) -> list[int]:

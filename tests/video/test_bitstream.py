@@ -1,11 +1,21 @@
 """What packets say of themselves, on bits written by hand."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.video import at, probe, read_frames
-from obygaze_features.video.bitstream import NO_HEADER, READERS, field_bits, picture_header, sei_says
+from obygaze_features.video.bitstream import (
+    NO_HEADER,
+    READERS,
+    field_bits,
+    field_reader,
+    gif,
+    picture_header,
+    sei_says,
+)
+from tests.video.encoding import encode
 from tests.video.fields import coded, sequence, write_fields
 
 h264, read_hevc, mpeg4, mpeg12 = (READERS[codec] for codec in ("h264", "hevc", "mpeg4", "mpeg2video"))
@@ -61,6 +71,8 @@ def test_a_display_orientation_asks_for_a_turn_unless_it_is_none(bits, turned):
 def test_no_bytes_upset_the_parsers(data, length_size):
     for read in READERS.values():
         read(memoryview(data), length_size)
+    gif(data)
+    field_reader(annex_b(b"\x67" + data), 0)
 
 
 def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_and_two_pictures_have_none():
@@ -146,12 +158,21 @@ def test_key_frames_of_vp8_vp9_and_av1_say_so_themselves():
     ],
 )
 def test_a_stream_that_may_have_fields_says_how_long_the_number_of_a_frame_is(written, bits):
-    assert field_bits(annex_b(sequence(**written)), 0) == bits
-    config = b"\x01\x4d\0\x1e\xff\xe1"  # of MP4 and Matroska, before the set and its length
-    length = len(sequence(**written)).to_bytes(2, "big")
-    assert field_bits(config + length + sequence(**written), 4) == bits
-    for end in range(5, len(sequence(**written)) - 1):
-        assert field_bits(annex_b(sequence(**written)[:end]), 0) in (0, bits)
+    assert field_bits(sequence(**written)) == bits
+
+
+def test_fields_are_those_of_the_sequence_that_they_belong_to(tmp_path):
+    """Where films of frames and of fields are joined, numbers of frames differ in length."""
+    greys = [40, 90, 140]
+    fields = write_fields(tmp_path / "fields.h264", greys)
+    pictures = [np.full((32, 16, 3), 7 * number, np.uint8) for number in range(20)]
+    frames = encode(tmp_path / "frames.h264", pictures, options={"bf": "3"})
+    joined = tmp_path / "joined.h264"
+    joined.write_bytes(frames.read_bytes() + fields.read_bytes() + frames.read_bytes())
+    read = read_frames(joined, at(range(43)), strict=True)
+    assert probe(joined).frames == 43
+    rows = [image[:2, 0, 0].tolist() for image in read.images[20:23]]
+    assert rows == [pytest.approx([(grey - 16) * 255 / 219, (grey - 7) * 255 / 219], abs=2) for grey in greys]
 
 
 @pytest.mark.parametrize("suffix", ["h264", "ts", "mp4", "mkv", "flv"])
