@@ -109,7 +109,7 @@ class GroupedCommand(click.Command):
         own = {name: each for each in self.params if isinstance(each, click.Option) for name in each.opts}
         for name, value in pairwise(args):
             if name in own and value in own and not (own[name].is_flag or own[name].count):
-                raise click.BadOptionUsage(name, f"Option '{name}' requires an argument: {value} is none.")
+                raise click.BadOptionUsage(name, f"Option '{name}' requires an argument, not {value}.", ctx)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -21,7 +21,7 @@ MISTAKES = f"""
 2 store verify
     Missing argument
 2 store seal in/stores/whole --licence --store-version 1.0.1
-    '--licence' requires an argument: --store-version is none
+    '--licence' requires an argument, not --store-version
 1 store inspect in/stores
     in/stores: not a store, but stores are in it; name one: broken-1.0.0
 1 store inspect .
