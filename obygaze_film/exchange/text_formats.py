@@ -16,9 +16,10 @@ from obygaze_film.exchange.tiers import Exported, Tier
 
 CSV_COLUMNS = (
     "movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "present", "contributions", "flags",
-    "note",
+    "level", "concepts", "annotator", "seen_score", "note",
 )  # fmt: skip
-"""contributions: of concepts that are seen and that are not, as ``Body +1.4000; Activity -0.3000``."""
+"""contributions: of concepts that are seen and that are not, as ``Body +1.4000; Activity -0.3000``. People
+write into level, concepts and annotator; what they judge, they judge in sight of the score."""
 
 
 def to_vtt(made: Exported) -> str:
@@ -57,7 +58,7 @@ def to_csv(made: Exported) -> str:
         numbers = ["" if value is None else f"{value:.4f}" for value in (span.p, span.p_low, span.p_high)]
         cells = [made.film.movie, tier.name, repr(span.start_s), repr(span.end_s), *numbers]
         signed = [f"{reason.concept} {reason.contribution:+.4f}" for reason in span.reasons]
-        cells += [span.text, "; ".join(span.present), "; ".join(signed), span.flags, note]
+        cells += [span.text, "; ".join(span.present), "; ".join(signed), span.flags, "", "", "", "1", note]
         lines.append(sheet_line(cells))
         note = ""
     return "".join(lines)

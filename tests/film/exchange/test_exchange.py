@@ -261,6 +261,18 @@ def test_iiifs_own_parser_reads_the_manifest_back(film, top):
     )
 
 
+def test_levels_that_people_write_into_the_table_are_judgements_in_sight_of_the_score(film, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(export(film, "csv", tiers=["segments", "concepts"], top=20))))
+    table = pd.DataFrame(rows)
+    table.loc[1, ["level", "concepts", "annotator"]] = "S", "Body", "AB"
+    table.to_csv(tmp_path / "a.csv", index=False)
+    imported = import_spans([tmp_path / "a.csv"], tmp_path)
+    (clip,) = imported.manifest
+    assert (repr(clip.start_s), clip.level, clip.concepts) == (table["start_s"][1], "S", ("Body",))
+    assert (clip.annotator, clip.extras["seen_score"]) == ("AB", "1")
+    assert len(imported.accounts[0].left_out) == len(table) - 1
+
+
 def test_the_table_has_numbers_and_no_formulas():
     film = invented_film("=cmd|' /C calc'!A0", NASTY, **SMALL)
     rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
