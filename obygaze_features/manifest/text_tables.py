@@ -358,6 +358,8 @@ def content_of(path: Path) -> bytes:
     """Read the bytes of a file that is not empty."""
     if path.is_dir():
         raise ManifestError(f"{path}: is a folder, and a file was expected")
+    if path.name.startswith(("~$", ".~lock.")):
+        raise ManifestError(f"{path}: says only that a spreadsheet is open: give the spreadsheet itself")
     content = read_bytes(path)
     if not content:
         raise ManifestError(f"{path}: the file is empty (0 bytes)")

@@ -116,6 +116,13 @@ def test_three_annotators_are_three_pairs_and_only_shared_clips_count():
     assert {pair.all_levels.n_clips for pair in pairs} == {2}
 
 
+def test_files_of_another_lab_without_times_and_videos_are_compared_by_their_ids():
+    said = [("x", "AB", EN), ("y", "AB", S), ("x", "CD", EN), ("y", "CD", HN)]
+    clips = [Clip(name, "m", level=level, annotator=who) for name, who, level in said]
+    (pair,) = level_pairs(Manifest(tuple(clips), Path()))
+    assert pair.counts == {(EN, EN): 1, (S, HN): 1}
+
+
 def test_scenes_that_one_annotator_overlooked_are_apart_from_other_readings():
     levels = [("EN", "EN"), ("EN", "S"), ("HN", "EN"), ("HN", "S"), ("NS", "S"), ("S", "S")]
     rows = [

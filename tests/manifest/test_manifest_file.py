@@ -197,6 +197,13 @@ def test_what_is_no_manifest_is_refused(tmp_path, content, what):
         read_manifest(path)
 
 
+@pytest.mark.parametrize("name", ["~$films.xlsx", ".~lock.films.csv#"])
+def test_what_a_spreadsheet_leaves_beside_a_table_while_it_is_open_is_called_so(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\x02AB" + bytes(162))
+    with pytest.raises(ManifestError, match="open"):
+        read_manifest(tmp_path / name)
+
+
 @pytest.mark.parametrize("row", ["{},{},,,,,,", "{},m,,,,S,,{}"])
 def test_a_name_in_two_forms_of_unicode_is_one(tmp_path, row):
     rows = [row.format(form, unicodedata.normalize(form, "Zo\u00eb")) for form in ("NFC", "NFD")]

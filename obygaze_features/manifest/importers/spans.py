@@ -442,7 +442,8 @@ class _Made:
             notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
         notices += [*self._films.missing(), *self._films.notices, *self._films.unnamed()]
-        manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
+        with placed(first_few([str(account.path) for account in self._accounts], 3)):
+            manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
         return Imported(manifest, tuple(notices), accounts=tuple(self._accounts))
 
     def _length(self, clip: Clip) -> float:

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import import_spans
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.sources import SOURCES
 from tests.manifest.spans.files import VIA_HEAD, aligned, eaf, referring, sheet, tabbed, tier
@@ -428,3 +429,10 @@ def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):
     for files in ({"l.rttm": levels, "c.rttm": concepts}, {"c.rttm": concepts, "l.rttm": levels}):
         clips, _ = read(files)
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}
+
+
+def test_a_clip_of_two_tables_is_refused_with_both(tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_text("clip_id,movie,start_s,end_s,level\nx,m,1,2,S\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"[\\/]a, .*[\\/]b: clip 'x'"):
+        import_spans([tmp_path / "a", tmp_path / "b"], tmp_path)
