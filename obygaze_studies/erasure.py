@@ -7,6 +7,7 @@ probe that is trained on the former cannot show that: it has nothing to learn, a
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -192,6 +193,10 @@ def _balanced(y: Codes, called: Codes, rows: Mask) -> float:
 
 
 def _effect(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:
-    """Effect size d of a test on some items."""
+    """Effect size d of a test on some items; NaN where they are too few, or all associated alike."""
     x, y = (X[target & rows] for target in targets)
-    return effect(*associations(x, y, a, b))["d"] if len(x) and len(y) and len(x) + len(y) > 2 else np.nan
+    if len(x) and len(y):
+        associated = associations(x, y, a, b)
+        with suppress(AuditError):
+            return effect(*associated)["d"]
+    return np.nan

@@ -57,7 +57,7 @@ class Dictionary:
     Attributes
     ----------
     n_active : int
-        Most units that are active in a token, K.
+        Units that are active in a token, K, or fewer; more only where activations are equal.
     centre : ndarray of float32, shape [D]
     scale : float
         The mean length of tokens less the centre.

@@ -1,6 +1,7 @@
 """LEACE: no linear model tells the attribute on what it was fitted on; the least change that does so."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,20 @@ def test_what_is_left_on_other_films_and_what_it_costs(tmp_path):
         rows = list(csv.reader(stream))
     assert rows[0][:2] == ["clip_id", "f0"]
     assert len(rows) == 601
+
+
+def test_where_erasing_leaves_nothing_the_effect_is_undefined_and_the_audit_goes_on():
+    X, attribute, items, images = world()
+    X = np.ones_like(X)
+    X[:, 2] += attribute
+    test = EatTest("gender", {"gender": "w"}, {"gender": "m"}, ("a",), ("b",))
+    report = audit_erase(
+        replace(images, vectors=X.astype(np.float32)),
+        items, attribute="gender", films="film", texts=texts(), tests=[test],
+    )  # fmt: skip
+    *_, d = records(report.data)
+    assert d["before_others"] > 1
+    assert d["after_others"] is None
 
 
 def test_items_of_no_film_or_without_an_embedding_are_left_out_and_said():
