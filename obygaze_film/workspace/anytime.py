@@ -43,7 +43,7 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
     drawn = np.cumsum(np.column_stack([content, content * p, content * y]), axis=0)
     before = np.vstack([np.zeros(3), drawn[:-1]])
     total = float(cells.content.sum())
-    left = total - before[:, :1]
+    left = np.maximum(total - before[:, :1], content[:, None])  # but for rounding, it is more
     mean_p = (float(cells.content @ cells.p) - before[:, 1:2]) / left
     capital = np.full((len(y) + 1, len(GRID)), 1.0)
     for sign in (1, -1):
