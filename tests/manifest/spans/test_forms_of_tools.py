@@ -267,6 +267,7 @@ LEFT_OUT = {
     "BORIS a file that is not at its time": enqueued("1", "5", "a.mp4"),
     "BORIS times by dates": enqueued("1609459201.5", "1609459205.5", "Not found"),
     "CVAT a shape before the first frame": cvat([(-1, 0), (125, 1)]),
+    "SRT a number before half a line of times": "2-> 00:00:05,000\nHi\n\n3\n00:00:07,000 --> 00:00:06,000\nx\n",
     "SRT half a line of times": "1\n00:00:01,000 --\n> 00:00:05,000\nHi\n\n2\n00:00:07,000 --> 00:00:06,000\nx\n",
 }  # fmt: skip
 
