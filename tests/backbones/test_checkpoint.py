@@ -17,7 +17,6 @@ torch = later("torch")
 load_file = later("safetensors.torch", "load_file")
 save_file = later("safetensors.torch", "save_file")
 nn = later("torch.nn")
-PreTrainedModel = later("transformers", "PreTrainedModel")
 VivitConfig = later("transformers", "VivitConfig")
 VivitForVideoClassification = later("transformers", "VivitForVideoClassification")
 XCLIPVisionModel = later("transformers", "XCLIPVisionModel")
@@ -333,7 +332,7 @@ def test_a_network_larger_than_its_files_is_refused_before_it_is_made(
     """The files are of 32 features and two layers; nothing of them is loaded, and no memory asked for."""
     configure(folder := copied(name), **fields)
     loads = staticmethod(lambda *_, **__: pytest.fail("it was loaded"))
-    monkeypatch.setattr(PreTrainedModel, "from_pretrained", loads)
+    monkeypatch.setattr("transformers.PreTrainedModel.from_pretrained", loads)
     with pytest.raises(BackboneError, match=place):
         load(folder, name)
 
