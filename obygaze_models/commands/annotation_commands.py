@@ -115,11 +115,14 @@ def disagreements(manifest: Path, output: Output) -> Answer:
 
     given = read_annotated(manifest)
     if output.out is not None:
-        annotators = {(clip.movie, clip.annotator) for clip in given if clip.annotator}
+        timed = [clip for clip in given if clip.annotator and clip.start_s is not None]
+        annotators = {(clip.movie, clip.annotator) for clip in timed}
         shared = [film for film in given.movies if sum(movie == film for movie, _ in annotators) > 1]
         documents = {film: manifests.conflicts_document(given, film) for film in shared}
         paths = manifests.write_documents(documents, output.out, force=output.force)
         click.echo(f"{len(paths)} documents for ELAN in {output.out}", err=True)
+        if n_whole := sum(bool(clip.annotator) for clip in given) - len(timed):
+            click.echo(f"{n_whole} labels of whole files have no times, and are in none", err=True)
     labels, how = projected(given)
     names = labels.codebook.level_names
     document = {"manifest": str(manifest), "codebook": labels.codebook.name, **how, "levels": names}

@@ -145,3 +145,11 @@ def test_a_person_in_two_spellings_is_not_compared_with_themself(tmp_path, capsy
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "a.csv")
     assert obygaze("manifest", command, tmp_path / "a.csv") == 1
     assert "annotator 'AB' and 'ab' (clip 'c0') are one name: spell both alike" in capsys.readouterr().err
+
+
+def test_labels_of_whole_files_are_in_no_document_to_decide_in_and_that_is_said(tmp_path, capsys):
+    spans = [Clip(f"c{k}", "m", "", *times, level, (), who) for k, times in enumerate(((0, 4), (None, None)))
+             for who, level in (("AB", "S"), ("CD", "EN"))]  # fmt: skip
+    write_manifest(Manifest(tuple(spans), tmp_path), tmp_path / "a.csv")
+    assert obygaze("manifest", "disagreements", tmp_path / "a.csv", "--out", tmp_path / "out") == 0
+    assert "2 labels of whole files" in capsys.readouterr().err
