@@ -35,8 +35,8 @@ SKIPS_UNREFERENCED = ORDERED_BY_KIND | {"h264"}
 NAL_SLICE, NAL_IDR, NAL_SEI, NAL_SPS = 1, 5, 6, 7
 WITH_CHROMA, CHROMA_444 = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135}, 3
 """Profiles of H.264 whose sequence parameter sets state the format of chroma."""
-SLICE_HEAD = 32
-"""Bytes of a slice that hold its header's beginning."""
+SLICE_HEAD, MOST_SPS = 32, 4096
+"""Bytes of a slice that hold its header's beginning; of a sequence parameter set that are read."""
 NAL_PARAMETER_SETS = (7, 8, 13)
 HEVC_FIRST_IRAP, HEVC_LAST_IRAP, HEVC_LAST_SLICE = 16, 21, 31
 HEVC_PARAMETER_SETS = (32, 33, 34)
@@ -166,18 +166,18 @@ class Bits:
 
     def __init__(self, unit: Data) -> None:
         content = bytes(unit[1:]).replace(b"\x00\x00\x03", b"\x00\x00")
-        self._rest = "".join(f"{byte:08b}" for byte in content)
+        self._bits, self._at = "".join(f"{byte:08b}" for byte in content), 0
 
     def take(self, count: int = 1) -> int:
         """Read a number of so many bits."""
-        taken, self._rest = self._rest[:count], self._rest[count:]
-        return int(taken, 2)
+        self._at += count
+        return int(self._bits[self._at - count : self._at], 2)
 
     def coded(self, count: int = 1) -> int:
         """Read so many numbers in Exp-Golomb coding (9.1), and return the last."""
         last = 0
         for _ in range(count):
-            last = self.take(2 * self._rest.index("1") + 1) - 1
+            last = self.take(2 * (self._bits.index("1", self._at) - self._at) + 1) - 1
         return last
 
 
@@ -208,7 +208,7 @@ def field_reader(extradata: bytes, length_size: int) -> Callable[[Packet], tuple
 
 def field_bits(unit: Data) -> int:
     """Return the bits of a frame's number by a sequence parameter set (7.3.2.1.1); 0 if none is a field."""
-    sps = Bits(unit)
+    sps = Bits(unit[:MOST_SPS])
     profile, *_ = sps.take(8), sps.take(16), sps.coded()
     if profile in WITH_CHROMA:
         chroma = sps.coded()

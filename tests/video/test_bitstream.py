@@ -161,6 +161,13 @@ def test_a_stream_that_may_have_fields_says_how_long_the_number_of_a_frame_is(wr
     assert field_bits(sequence(**written)) == bits
 
 
+def test_a_sequence_of_offsets_without_end_is_not_read_to_its_end():
+    offsets = coded(1) + "0" + coded(0) * 2 + coded(1 << 22) + "1" * (1 << 22)
+    with pytest.raises(ValueError, match=r"substring|literal"):
+        field_bits(sequence(order=offsets))
+    assert field_reader(annex_b(sequence(order=offsets)), 0)
+
+
 def test_fields_are_those_of_the_sequence_that_they_belong_to(tmp_path):
     """Where films of frames and of fields are joined, numbers of frames differ in length."""
     greys = [40, 90, 140]
