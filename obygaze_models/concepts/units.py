@@ -141,15 +141,15 @@ def learn_dictionary(
     Raises
     ------
     ModelError
-        There are no tokens, or fewer units than may be active.
+        There are no tokens, all are equal, or there are fewer units than may be active.
     """
     if n_active > n_units:
         raise ModelError(f"{n_active} active units of {n_units}: give as many units at least")
     per_block = max(1, BLOCK_BYTES // max(4 * read(np.arange(1)).size, 1))
     with one_blas_thread():
         n_tokens, centre, scale = _moments(read, n_clips, per_block)
-        if not n_tokens:
-            raise ModelError("there are no frames or tokens to learn units from")
+        if not scale:
+            raise ModelError("there are no two different frames or tokens to learn units from")
         size = min(BATCH, n_tokens)
         made = begun or _new(n_units, n_active, centre, scale, seed)
         n_steps = n_epochs * (n_tokens // size)
@@ -182,8 +182,9 @@ def _moments(read: Read, n_clips: int, per_block: int) -> tuple[int, Floats, flo
         tokens = read(rows)
         n, total = n + len(tokens), total + tokens.sum(axis=0, dtype=np.float64)
     centre = np.asarray(total / max(n, 1), np.float32)
-    length = sum(float(np.linalg.norm(read(rows) - centre, axis=1).sum()) for rows in blocks)
-    return n, centre, length / max(n, 1) or 1.0
+    middle = centre.astype(np.float64)  # which has the squares of all that float32 has
+    length = sum(float(np.linalg.norm(read(rows) - middle, axis=1).sum()) for rows in blocks)
+    return n, centre, length / max(n, 1)
 
 
 def _new(n_units: int, n_active: int, centre: Floats, scale: float, seed: int) -> Dictionary:

@@ -326,7 +326,7 @@ class _Probes:
         shape = (max(self.learns.shape[1] - 1, 1), 2)
         n_features, first = self.clips.shape[2], None
         counts, sums = np.zeros(shape), np.zeros((2, shape[0], n_features))
-        scatters = np.zeros((*shape, n_features, n_features), self.dtype)
+        scatters = np.zeros((*shape, n_features, n_features))
         for block in self._blocks(len(self.y)):
             X, absent = _read(self.clips, block, self.dtype)
             if not np.isfinite(X).all():
@@ -334,11 +334,12 @@ class _Probes:
             first = X[0, 0].astype(np.float64) if first is None else first
             for clip, place in zip(X, range(block.start, block.start + len(X)), strict=True):
                 kept = clip if absent is None else clip[~absent[place - block.start]]
-                # In float64, and against one token: squares of a large mean would drown the spread.
+                # In float64, which has all squares of float32, and against one token: squares of a large mean
+                # would drown the spread.
                 apart = kept - first
                 sums[:, fold_of[place]] += apart.sum(axis=0), np.einsum("td,td->d", apart, apart)
                 counts[fold_of[place], self.y[place]] += len(kept)
-                centred = kept - kept.mean(axis=0)
+                centred = kept - kept.mean(axis=0, dtype=np.float64)
                 scatters[fold_of[place], self.y[place]] += centred.T @ centred
         moments, directions = [], []
         for group in range(self.learns.shape[1]):
@@ -348,7 +349,7 @@ class _Probes:
             deviation = np.sqrt(np.maximum(square - offset**2, 0))
             moments.append(safe_scale(first + offset, deviation, self.dtype))
             negative, positive = (scatters[own, label].sum(axis=0) / max(n[label], 1) for label in (0, 1))
-            apart = (positive - negative) / np.outer(moments[-1][1], moments[-1][1])
+            apart = (positive - negative) / moments[-1][1] / moments[-1][1][:, None]
             aimed = differing(apart, min(N_AIMED, (self.settings.n_queries - 1) // 2))
             directions.append(np.concatenate([aimed, -aimed], axis=1))
         mean, scale = (np.stack(each) for each in zip(*moments, strict=True))

@@ -75,6 +75,11 @@ def test_more_active_units_than_units_are_refused(clips):
         learnt(clips, n_active=30)
 
 
+def test_tokens_that_are_all_equal_are_refused(clips):
+    with pytest.raises(ModelError):
+        learnt(np.full_like(clips, 0.1))
+
+
 def test_at_most_k_units_are_active_and_none_below_zero(clips):
     made = learnt(clips)
     codes = made.encode(made.scaled(clips[0]))

@@ -4,6 +4,7 @@ import sys
 import textwrap
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
@@ -17,7 +18,7 @@ from obygaze_features.store import open_store
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models import Grid, ModelSpec, registry
+from obygaze_models.models import Grid, ModelSpec, fit, registry
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from tests.lab_package import describe
 
@@ -173,6 +174,26 @@ def test_every_part_of_an_estimator_draws_from_the_runs_seed():
     assert not registry.as_spec("plain", StandardScaler()).draws()
     keyword = registry.as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
     assert keyword.make(5).random_state == 5
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, spec in BUILTIN_MODELS.items() if spec.reads in ("frames", "tokens")]
+)
+def test_the_unit_of_frames_changes_no_decision(name):
+    """Not even where squares of what float32 holds are more, or less, than it holds."""
+    rng = np.random.default_rng(0)
+    y, movies = np.arange(32) % 2, np.repeat(["a", "b", "c", "d"], 8)
+    present = pd.DataFrame(rng.integers(2, size=(32, 2)), columns=["Body", "Look"])
+    X = rng.standard_normal((32, 3, 4)).astype(np.float32)
+    X[:, 1, 0] += 2 * y
+    X[..., 1:3] += present.to_numpy()[:, None]
+
+    def decided(scale):
+        frames = X * np.float32(scale)
+        return fit(BUILTIN_MODELS[name], 0, frames, y, movies=movies, present=present).scores(frames, movies)
+
+    for scale in (2.0**80, 2.0**-80):
+        np.testing.assert_allclose(decided(scale), decided(1), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("asked", ["own/planted_net.py:make", "own.planted_net:make"])
