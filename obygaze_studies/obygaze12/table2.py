@@ -112,17 +112,17 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
 
 
 def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Name the concept model with the highest F1 in each cell, beside calling every clip positive."""
+    """Name the concept model with the highest F1 in each cell, beside calling all its clips positive."""
     answers = []
     for cell, own in rows.items():
-        trivial = [row["ours"] for row in own if row["model"] == "always_positive"]
         heads = [row for row in own if row["features"] != NOTHING and row["metric"] == "f1_pos"]
         heads = [row for row in heads if not np.isnan(row["ours"])]
         if heads:
             best = max(heads, key=lambda row: float(row["ours"]))
             said = f"{'>'.join(cell)}: highest {METRIC_TITLES['f1_pos']} {number(best['ours'])}, "
             said += f"{model_title(best['model'])} on {best['features']}"
-            answers.append(said + (f"; calling all positive has {number(trivial[0])}" if trivial else ""))
+            trivial = trivial_f1(best["prevalence"], 1.0, "f1_pos")
+            answers.append(f"{said}; calling all positive has {number(trivial)}")
     return answers
 
 
@@ -144,10 +144,14 @@ def _test_title(task: str) -> str:
 def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
     """List what is measured and printed of the perceptron, of the bottlenecks and of trivial models."""
     corpus, task = results[0].corpus, ">".join(cell)
-    every = results[0].classifiers.table
-    tested = every[every["task"] == task].drop_duplicates("clip_id")["label"]
-    leaks = [count_leaks(fold)[0] for fold in folds]
-    prevalence, rows = float(tested.mean()), []
+    head = head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
+    sides = {"mlp": (results[0].classifiers, folds), "pcbm": (results[0].heads.predictions, [head])}
+    rows, tested = list[dict[str, Any]](), dict[str, dict[str, float]]()
+    for kind, (predictions, own) in sides.items():  # of two files, and so of different clips
+        table, leaks = predictions.table, [count_leaks(fold)[0] for fold in own]
+        labels = table[table["task"] == task].drop_duplicates("clip_id")["label"]
+        tested[kind] = {"n_test": len(labels), "prevalence": float(labels.mean())}
+        tested[kind] |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
 
     def add(
         model: str, features: str, metric: str, values: list[float] | None, printed: Printed | None
@@ -161,8 +165,7 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
             | {"printed_sd": stats.NAN if sd is None else sd, "printed_in": source}
             # What the table shows in place of these numbers:
             | {"_ours": NOTHING if values is None else mean_sd(values), "_cell": str(printed or NOTHING)}
-            | {"n_test": len(tested), "prevalence": prevalence}
-            | {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
+            | tested["pcbm" if model.startswith("pcbm") else "mlp"]
         )
 
     for kind in ("mlp", "pcbm"):
@@ -178,7 +181,7 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
             if name.startswith(kind) and corpus.printed and row not in corpus.printed_rows:
                 add(name, f"{row} (printed only)", papers_metric(name), None, printed[cell])
     for trivial in (trivial for trivial in TRIVIAL if trivial["test"] == cell[1]):
-        ours = trivial_f1(prevalence, trivial["called"], trivial["average"])
+        ours = trivial_f1(tested["mlp"]["prevalence"], trivial["called"], trivial["average"])
         beside = Printed(trivial["source"], trivial["printed"]) if corpus.printed else None
         add(trivial["row"].lower(), NOTHING, trivial["average"], [ours], beside)
     return rows
@@ -199,15 +202,18 @@ def by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFra
 def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
-    first, head = rows[0], head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
+    head = head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
+    told = {
+        row["model"].partition("_")[0]: f"{row['n_test']} test clips, prevalence {row['prevalence']:.3f}"
+        for row in rows
+    }
     return declared(
         cell_title(cell),
         ("table2", "paper"),
         rows,
         (
-            f"MLP: {leak_caption(folds)}",
-            f"PCBM: {leak_caption([head])}; its CAVs are fitted on its training clips",
-            f"{first['n_test']} test clips, prevalence {first['prevalence']:.3f}",
+            f"MLP, random, all positive: {told['mlp']}; {leak_caption(folds)}",
+            f"PCBM: {told['pcbm']}; {leak_caption([head])}; its CAVs are fitted on its training clips",
         ),
         writers={"model": model_title},
     )
@@ -262,7 +268,8 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
             row = {"model": model, "features": result.source.title if looks else NOTHING, "metric": metric}
             row |= {shown: _shown(by[shown], wide) for shown, wide in SHOWN.items()}
             printed = TABLE2.get((model, printed_row), {}).get(cell, NOTHING)
-            rows.append(row | {"ours": by[metric]["pooled"], "_cell": str(printed)})
+            row |= {"ours": by[metric]["pooled"], "prevalence": by[metric]["prevalence"]}
+            rows.append(row | {"_cell": str(printed)})
     return rows
 
 

@@ -151,6 +151,22 @@ def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(results)
     assert (side["ours"] > side["printed"] + 0.1).all()
 
 
+def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results):
+    """The bottlenecks' folds are of another file: 71 and 100 clips, none of them trained on."""
+    report = table2.paper_report([results])
+    rows = report.data[report.data["n_folds"] > 0]
+    rows = rows.set_index(["train", "test", "model"]).sort_index()
+    for predictions in (results.classifiers, results.heads.predictions):
+        for (task, model), own in predictions.table.groupby(["task", "model"]):
+            clips = own.drop_duplicates("clip_id")["label"]
+            row = rows.loc[[(*task.split(">"), model)]].iloc[0]
+            assert (row["n_test"], row["prevalence"]) == (len(clips), clips.mean())
+    assert not rows[rows.index.get_level_values("model").str.startswith("pcbm")]["test_in_training_max"].any()
+    for cell, answer in zip(CELLS, report.answers, strict=True):
+        share = float(rows.loc[[(*cell, "pcbm_dt|en")], "prevalence"].iloc[0])
+        assert f"{2 * share / (1 + share):.3f}" in answer
+
+
 @pytest.fixture(scope="module")
 def narrow(corpus):
     """Sixteen columns, for speed: what is learnt does not matter here."""
