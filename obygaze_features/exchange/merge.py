@@ -78,7 +78,8 @@ def merge(
     planned = [clip.planned for clip, _ in owners.values()]
     about = _corpus(stores, corpus)
     rows = {clip_id: at for clip_id, (clip, at) in owners.items() if clip.status != _MISSING}
-    streams = [_results(store, position, rows) for position, store in enumerate(stores)]
+    results = [_results(store, position, rows) for position, store in enumerate(stores)]
+    taken = sum(len(store.clips) for store in stores) == len(owners)
     with (
         passing_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
@@ -86,7 +87,7 @@ def merge(
         stage = open_stage(planned, groups, about)
         with stage.writer(rows) as writer:
             for n_copied, position in enumerate(rows.values(), start=1):
-                writer.commit([next(streams[position])])
+                writer.commit([next(results[position])])
                 show(n_copied, len(planned))
         return seal(
             stage.path,
@@ -97,6 +98,7 @@ def merge(
             allow_missing=True,
             parent=stores[0].fingerprint,
             merged_with=[store.fingerprint for store in stores[1:]],
+            counted=[store.attributes for store in stores if taken],
             progress=show,
         )
 

@@ -18,7 +18,9 @@ from functools import partial
 from io import FileIO
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from fastcrc.crc32 import iscsi as crc32c
 
 from obygaze_features.cores import usable_cores
@@ -66,6 +68,7 @@ def seal(
     max_failed: int | None = None,
     parent: str | None = None,
     merged_with: Sequence[str] = (),
+    counted: Sequence[Mapping[str, Any]] = (),
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
@@ -89,6 +92,9 @@ def seal(
         Fingerprint of the store that this one grew from; None is the stage's parent, if any.
     merged_with
         Fingerprints of the stores whose clips were added to the parent's.
+    counted
+        Attributes of stores all of whose clips are here: what they count is added. A stage that grows a store
+        adds that one's.
     workers
         Files written at a time; None is one per usable core. The bytes do not depend on it.
     progress
@@ -106,7 +112,7 @@ def seal(
     final = final_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
     if parent is None and stage.grows is not None:
-        parent = stage.grows.fingerprint
+        parent, counted = stage.grows.fingerprint, [stage.grows.attributes()]
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     best: Best = stage.best()
@@ -126,7 +132,7 @@ def seal(
         try:
             best, parts = _seal_rows(root, stage, progress or (lambda *_: None), workers or usable_cores())
             clips = _stored_clips(stage, best)
-            about |= _found(stage, best)
+            about |= _found(stage, best, counted)
             digests = _digests(stage, best)
             write_all_but_parts(
                 root, clips, stage.groups, about, version=version, parts=parts, digests=digests
@@ -217,20 +223,31 @@ def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed
         )
 
 
-def _found(stage: Stage, best: Best) -> dict[str, object]:
+class _Counted(msgspec.Struct):
+    clips: int
+
+
+def _found(stage: Stage, best: Best, counted: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return the attributes that depend on the clips: the format's version, GPUs' shares, and streams."""
     texts = {"text"} if stage.clips[0].text is not None else set()
     arrays = {"clip", "status"}.union(texts, *(group.clip_arrays() for group in stage.groups))
     version = spec_version(arrays, absent=any(entry.absent for entry in best.values()))
     sources = [entry.source for entry in best.values() if is_done(entry)]
     devices, streams = (
-        sorted(Counter(str(source[name]) for source in sources if name in source).items())
-        for name in ("device", "stream")
+        Counter(str(source[name]) for source in sources if name in source) for name in ("device", "stream")
     )
+    for attributes in counted:
+        of_devices, of_streams = attributes.get("devices", {}), attributes.get("streams", [])
+        if not (fits(of_devices, dict[str, int]) and fits(of_streams, list[_Counted])):
+            raise StoreError("devices or streams, attributes of a store, do not count its clips")
+        devices.update(of_devices)
+        for stream in of_streams:
+            said = {name: value for name, value in stream.items() if name != "clips"}
+            streams[json.dumps(said, sort_keys=True)] += stream["clips"]
     found: dict[str, object] = {"spec_version": version}
-    found |= {"devices": dict(devices)} if devices else {}
-    found |= {"streams": [{**json.loads(text), "clips": n} for text, n in streams]} if streams else {}
-    return found
+    found |= {"devices": dict(sorted(devices.items()))} if devices else {}
+    listed = [{**json.loads(text), "clips": n} for text, n in sorted(streams.items())]
+    return found | ({"streams": listed} if listed else {})
 
 
 def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:

@@ -15,13 +15,15 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
-from obygaze_features.door import MOST_LINES, read_bytes
+from obygaze_features.door import MOST_LINES, parse_json, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import make_folder, sha256_of, store_path, whole_folder, write_new, write_whole
 from obygaze_features.lines import UNREADABLE, checked_entry, encode_line, json_bytes
 from obygaze_features.locks import locked, require_locks
 from obygaze_features.store.format import (
+    ATTRIBUTE,
     DIGESTS,
+    FEATURES,
     JOURNALS,
     LAYOUT,
     PIECE_ROWS,
@@ -30,6 +32,7 @@ from obygaze_features.store.format import (
     STAGE,
     STAGING_SUFFIX,
     TABLE,
+    ZARR_METADATA,
 )
 from obygaze_features.store.journal import (
     NO_ROW,
@@ -43,7 +46,7 @@ from obygaze_features.store.journal import (
 from obygaze_features.store.pieces import Rows, StageLayout
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
-from obygaze_features.store.store_files import FolderFiles, whole
+from obygaze_features.store.store_files import FolderFiles, guarded, whole
 from obygaze_features.store.writer import DigestLater, StageWriter
 
 
@@ -78,6 +81,11 @@ class ParentStore(msgspec.Struct, frozen=True):
                 f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)"
             )
         return parse_clips_csv([whole(FolderFiles(folder), TABLE)], f"{folder}/{TABLE}")
+
+    def attributes(self) -> dict[str, Any]:
+        """Read the attributes of the store, whose clips were read."""
+        file = Path(self.path) / FEATURES / ZARR_METADATA
+        return guarded(str(file), lambda: dict(parse_json(read_bytes(file))["attributes"][ATTRIBUTE]))
 
 
 class _Record(msgspec.Struct, omit_defaults=True):

@@ -47,6 +47,17 @@ def test_a_store_lists_what_its_files_state_of_their_pictures_with_the_number_of
     assert {name: value for name, value in stream.items() if name != "clips"} == of.read_frames(
         films / "0.mp4", of.uniform(1)
     ).stream
+    more = of.Manifest((of.Clip("more", "tt9", "0.mp4"),), films)
+    of.write_manifest(more, films / "more.csv")
+    how = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "note": str}
+    grown = of.extract(films / "more.csv", films / "mine", append=store.path, version="1.1.0", **how)
+    assert grown.attributes["streams"] == [{**stream, "clips": 3}]
+    other = of.extract(films / "more.csv", films / "other", **how)
+    merged = of.open_store(of.merge([store, other], films / "both", corpus="films"))
+    assert merged.attributes["streams"] == grown.attributes["streams"]
+    assert (
+        "streams" not in of.open_store(of.merge([grown, other], films / "twice", corpus="films")).attributes
+    )
 
 
 SCRIPT = """
