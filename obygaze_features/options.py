@@ -286,7 +286,7 @@ class Output:
 
 
 def _refuse_inputs(ctx: click.Context) -> None:
-    """Refuse to write, before any work is done, where something is read from."""
+    """Refuse to write, before any work is done, where something is read from, or into a sealed store."""
     written = {
         each.name
         for each in ctx.command.params
@@ -301,6 +301,9 @@ def _refuse_inputs(ctx: click.Context) -> None:
         with suppress(OSError):  # what is there is read, whatever it is meant to be
             if out.samefile(text):
                 raise OutputError(f"{out} is an input too: give another name for what is written")
+    for out in (out.resolve() for out in outs):
+        if any((folder / "bagit.txt").is_file() for folder in (out, *out.parents)):
+            raise OutputError(f"{out}: inside a sealed store, which never changes; write elsewhere")
 
 
 @dataclass(frozen=True)

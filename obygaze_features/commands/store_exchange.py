@@ -266,10 +266,6 @@ def card(store: str, output: Output, licence: str | None) -> Answer:
     if out is None:
         texts = {name: data.decode() for name, data in files.items()}
         return Answer(texts, texts["README.md"].removesuffix("\n"))
-    if any((folder / "bagit.txt").exists() for folder in (out.resolve(), *out.resolve().parents)):
-        raise click.UsageError(
-            f"--out {out}: inside a sealed store, which never changes; choose a folder beside it"
-        )
     refuse_existing(*(out / name for name in files), force=output.force)
     out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():

@@ -108,7 +108,11 @@ MISTAKES = f"""
     --backbone: choose one of
 1 store card in/films --licence MIT
     sealed under CC0-1.0, not MIT
-2 store card in/films --out in/films-1.0.0/data
+1 store card in/films --out in/films-1.0.0/data
+    inside a sealed store, which never changes
+1 manifest stats in/films.csv --out in/films-1.0.0/run
+    inside a sealed store, which never changes
+1 evaluate in/marked.csv in/films --task hn_s --out in/films-1.0.0/run
     inside a sealed store, which never changes
 1 store pack in/packed.zip
     in/packed.zip: a packed store, and its folder is needed
