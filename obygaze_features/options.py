@@ -301,7 +301,7 @@ def _refuse_inputs(ctx: click.Context) -> None:
         with suppress(OSError):  # what is there is read, whatever it is meant to be
             if out.samefile(text):
                 raise OutputError(f"{out} is an input too: give another name for what is written")
-    for out in (out.resolve() for out in outs):
+    for out in (out.resolve() for out in outs if out != STANDARD):
         if any((folder / "bagit.txt").is_file() for folder in (out, *out.parents)):
             raise OutputError(f"{out}: inside a sealed store, which never changes; write elsewhere")
 
