@@ -39,6 +39,7 @@ UTF16, MP4, HEIF = "a text file in UTF-16", "an MP4 or QuickTime film", "a HEIF 
 
 XML_PROLOGUE = r"(?:(?><(?:\?(?s:.*?)\?|!--(?s:.*?)--)>)\s*+)*+"
 """What may stand before the root of XML; each part ends where it first can, or time is exponential."""
+ZARR = FileKind("a Zarr store", "save its arrays as .npy or in HDF5")
 UNKNOWN = FileKind("a file of unknown content", AGAIN)
 
 
@@ -74,7 +75,8 @@ def what(found: Path | bytes) -> FileKind:
     if isinstance(found, bytes):
         head = found[:HEAD_BYTES]
     elif found.is_dir():
-        return FileKind("a folder")
+        is_zarr = any((found / name).is_file() for name in ("zarr.json", ".zgroup", ".zarray"))
+        return ZARR if is_zarr else FileKind("a folder")
     elif found.exists() and not found.is_file():
         return FileKind("no regular file", "name a file on a disk")
     else:

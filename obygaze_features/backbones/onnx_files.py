@@ -85,7 +85,7 @@ class OnnxNetwork:
     layer: str
     told: Description
     width: int | None = None
-    """Length of a vector of a black picture, which those of every picture have."""
+    """Length of a vector of the picture tried first, which those of every picture have."""
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Encode clips; gives one array for each of the backbone's outputs."""
@@ -158,8 +158,9 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     """
     network = read_network(source)
     path, told = network.path, network.told
-    black = np.zeros((n_frames, *told.geometry.sides, 3), np.uint8)
-    first, again = (network.arrays(black)["pooled"] for _ in range(2))
+    # Not black: chance that multiplies zeros would not show.
+    clip = np.resize(np.arange(7, dtype=np.uint8), (n_frames, *told.geometry.sides, 3))
+    first, again = (network.arrays(clip)["pooled"] for _ in range(2))
     if not np.array_equal(first, again, equal_nan=True):
         raise BackboneError(f"{path}: it gives other vectors of a picture each time: export it for inference")
     width = first.size

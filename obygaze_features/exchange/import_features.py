@@ -28,6 +28,10 @@ FEATURE_LIKE = re.compile(
 """Names that features have in other people's files, those of a series without its numbers; or none."""
 
 
+AROUND_S = 10.0
+"""How far a frame may lie outside its clip: a picture of slides is seen long after its time."""
+
+
 @dataclass(frozen=True)
 class Declared:
     """The declared provenance of imported features.
@@ -138,7 +142,7 @@ def _write(
             arrays = _load(item, declared, arrays)
             if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
                 constant.append(clip)
-            result = _result(clip, item, kind, arrays)
+            result = _result(stage.clips[stage.rows[clip]], item, kind, arrays)
             with _naming(item):
                 writer.commit([result])
             if progress is not None:
@@ -213,6 +217,8 @@ def _fit(values: NDArray[Any], name: str, where: str, dtype: str | None) -> NDAr
     if name in FEATURE_ARRAYS and dtype is not None and values.dtype.kind == "f":
         with np.errstate(over="ignore"):
             values = values.astype(dtype)
+    elif name in TIME_ARRAYS and np.can_cast(values.dtype, ARRAYS[name].dtypes[0]):
+        values = values.astype(ARRAYS[name].dtypes[0])  # nothing is lost
     if values.dtype.name not in ARRAYS[name].dtypes:
         remedy = "nothing is converted unless asked for (--dtype)"
         raise StoreError(
@@ -242,7 +248,7 @@ def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     return GroupSpec(declared.backbone, specs, n_frames, provenance)
 
 
-def _result(clip: str, item: ImportItem, kind: GroupSpec, arrays: Arrays) -> ClipResult:
+def _result(clip: PlannedClip, item: ImportItem, kind: GroupSpec, arrays: Arrays) -> ClipResult:
     if item.status not in DONE:
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
     times = {"time_s": np.full(kind.n_frames, np.nan), "frame_index": np.full(kind.n_frames, -1, np.int64)}
@@ -250,6 +256,10 @@ def _result(clip: str, item: ImportItem, kind: GroupSpec, arrays: Arrays) -> Cli
     for name, values in times.items():
         if (np.diff(values) < 0).any():
             raise StoreError(f"{item.where}: {name} falls; frames are in the order of their times")
+    low, high = (clip.start_s or 0.0) - AROUND_S, (clip.end_s or np.inf) + AROUND_S
+    if ((times["time_s"] < low) | (times["time_s"] > high)).any():
+        found = times["time_s"][0]
+        raise StoreError(f"{item.where}: time_s {found:g}; expected the video's seconds, {low:g} to {high:g}")
     rest = {name: values for name, values in arrays.items() if name not in times}
     features = {kind.name: ClipFeatures(times["time_s"], times["frame_index"], rest)}
-    return ClipResult(clip, cast("Status", item.status), item.reason, groups=features)
+    return ClipResult(clip.clip_id, cast("Status", item.status), item.reason, groups=features)

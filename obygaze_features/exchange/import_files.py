@@ -24,6 +24,7 @@ from obygaze_features.store.store_files import NOT_ARRAYS, refuse_giants
 from obygaze_features.torch_files import load_torch
 
 OBJECTS = "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
+MORE = "more bytes behind its array, such as of another numpy.save: save each array in a file of its own"
 ARRAY_SUFFIXES, TORCH_SUFFIXES = (".npy", ".npz"), (".pth", ".pt", ".safetensors")
 
 
@@ -31,8 +32,8 @@ def files_below(
     folder: Path, suffixes: tuple[str, ...], read: Callable[[Path], Arrays]
 ) -> dict[str, ImportItem]:
     """Find every file with a suffix: path without it, relative, with '/' -> its features."""
-    if not folder.is_dir():
-        kind = what(folder)
+    kind = what(folder)
+    if kind.remedy or not folder.is_dir():
         raise StoreError(
             f"{folder}: {f'this is {kind.name}: {kind.remedy}' if kind.remedy else 'is a file'}; "
             f"--from {suffixes[0][1:]} reads a folder with a file per clip. "
@@ -139,7 +140,10 @@ def map_npy(path: Path) -> NDArray[Any]:
     """
     with open_regular(path) as file, _naming(str(path), file, NPY):
         shape, turned, dtype = _header(file, str(path))
-        return np.memmap(file, dtype, "r", file.tell(), shape, "F" if turned else "C")
+        values = np.memmap(file, dtype, "r", file.tell(), shape, "F" if turned else "C")
+        if values.offset + values.nbytes < file.seek(0, io.SEEK_END):
+            raise StoreError(f"{path}: {MORE}")
+        return values
 
 
 def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[Any]:
@@ -148,6 +152,8 @@ def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[
         size = math.prod(shape) * dtype.itemsize
         refuse_giants(size, where, most)
         values = np.frombuffer(file.read(max(size, 0)), dtype)
+        if file.read(1):
+            raise StoreError(f"{where}: {MORE}")
         return values.reshape(shape[::-1]).T if turned else values.reshape(shape)
 
 

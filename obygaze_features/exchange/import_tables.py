@@ -74,7 +74,7 @@ def table_items(
     parts = walk(path, TABLES) if path.is_dir() else [path]
     if not parts or parts[0].suffix.lower() not in readers:
         torch = "; --from pth reads a dict of clips" if path.suffix.lower() in {".pt", ".pth"} else ""
-        office = f"; {why_not(path, 'one of them')}" if path.is_file() and what(path).remedy else ""
+        office = f"; {why_not(path, 'one of them')}" if path.exists() and what(path).remedy else ""
         raise StoreError(
             f"{path}: --from table reads {', '.join(readers)}, or a folder of {' or '.join(TABLES)}"
             f"{torch or office}"

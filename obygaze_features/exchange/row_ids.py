@@ -93,9 +93,8 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
             raise StoreError(f"{path}: {why_not(path, PARQUET)}") from None
 
     def read(name: str) -> Any:
-        own = [
-            at for at in range(about.num_columns) if about.schema.column(at).path.partition(".")[0] == name
-        ]
+        paths = [f"{about.schema.column(at).path}." for at in range(about.num_columns)]
+        own = [at for at, path in enumerate(paths) if path.startswith(f"{name}.")]
         groups = (about.row_group(at) for at in range(about.num_row_groups))
         values = sum(group.column(at).num_values for group in groups for at in own)
         refuse_giants(8 * values, f"{path}, column {name!r}", MOST_UNPACKED)

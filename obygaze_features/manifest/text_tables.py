@@ -292,12 +292,7 @@ def table_of(
     # A heading of several lines, as spreadsheets have them, is one name.
     written = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
     header = [spelled.get(_heading(cell), cell) for cell in written]
-    empty = {
-        n for n, name in enumerate(header) if not (name or any(any(cells[n : n + 1]) for _, cells in body))
-    }
-    index = [cells[0] for _, cells in body if any(cells)]
-    if not header[0] and len({*index}) == len(index) and all(map(str.isdecimal, index)):
-        empty.add(0)  # the index of a data frame
+    empty = {n for n, name in enumerate(header) if _says_nothing(n, name, body)}
     header = [name for n, name in enumerate(header) if n not in empty]
     missing = [column for column in needed if column not in header]
     missing += [" or ".join(any_of)] * (bool(any_of) and {*any_of}.isdisjoint(header))
@@ -342,6 +337,15 @@ def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Seque
     """Return what tells a header: whether cells have all these names, and any of the others, if any."""
     wanted, others = set(map(plain, needed)), set(map(plain, any_of))
     return lambda cells: wanted <= (have := set(map(_heading, cells))) and bool(not others or others & have)
+
+
+def _says_nothing(n: int, name: str, body: Records) -> bool:
+    """Tell a column without name and cells, and a data frame's index, which pandas reads as `Unnamed: 0`."""
+    if name and not name.startswith("Unnamed: "):
+        return False
+    cells = ["".join(record[n : n + 1]) for _, record in body if any(record)]
+    is_index = bool(name or not n) and len({*cells}) == len(cells) and all(map(str.isdecimal, cells))
+    return is_index or not (name or any(cells))
 
 
 def _heading(cell: str) -> str:

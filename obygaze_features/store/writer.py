@@ -393,7 +393,7 @@ def _check_features(
                 f"{where}, array {name}: {count} values are not finite, {kinds} among them{hint}"
             )
     if (features.frame_index < 0).any() and not _times_unknown(features, group):
-        raise StoreError(f"{where}, array frame_index: a negative index")
+        raise StoreError(f"{where}, array frame_index: a negative index; where unknown, time_s is, too")
     return rows
 
 

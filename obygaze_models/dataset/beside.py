@@ -96,7 +96,7 @@ def with_variables(data: Dataset, path: Path, clips: Iterable[Clip] = ()) -> tup
     ManifestError
         A clip has two rows, or another film or other times than it has; or a cell is no number.
     """
-    table = read_table(path, needed=("clip_id",))
+    table = read_table(path, needed=("clip_id",), known=FIELDS)
     names = [name for name in table.columns if name not in FIELDS]
     known = table.numbers(names, clips)
     values = np.array([known.get(name, [np.nan] * len(names)) for name in data.clip_ids.tolist()])

@@ -111,6 +111,15 @@ class Input(TypedDict):
     store: Hex64
 
 
+FIGURES = ("movie_mean", "movie_low", "movie_high", "movie_chance", "method_low", "method_high")
+Measured = msgspec.defstruct(
+    "Measured",
+    [("task", Text), ("metric", Text), ("n_movies", Whole), *((of, Number | None, None) for of in FIGURES)],
+)
+"""What pages and lists of models take of a metric; those of formats 1 and 2 are in none."""
+METRICS: Any = Annotated[list[Measured], Meta(description="metrics, each of a task")]  # type: ignore[valid-type]
+
+
 class Sources(Struct, frozen=True, kw_only=True):
     """Features, and the labels beside them, that a model or sums are made of; `CardFields` describes them."""
 
@@ -333,11 +342,13 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
         raise ModelError(f"{name}: the card's modalities have not its {document['n_features']} features")
     fitted, concepts = document["calibration"], document["concepts"]
     is_calibrated = not fitted or ({*CALIBRATED} <= fitted.keys() and fitted["slope"] >= 0)
+    is_calibrated &= ("film_error" in fitted) == ("worst_film_error" in fitted)
     known = {**document, "number": number, "reach": reach}
     for label, kind, right in (
         ("parameters", Parameters, all(fits(value, _Scalar) for value in document["parameters"].values())),
         ("concepts", Names, len(set(concepts)) == len(concepts)),
         ("calibration", Calibrated, is_calibrated),
+        ("metrics", METRICS, number < PROTOCOL or fits(document["metrics"], METRICS)),
         ("reach", Number, fits(reach, Number | None)),
     ):
         if not right:

@@ -236,22 +236,21 @@ def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str)
 
 def _score(row: Any) -> Score | None:
     """Take a metric of a card into the list; None for those that a list does not have."""
-    if row.get("metric") not in SHOWN or not isinstance(row.get("movie_mean"), float):
+    if row["metric"] not in SHOWN or row.get("movie_mean") is None:
         return None
 
     def number(name: str) -> float | None:
-        value = row.get(name)
-        return round(value, 4) if isinstance(value, float) else None
+        return None if row.get(name) is None else round(row[name], 4)
 
     of = "movie" if number("method_low") is None else "method"  # retrained, where that is known
     return Score(
-        task=str(row["task"]),
-        metric=str(row["metric"]),
+        task=row["task"],
+        metric=row["metric"],
         value=round(row["movie_mean"], 4),
         low=number(f"{of}_low"),
         high=number(f"{of}_high"),
         chance=number("movie_chance"),
-        films=int(row["n_movies"]),
+        films=row["n_movies"],
     )
 
 

@@ -99,6 +99,19 @@ def test_rows_of_other_windows_than_the_clips_are_refused(data, tmp_path, clip, 
     with_variables(data, path, [clip])
 
 
+def test_columns_of_a_manifest_and_a_data_frames_index_are_no_variables(data, tmp_path):
+    path = table(tmp_path / "v.csv", data)
+    measured, _ = with_variables(data, path)
+    header, *lines = path.read_text().splitlines()
+    header = header.replace("start_s,end_s", "Start_S,End_s")
+    lines = [f"{n},{n + 7},{line},{n % 5 / 4}" for n, line in enumerate(lines)]
+    path.write_text("\n".join([f",Unnamed: 0,{header},Level", *lines]) + "\n")
+    again, _ = with_variables(data, path)
+    assert again.variable_names == measured.variable_names
+    with pytest.raises(ManifestError, match="column end_s"):
+        with_variables(data, path, [of.Clip("f0-01", "f0", "", 0, 4)])
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -1,6 +1,7 @@
 """Features that others made come in whole, are given to the right clip, and are marked as what they are."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_features import declaration
 from obygaze_features.exchange.import_files import array_files, torch_files
 from obygaze_features.exchange.import_items import ImportItem, match
-from obygaze_features.store import same_numerics, verify
+from obygaze_features.store import PlannedClip, same_numerics, verify
 
 from ..store.toy_stores import provenance
 from .lab_features import D, imported, row
@@ -94,6 +95,23 @@ def test_times_of_frames_that_fall_are_refused(tmp_path):
     arrays = {"frames": row("a", (3, D)), "time_s": np.array([0.0, 2, 1]), "frame_index": np.arange(3)}
     with pytest.raises(StoreError, match="time_s"):
         imported(tmp_path, {clip: ImportItem(clip, lambda: arrays) for clip in "abc"})
+
+
+def test_times_of_frames_are_seconds_of_any_kind_within_their_clip(tmp_path):
+    clips = [PlannedClip(clip, "m", 100.0, 103.0) for clip in "abc"]
+
+    def timed(times, numbers=np.int32):
+        arrays = {"frames": row("a", (3, D)), "time_s": times, "frame_index": np.arange(3).astype(numbers)}
+        found = {clip: ImportItem(clip, lambda: arrays) for clip in "abc"}
+        return imported(tmp_path, found, clips=clips)["lab"].read("a", "time_s")
+
+    assert timed(np.arange(100, 103, dtype=np.float32)).tolist() == [100, 101, 102]
+    shutil.rmtree(tmp_path / "films-1.0.0")
+    for wrong in (np.arange(3.0), 1000 * np.arange(100.0, 103), np.arange(2500.0, 2503)):
+        with pytest.raises(StoreError, match=r"^a: time_s"):
+            timed(wrong)
+    with pytest.raises(StoreError, match="frame_index is float64"):
+        timed(np.arange(100.0, 103), np.float64)
 
 
 def test_values_are_converted_on_purpose_alone(tmp_path):

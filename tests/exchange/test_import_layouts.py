@@ -134,12 +134,12 @@ def table_of_matlab(path):
         file["ids"] = np.array(CLIPS, "S")
 
 
-def matrices_in_parquet(path):
+def matrices_in_parquet(path, column="x"):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     lists = pa.array([features(clip).tolist() for clip in CLIPS], pa.list_(pa.list_(pa.float32(), D)))
-    parquet.write_table(pa.table({"id": CLIPS, "image": [b"x"] * 3, "x": lists}), path)
+    parquet.write_table(pa.table({"id": CLIPS, "image": [b"x"] * 3, column: lists}), path)
 
 
 LAYOUTS = {
@@ -264,6 +264,16 @@ def filter_of_others(folder):
     path.write_bytes(data[:at] + (32001).to_bytes(2, "little") + data[at + 2 :])
 
 
+def saved_twice(folder):
+    with (folder / "a.npy").open("wb") as file:
+        for clip in "ab":
+            np.save(file, features(clip))
+
+
+def zarr_store(folder):
+    (folder / ".zgroup").write_text('{"zarr_format": 2}')
+
+
 def anndata_without_x(folder):
     save_h5(folder / "a.h5", {"obs/_index": ["a"], "obsm/X_pca": np.ones((1, 3), np.float32)})
 
@@ -275,6 +285,9 @@ def anndata_without_x(folder):
         (link_in_a_tar, "npy", "", r"a\.tar, a\.npy: a link"),
         (name_twice, "npy", "", "x: is in it twice"),
         (number_and_text, "pth", "a.pt", "both are of '1'"),
+        (saved_twice, "npy", "", r"a\.npy: more bytes"),
+        (saved_twice, "table", "a.npy", r"a\.npy: more bytes"),
+        *((zarr_store, kind, "", "Zarr store") for kind in ("npy", "pth", "hdf5", "table")),
         (written(0), "hdf5", "", "1 of its 1 chunks"),
         (written(2, chunks=(1, D)), "hdf5", "", "1 of its 3 chunks"),
         (filter_of_others, "hdf5", "", "32001"),
@@ -287,11 +300,12 @@ def test_what_would_be_lost_or_wrong_unseen_is_refused(tmp_path, make, kind, sou
         load(kind, tmp_path / source)
 
 
-def test_a_column_that_swells_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    matrices_in_parquet(tmp_path / "a.parquet")
+@pytest.mark.parametrize("column", ["x", "lab.x"])
+def test_a_column_that_swells_is_refused_before_it_is_read(tmp_path, monkeypatch, column):
+    matrices_in_parquet(tmp_path / "a.parquet", column)
     monkeypatch.setattr(row_ids, "MOST_UNPACKED", 100)
     with (
-        pytest.raises(StoreError, match="column 'x'"),
+        pytest.raises(StoreError, match=f"column '{column}'"),
         parquet_rows(tmp_path / "a.parquet", Asked(None, (), frozenset())),
     ):
         pass

@@ -79,6 +79,11 @@ TAMPERED = {
     "probabilities upside down": edited(
         calibration=json.loads(members()[CARD])["calibration"] | {"slope": -1.0}
     ),
+    "half of an error": edited(calibration=json.loads(members()[CARD])["calibration"] | {"film_error": 0.1}),
+    "a metric of no task": edited(metrics=[{"metric": "qwk", "n_movies": 2, "movie_mean": 0.5}]),
+    "a metric in words": edited(
+        metrics=[{"metric": "qwk", "task": "t", "n_movies": 2, "movie_mean": 0.5, "movie_chance": "none"}]
+    ),
     "a card larger than any": parts_with(**{CARD: members()[CARD] + b" " * MAX_CARD}),
     "a target in words": edited(target="hn_s"),
     "a licence that is none": edited(licence=""),
