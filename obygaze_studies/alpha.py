@@ -33,7 +33,7 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
     elif n_items < 2:
         reason = "fewer than two items that all raters rated"
     # Not variance == 0: the mean of equal numbers such as .1 may differ from them in the last bit.
-    elif np.ptp(total) <= 1e-12 * max(1.0, float(np.abs(complete).max())):
+    elif np.ptp(total) <= 1e-12 * float(np.abs(complete).max()):
         reason = "the sums of the ratings do not vary"
     else:
         own = complete.var(axis=0, ddof=1).sum()

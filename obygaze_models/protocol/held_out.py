@@ -88,7 +88,7 @@ class HeldOut:
         """Divide centred scores [N, M] by their deviations [M]: infinite ones where they are all equal."""
         z, scores = (each.reshape(len(self.y), -1) for each in (self.centred(), self.scores))
         spread = np.sqrt(np.mean(z * z, axis=0))
-        spread[spread <= 1e-12 * (1 + np.abs(scores).max(axis=0))] = np.inf
+        spread[spread <= 1e-12 * np.abs(scores).max(axis=0)] = np.inf
         return z / spread, spread
 
     def threshold(self) -> float:

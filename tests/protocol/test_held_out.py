@@ -32,6 +32,16 @@ def test_shifts_of_movies_change_no_slope_and_zeros_that_follow_them_no_sigmoid(
     np.testing.assert_allclose(other.sigmoids(), one.sigmoids(), atol=1e-5)
 
 
+@pytest.mark.parametrize("unit", [2.0**-80, 2.0**80])
+def test_the_unit_of_scores_changes_no_probability(unit):
+    scores, y, movies = planted(0, (0.6, 0.4))
+    weights, intercept = HeldOut(scores, y, movies).weights()
+    sigmoids = HeldOut(scores[:, 0], y, movies).sigmoids()
+    assert HeldOut(unit * scores, y, movies).weights()[0] * unit == pytest.approx(weights)
+    assert HeldOut(unit * scores, y, movies).weights()[1] == pytest.approx(intercept)
+    np.testing.assert_allclose(HeldOut(unit * scores[:, 0], y, movies).sigmoids() * [unit, 1], sigmoids)
+
+
 def test_a_movie_that_several_models_tested_is_centred_in_each_fold():
     scores, y, movies = planted(0, (1.0,))
     folds = np.arange(len(y)) % 2

@@ -33,6 +33,12 @@ def test_a_table_with_the_printed_totals_gives_the_printed_alphas(oracle):
     assert len(alphas) == 4
 
 
+def test_the_unit_of_ratings_changes_no_alpha():
+    ratings = np.array([[1, 2], [2, 2], [3, 5.0]])
+    for unit in (2.0**-80, 2.0**80):
+        assert cronbach_alpha(unit * ratings) == cronbach_alpha(ratings)
+
+
 def test_items_with_a_missing_rating_are_left_out_and_counted():
     whole = np.array([[1, 2], [2, 2], [3, 5.0]])
     holed = np.vstack([whole, [[np.nan, 4]]])
