@@ -46,7 +46,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
     corpus = results[0].corpus
     folds = [fold for task in CONCEPT_TASKS for fold in concept_folds(corpus.manifest, *task)]
-    leaks = leak_caption(folds)
+    leaks = leak_caption(folds, corpus.clips)
     parts = [_part(result.source, "paper", _paper_rows(result), leaks, f": {leaks}") for result in results]
     return corpus.report("figure3", parts, {}, folds=folds)
 

@@ -22,7 +22,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 5 under the `paper` protocol."""
     corpus, limits = results[0].corpus, TREES[TASK]
     fold = head_fold(corpus.manifest, TASKS[TASK], TASKS[TASK])
-    note = f"{leak_caption([fold])}; its CAVs are fitted on its training clips"
+    note = f"{leak_caption([fold], corpus.clips)}; its CAVs are fitted on its training clips"
     trained = (
         "trained on the head's clips of EN vs S, CAVs against EN; "
         f"the original code's limits for this task are depth {limits['max_depth']} "

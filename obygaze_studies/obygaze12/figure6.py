@@ -45,7 +45,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     folds = pair_folds(corpus.manifest)
     return corpus.report(
         "figure6",
-        [_paper_part(result, leak_caption(folds)) for result in results],
+        [_paper_part(result, leak_caption(folds, result.source)) for result in results],
         {"seed": results[0].seed},
         folds=folds,
     )

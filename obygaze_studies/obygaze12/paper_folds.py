@@ -76,19 +76,19 @@ LEVELS: Mapping[Negatives, tuple[str, ...]] = {
 """Levels of the clips without a concept, sorted; empty for all of them."""
 
 
-def count_leaks(fold: Fold) -> tuple[int, int]:
-    """Count the test clips of a fold that are in its training, and those in its validation."""
-    test = set(fold.test)
+def count_leaks(fold: Fold, data: Dataset | None = None) -> tuple[int, int]:
+    """Count the test clips of a fold, of those in some data, that are in its training and validation."""
+    test = {name for name in fold.test if data is None or name in data.row_of}
     return len(test & set(fold.train)), len(test & set(fold.validation))
 
 
-def leak_caption(folds: Sequence[Fold]) -> str:
+def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
     """Report the share of the test sides seen in training and validation, for the caption of every table."""
-    leaks = [count_leaks(fold) for fold in folds]
+    leaks = [count_leaks(fold, data) for fold in folds]
     if not any(map(any, leaks)):
         return CLEAN
     trained, validated = zip(*leaks, strict=True)
-    tested = [len(fold.test) for fold in folds]
+    tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
     return (
         f"LEAKS: {_span(trained)} of {_span(tested)} test clips are in training, "
         f"{_span(validated)} in validation"

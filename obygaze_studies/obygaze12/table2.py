@@ -148,7 +148,7 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
     sides = {"mlp": (results[0].classifiers, folds), "pcbm": (results[0].heads.predictions, [head])}
     rows, tested = list[dict[str, Any]](), dict[str, dict[str, float]]()
     for kind, (predictions, own) in sides.items():  # of two files, and so of different clips
-        table, leaks = predictions.table, [count_leaks(fold)[0] for fold in own]
+        table, leaks = predictions.table, [count_leaks(fold, corpus.clips)[0] for fold in own]
         labels = table[table["task"] == task].drop_duplicates("clip_id")["label"]
         tested[kind] = {"n_test": len(labels), "prevalence": float(labels.mean())}
         tested[kind] |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
@@ -202,7 +202,7 @@ def by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFra
 def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
-    head = head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
+    leaks = leak_caption([head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])], corpus.clips)
     told = {
         row["model"].partition("_")[0]: f"{row['n_test']} test clips, prevalence {row['prevalence']:.3f}"
         for row in rows
@@ -212,8 +212,8 @@ def _paper_block(
         ("table2", "paper"),
         rows,
         (
-            f"MLP, random, all positive: {told['mlp']}; {leak_caption(folds)}",
-            f"PCBM: {told['pcbm']}; {leak_caption([head])}; its CAVs are fitted on its training clips",
+            f"MLP, random, all positive: {told['mlp']}; {leak_caption(folds, corpus.clips)}",
+            f"PCBM: {told['pcbm']}; {leaks}; its CAVs are fitted on its training clips",
         ),
         writers={"model": model_title},
     )

@@ -30,7 +30,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Table 4 under the `paper` protocol: mean and SD over each film's nine validation films."""
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
-    parts = [_paper_part(result, leak_caption(folds)) for result in results]
+    parts = [_paper_part(result, leak_caption(folds, result.source)) for result in results]
     record = {"seed": results[0].seed}
     return corpus.report("table4", parts, record, after=_printed_note(corpus), folds=folds)
 

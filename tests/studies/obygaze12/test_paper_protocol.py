@@ -26,7 +26,7 @@ from obygaze_studies.obygaze12.corpus import PaperCorpus, load_corpus
 from obygaze_studies.obygaze12.paper import leak_notes
 from obygaze_studies.obygaze12.paper_folds import Negatives, positive
 from obygaze_studies.obygaze12.printed_values import CELLS
-from obygaze_studies.obygaze12.protocol_results import PaperResults
+from obygaze_studies.obygaze12.protocol_results import PaperResults, cell_folds
 
 pytestmark = pytest.mark.long  # trains the paper's models
 
@@ -165,6 +165,28 @@ def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results):
     for cell, answer in zip(CELLS, report.answers, strict=True):
         share = float(rows.loc[[(*cell, "pcbm_dt|en")], "prevalence"].iloc[0])
         assert f"{2 * share / (1 + share):.3f}" in answer
+
+
+def test_clips_without_features_are_in_no_count_of_leaks(obygaze12, shared_data, tmp_path):
+    with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
+        kept = np.arange(len(file["ids"])) % 10 < 7
+        movie_of = dict(zip(file["ids"][kept].tolist(), file["movie"][kept].tolist(), strict=True))
+        path = seal_arrays(tmp_path / "fewer", movie_of, {"xclip": {"pooled": file["features"][kept, :16]}})
+    corpus = load_corpus([open_store(path)], obygaze12, LabelPolicy.RAW)
+    results = PaperResults(corpus, corpus.clips)
+    report = table2.paper_report([results])
+    mlp = report.data[(report.data["model"] == "mlp") & (report.data["n_folds"] > 0)]
+    mlp = mlp.drop_duplicates(["train", "test"]).set_index(["train", "test"])
+    for (cell, folds), block in zip(cell_folds(corpus.manifest).items(), report.blocks[1:], strict=False):
+        own = results.classifiers.table.query(f"task == '{'>'.join(cell)}'")
+        tested = set(own["clip_id"])
+        seen = [len(tested & {*fold.train}) for fold in folds]
+        assert mlp.loc[cell, "n_test"] == len(tested)
+        assert mlp.loc[cell, ["test_in_training_min", "test_in_training_max"]].tolist() == [
+            min(seen),
+            max(seen),
+        ]
+        assert any(seen) is (f"of {len(tested)} test clips are in training" in block.notes[0])
 
 
 @pytest.fixture(scope="module")
