@@ -1,5 +1,6 @@
 """Cut films into rows (shots or steps), and average a model's predictions of windows over them."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -434,6 +435,7 @@ def read_variables(
     rest = [name for name in table.columns if name not in FIELDS]
     names = ["start_s", "end_s", *rest]
     found: dict[str, dict[tuple[float, float], list[float]]] = {}
+    behind = Counter[str | None]()
     rows = list(table.pointed(rest).timed())
     for row in rows:
         start_s, end_s, *_ = measured = [row.number(name, path) for name in names]
@@ -441,9 +443,15 @@ def read_variables(
             raise FilmError(f"{path}: line {row.line}: no window lasts from {start_s:g} to {end_s:g} s")
         movie = find_film(row.cells["movie"], films)
         if movie is None or start_s >= films[movie].end_s:
+            behind[movie] += 1
             continue
         if found.setdefault(movie, {}).setdefault((start_s, end_s), measured) is not measured:
             raise FilmError(f"{path}: film {movie} has two rows of the window at {start_s:g} s")
+    if late := next((movie for movie, own in found.items() if behind[movie] > len(own)), None):
+        raise FilmError(
+            f"{path}: most windows of film {late} begin behind its end, {films[late].end_s:g} s: their times "
+            "should be seconds, not frames or milliseconds, of this film"
+        )
     tables = {movie: pd.DataFrame(sorted(own.values()), columns=names) for movie, own in found.items()}
     used = [name for name in rest if any(windows[name].notna().any() for windows in tables.values())]
     if not used:

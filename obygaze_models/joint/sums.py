@@ -27,7 +27,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import expect
-from obygaze_models.persistence.card import Sources, family
+from obygaze_models.persistence.card import Sources, check_family, family
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.protocol import find_target
 from obygaze_models.protocol.targets import NOT_ASKED, TargetRecord, codebook_record
@@ -269,6 +269,7 @@ def _check(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     if losses:
         shapes |= dict(zip(START, ((d,), (d,), (d,), (1,)), strict=True))
     expect(arrays, **shapes)
+    check_family(about.provenance, about.provenance_sha256, "")
     for movie in (*about.movies, *about.left_out):
         Clip("of the sums", movie)  # names are those of manifests
     with np.errstate(all="ignore"):

@@ -312,6 +312,16 @@ def family(provenance: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(counting, sort_keys=True).encode("utf-8")).hexdigest()
 
 
+def check_family(provenance: Mapping[str, Any], digest: str, where: str) -> None:
+    """Refuse what is no provenance of a store, or has another digest (`family`)."""
+    try:
+        validate_provenance(provenance, sealed=True)
+    except StoreError as error:
+        raise ModelError(f"{where}{error}") from error
+    if family(provenance) != digest:
+        raise ModelError(f"{where}provenance is not what its provenance_sha256 is of")
+
+
 def parse_card(document: Mapping[str, Any], name: str) -> Card:
     """Check a card's JSON object.
 
@@ -332,12 +342,7 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
     several = document.get("modalities", ())
     for made in (document, *several):
-        try:
-            validate_provenance(made["provenance"], sealed=True)
-        except StoreError as error:
-            raise ModelError(f"{name}: the card's {error}") from error
-        if family(made["provenance"]) != made["provenance_sha256"]:
-            raise ModelError(f"{name}: the card's provenance is not what its provenance_sha256 is of")
+        check_family(made["provenance"], made["provenance_sha256"], f"{name}: the card's ")
     if several and sum(each["n_features"] for each in several) != document["n_features"]:
         raise ModelError(f"{name}: the card's modalities have not its {document['n_features']} features")
     fitted, concepts = document["calibration"], document["concepts"]

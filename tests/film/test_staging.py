@@ -54,6 +54,7 @@ def test_what_is_no_number_is_refused_by_line_and_column(tmp_path, cell):
             ("a", [f"a-0001,a,{times},1,1,1"], HEAD, "line 2")
             for times in ("10,0", "-5,5", "0,", "0,2000000")
         ),
+        ("a", [f"a-{n},a,{200 * n},{200 * n + 200},1,1,1" for n in range(3)], HEAD, "film a begin behind"),
     ):
         with pytest.raises(FilmError, match=words):
             read_variables(table(path, lines, head), films_of(films))

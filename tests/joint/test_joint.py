@@ -398,6 +398,14 @@ def test_a_file_that_holds_no_sums_is_refused(tmp_path):
             read_sums(tmp_path / "x.sums")
 
 
+def test_sums_whose_provenance_no_model_may_have_are_refused(labs, tmp_path):
+    sums = gram(labs["a"], TASK, least=10)
+    for other in ({"provenance_sha256": "0" * 64}, {"provenance": {}}):
+        write_sums(replace(sums, about=structs.replace(sums.about, **other)), tmp_path / "a.sums")
+        with pytest.raises(ModelError, match="provenance"):
+            read_sums(tmp_path / "a.sums")
+
+
 # --- what sums reveal (`benchmarks/planted/sums.py` attacks them)
 # ---------------------------------------------------------------------------
 def given_out(data, path, task=TASK, least=10):
