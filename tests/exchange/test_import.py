@@ -97,7 +97,7 @@ def test_times_of_frames_that_fall_are_refused(tmp_path):
         imported(tmp_path, {clip: ImportItem(clip, lambda: arrays) for clip in "abc"})
 
 
-def test_times_of_frames_are_seconds_of_any_kind_within_their_clip(tmp_path):
+def test_times_of_frames_are_seconds_of_any_kind_not_behind_their_clip(tmp_path):
     clips = [PlannedClip(clip, "m", 100.0, 103.0) for clip in "abc"]
 
     def timed(times, numbers=np.int32):
@@ -107,7 +107,7 @@ def test_times_of_frames_are_seconds_of_any_kind_within_their_clip(tmp_path):
 
     assert timed(np.arange(100, 103, dtype=np.float32)).tolist() == [100, 101, 102]
     shutil.rmtree(tmp_path / "films-1.0.0")
-    for wrong in (np.arange(3.0), 1000 * np.arange(100.0, 103), np.arange(2500.0, 2503)):
+    for wrong in (1000 * np.arange(100.0, 103), np.arange(2500.0, 2503)):
         with pytest.raises(StoreError, match=r"^a: time_s"):
             timed(wrong)
     with pytest.raises(StoreError, match="frame_index is float64"):
