@@ -149,13 +149,15 @@ def unitised_gamma(
     if not n + m:
         return UnitGamma((n, m))
     pairs, observed = best_alignment(first, second, apart, alpha=alpha, beta=beta)
+    # In an order of their own: what annotators are named must change no draw.
+    drawn = sorted((first, second), key=lambda own: sorted(np.c_[own.spans, own.ranks].tolist()))
     rng = np.random.default_rng(seed)
     start, end = film
     spans = np.concatenate([first.spans, second.spans])
     least = min(float((spans[:, 1] - spans[:, 0]).mean()) / 2, (end - start) / 2)
     chance: list[float] = []
     while len(chance) < samples:
-        pair = [(first, second)[annotator] for annotator in rng.integers(0, 2, size=2)]
+        pair = [drawn[annotator] for annotator in rng.integers(0, 2, size=2)]
         if not any(len(units.ranks) for units in pair):
             continue  # an annotator who marked nothing, drawn twice
         offset = rng.uniform(0, end - start)
@@ -210,7 +212,8 @@ def unitised_agreement(
             gammas = []
             for view, levels in enumerate((codebook.level_names, codebook.labels)):
                 sides = units(annotated[first], levels), units(annotated[second], levels)
-                seed = (view, *movie.encode())
+                # Of what was marked: names of films would change draws, and one seed draw alike in all films.
+                seed = (view, *np.sort(ends, axis=None).view(np.uint32).tolist())
                 gammas.append(unitised_gamma(*sides, apart, film, alpha=alpha, samples=samples, seed=seed))
             pairs.append(PairAgreement(movie, (first, second), *gammas))
     if not pairs:
