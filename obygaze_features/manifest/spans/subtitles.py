@@ -172,7 +172,8 @@ def read_ass(given: Given) -> Iterator[RawSpan]:
             why = "no text" * (not text)
             why = "a drawing" if why and DRAWING.search(written) else why
             why = why if section == "[events]" else f"in {section:.20}, no event"
-            who = {"subject": one_line(cells.get("name", "") or cells.get("actor", ""))}
+            name = cells.get("name", "") or cells.get("actor", "")
+            who = {"subject": one_line(name)} if name else {}
             yield RawSpan(f"line {at}", start, end, text, "", who, why=why)
         elif key == "timer" and not re.fullmatch(r"\s*(?:100(?:[.,]0*)?)?\s*", value):
             given.account.note(f"line {at}: Timer {one_line(value)}: a speed that is not applied")
