@@ -28,7 +28,7 @@ from obygaze_features.manifest import import_spans, load_codebook
 from obygaze_features.manifest.importers.film_windows import read_parts
 from obygaze_features.video import find_shots, read_frames, read_windows, uniform
 from obygaze_models.evaluation.predictions import Predictions
-from obygaze_studies.audits import audits
+from obygaze_studies.alpha import read_ratings
 from obygaze_studies.caption_words import read_captions
 from obygaze_studies.eat_stimuli import read_tests
 from obygaze_studies.saliency.maps_file import read_regions
@@ -187,7 +187,7 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
         "list of ids": ("csv", "clip_id,note\na,x\nb,\n", read_ids),
         "table": ("csv", "clip_id,f0,f1\na,0.5,1\nb,2,1e-3\n", read_table),
         "captions": ("csv", 'image_id,caption\na,"a man, a plan"\nb,a woman\n', read_captions),
-        "ratings": ("csv", "item_id,ann,bob\na,1,2\nb,,3\n", audits()["alpha"].options[0].value),
+        "ratings": ("csv", "item_id,ann,bob\na,1,2\nb,,3\n", read_ratings),
         "regions": ("csv", "image_id,roi,y0,x0,y1,x1\na,face,0,0,20,30\n", read_regions),
         "association tests": ("json", EAT, read_tests),
     }

@@ -9,16 +9,12 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
 
+from obygaze.contents import COMMANDS, Entry
 from obygaze.safe_output import shown
-
-CONTENTS = Path(__file__).with_name("contents.txt")
-"""Of each command: its words | package.module:function (none: a group) | summary; below a group, examples."""
 
 PLAIN_WARNING = warnings.formatwarning
 SIGPIPE = 13  # its number everywhere; Windows lacks signal.SIGPIPE
@@ -57,28 +53,6 @@ Examples:
 """
 
 
-@dataclass(frozen=True)
-class ContentsEntry:
-    """What the contents say of a command, or of a group (which has no target)."""
-
-    summary: str
-    target: str
-    examples: list[str] = field(default_factory=list)
-
-
-def read_contents() -> dict[str, ContentsEntry]:
-    """Read a table of contents: the words of a command -> its entry."""
-    entries: dict[str, ContentsEntry] = {}
-    name = ""
-    for line in CONTENTS.read_text(encoding="utf-8").splitlines():
-        if line.startswith(" "):
-            entries[name].examples.append(line)
-        else:
-            name, target, summary = (cell.strip() for cell in line.split("|"))
-            entries[name] = ContentsEntry(summary, target)
-    return entries
-
-
 class Contents(click.Group):
     """A click group that imports each command when it is first used.
 
@@ -90,7 +64,7 @@ class Contents(click.Group):
         Entries of the whole table.
     """
 
-    def __init__(self, path: str, entries: Mapping[str, ContentsEntry], **settings: Any) -> None:
+    def __init__(self, path: str, entries: Mapping[str, Entry], **settings: Any) -> None:
         super().__init__(path.rsplit(maxsplit=1)[-1] if path else "obygaze", **settings)
         self.path = path
         self.table = entries
@@ -111,10 +85,8 @@ class Contents(click.Group):
             examples = "\n".join(entry.examples)
             summary = f"{entry.summary}\n\n\b\nExamples:\n{examples}"
             return Contents(f"{self.path}{cmd_name} ", self.table, help=summary)
-        place, attribute = entry.target.split(":")
-        package, module = place.split(".")
-        name = place if package == "obygaze" else f"obygaze_{package}.commands.{module}"
-        command: click.Command = getattr(importlib.import_module(name), attribute)
+        module, attribute = entry.target.split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
@@ -126,7 +98,7 @@ class Contents(click.Group):
 def table_of_contents() -> Contents:
     """Build the root command."""
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
-    root = Contents("", read_contents(), help=HELP, context_settings=settings)
+    root = Contents("", COMMANDS, help=HELP, context_settings=settings)
     version = click.version_option(
         None, "-V", "--version", package_name="obygaze", message="obygaze %(version)s", help=None
     )

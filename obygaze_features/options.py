@@ -334,7 +334,8 @@ def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
     @wraps(command)
     def run(*arguments: object, **given: Any) -> None:
         _refuse_inputs(click.get_current_context())
-        output = Output(**{name: given.pop(name) for name in names & given.keys() - takes})
+        output = Output(**{name: given[name] for name in names & given.keys()})
+        given = {name: value for name, value in given.items() if name in takes or name not in names}
         answer = command(*arguments, **given, **({"output": output} if "output" in takes else {}))
         if answer is None:
             return

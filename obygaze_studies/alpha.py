@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_studies.audit_common.findings import Finding, audited, bar_chart
-from obygaze_studies.audit_common.inputs import Row
+from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart
+from obygaze_studies.audit_common.inputs import Row, read_rows
 
 
 def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
@@ -42,7 +43,30 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
     return {"n_items": n_items, "n_incomplete": n_incomplete, "alpha": alpha, "reason": reason}
 
 
-@audited("alpha")
+def read_ratings(path: Path) -> Sequence[Row]:
+    """Read ratings: item_id and a column a rater, in which an empty cell is a missing rating."""
+    return read_rows(path, ["item_id"], unique=["item_id"], numbers=["*"])
+
+
+@audited(
+    Wording(
+        name="alpha",
+        title="Agreement of raters",
+        table="Agreement",
+        columns=(
+            "raters",
+            "n_items",
+            "n_incomplete",
+            "alpha",
+            "reason",
+        ),
+        sentence=(
+            "Cronbach's alpha of {n_raters} raters: {alpha}, on {n_items:,} items that all of them rated"
+        ),
+        source="Cronbach, Psychometrika 1951; items with a missing rating left out",
+        figure="Cronbach's alpha; n: items that all of these rated",
+    )
+)
 def audit_alpha(ratings: Sequence[Row], *, pairs: bool = False) -> Finding:
     """Measure alpha of all raters and, if asked, of every two of them.
 

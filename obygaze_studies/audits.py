@@ -6,7 +6,7 @@ loads an `Audit`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from inspect import unwrap
@@ -15,7 +15,6 @@ from typing import Any, Literal
 import msgspec
 
 from obygaze_features.options import Parameter, joined
-from obygaze_features.plugins import offered
 from obygaze_features.templates import packaged
 
 READERS = {
@@ -137,13 +136,6 @@ class Audit:
     def find(self, **given: Any) -> Any:
         """Compute the audit from what its options were read as; return the `Finding`."""
         return unwrap(resolve(self.function))(**resolve(self.prepare)(**given))
-
-
-@cache
-def audits() -> Mapping[str, Audit]:
-    """Return all audits by name: ours, then those of installed packages."""
-    added = offered("obygaze.audits", Audit)
-    return _declared("audits.toml") | {name: replace(audit, name=name) for name, audit in added.items()}
 
 
 @cache

@@ -12,7 +12,7 @@ from msgspec import Meta
 from obygaze_features.store import open_store
 from obygaze_features.templates import packaged
 from obygaze_studies.audit_common.embeddings import choose_group
-from obygaze_studies.audit_common.findings import Finding, audited, bar_chart, series_of
+from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, series_of
 from obygaze_studies.audit_common.inputs import Row, read_json, read_rows
 from obygaze_studies.errors import AuditError
 
@@ -109,16 +109,29 @@ def count_words(
     return dict(found)
 
 
-def prepare(
-    captions: Path, items: Mapping[str, Row], texts: Path | None = None, lists: Any = None, **how: Any
-) -> dict[str, Any]:
-    """Count the captions of a table or a store: what `audit_words` takes."""
-    chosen, read = lists or EMOTION_WORDS, read_captions(captions, texts)
-    counts = count_words(read.pairs, chosen)
-    return how | {"counts": counts, "items": items, "lists": chosen, "read": read}
-
-
-@audited("words")
+@audited(
+    Wording(
+        name="words",
+        title="Words of the intended emotion in captions",
+        table="Occurrences per 1,000 captions",
+        columns=(
+            "emotion",
+            "level",
+            "condition",
+            "n_images",
+            "n_captions",
+            "count",
+            "per_1000",
+            "captions_with_any",
+        ),
+        sentence=(
+            "words of the intended emotion are most frequent where it is {emotion} "
+            "({level}, {condition}): {per_1000} in 1,000 captions"
+        ),
+        source="Wolfe et al., FAccT 2023, section 4.3; Figure 3 there prints no numbers",
+        figure="Words of the intended emotion per 1,000 captions; n: captions",
+    )
+)
 def audit_words(
     counts: Mapping[str, ImageWords],
     items: Mapping[str, Row],

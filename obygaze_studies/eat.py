@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, check_vectors, unit
-from obygaze_studies.audit_common.findings import Finding, audited, bar_chart
+from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart
 from obygaze_studies.audit_common.inputs import Row, refuse_unknown
 from obygaze_studies.eat_stimuli import EFFECTS, Attributes, EatTest, Variant, label, select, texts_of
 from obygaze_studies.errors import AuditError, regarding
@@ -173,7 +173,27 @@ def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, floa
 
 # --- the audit
 # ---------------------------------------------------------------------------
-@audited("eat")
+@audited(
+    Wording(
+        name="eat",
+        title="Embedding association tests",
+        table="Effect size and p of every test",
+        columns=(
+            "test",
+            "n_x",
+            "n_y",
+            "d",
+            "star",
+            "p_normal",
+        ),
+        sentence="{n_starred} of {n_tests} tests have a star (see below){starred}",
+        source="Wolfe et al., FAccT 2023, eq. 1-2; published: its Tables 1 and 2",
+        figure=(
+            "Effect sizes, with a star where a normal p is below .05 in either tail; "
+            "grey, the band in which it is not"
+        ),
+    )
+)
 def audit_eat(
     images: Embeddings,
     texts: Embeddings,

@@ -6,7 +6,7 @@ Source: Wolfe et al., FAccT 2023, Tables 1 and 2.
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,7 +14,6 @@ from msgspec import Meta, Struct
 from obygaze_features.options import Answer
 from obygaze_features.templates import packaged
 from obygaze_features.text import composed
-from obygaze_studies.audit_common.embeddings import Embeddings
 from obygaze_studies.audit_common.findings import write_rows
 from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
 from obygaze_studies.errors import AuditError
@@ -189,14 +188,6 @@ def choose_tests(named: str) -> tuple[EatTest, ...]:
             f"--tests: '{named}' is neither {' nor '.join(SELECTIONS)} nor a JSON file of your own"
         )
     return SELECTIONS[named] if named in SELECTIONS else read_tests(Path(named))
-
-
-def prepare(
-    images: Embeddings, texts: Embeddings, items: Any, text_items: Any = None, **how: Any
-) -> dict[str, Any]:
-    """Name the items of SOBEM where no table does, and the ids of the texts: what `audit_eat` takes."""
-    named = items or sobem_items(tuple(images.rows))
-    return how | {"images": images, "texts": texts, "items": named, "text_ids": texts.text_ids(text_items)}
 
 
 def read_tests(path: Path) -> tuple[EatTest, ...]:

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from obygaze_models.evaluation import METRICS
 from obygaze_models.models import RidgeLogistic
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
-from obygaze_studies.audit_common.findings import Finding, audited, write_rows
+from obygaze_studies.audit_common.findings import Finding, Wording, audited, write_rows
 from obygaze_studies.audit_common.inputs import Row, known_items
 from obygaze_studies.eat import associations, effect, prompted
 from obygaze_studies.eat_stimuli import EatTest, select
@@ -66,7 +66,26 @@ def _erased(X: Floats, attribute: ArrayLike, inside: Mask) -> Floats:
     return leace(X[inside], attribute)(X)
 
 
-@audited("erase")
+@audited(
+    Wording(
+        name="erase",
+        title="An attribute erased from embeddings",
+        table="Before and after, on films the eraser was fitted on and on others",
+        columns=(
+            "measure",
+            "before_fitted",
+            "after_fitted",
+            "before_others",
+            "after_others",
+        ),
+        sentence=(
+            "a linear probe of {attribute} has a balanced accuracy of {before_others} "
+            "before and {after_others} after, trained and tested on {others} films that "
+            "the eraser was not fitted on"
+        ),
+        source="Belrose et al., NeurIPS 2023, LEACE; d: Wolfe et al., FAccT 2023, eq. 1",
+    )
+)
 def audit_erase(
     images: Embeddings,
     items: Mapping[str, Row],

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, logit, stdtr, stdtrit
 
-from obygaze_studies.audit_common.findings import Finding, audited
+from obygaze_studies.audit_common.findings import Finding, Wording, audited
 from obygaze_studies.audit_common.inputs import Row, known_items, read_number, refuse_twins
 from obygaze_studies.errors import AuditError
 
@@ -133,7 +133,26 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     return rows
 
 
-@audited("groups")
+@audited(
+    Wording(
+        name="groups",
+        title="Means of crossed groups",
+        table="Means by cell",
+        columns=(
+            "cell",
+            "n",
+            "mean",
+            "estimate",
+            "low",
+            "high",
+        ),
+        sentence=(
+            "of {n_cells:,} cells with {n_items:,} items the estimate is lowest for "
+            "{least} and highest for {most}"
+        ),
+        source="Fay and Herriot, JASA 1979; the spread around the sum is averaged over",
+    )
+)
 def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -> Finding:
     """Estimate the mean of a column in every cell of crossed attributes.
 

@@ -26,17 +26,24 @@ from obygaze_film.exchange.registry import Format
 it = Format(lambda film: "LAB", ".lab", ("segments",))
 """
 AUDIT = """
-from obygaze_studies.audit_common.findings import Finding
-from obygaze_studies.audits import Audit, Option
+from pathlib import Path
+from typing import Annotated
+from obygaze_features.signatures import command, option
+from obygaze_studies.commands.audit_commands import Out, ReportOutput
 
-def longest(captions):
-    return Finding(rows=sorted(captions, key=lambda row: -len(row["caption"]))[:1])
+@command()
+def longest(*, captions: Annotated[Path, option("CSV of captions.")], out: Out):
+    '''Find the longest caption.'''
+    from obygaze_studies.audit_common.findings import Finding, Wording, report
+    from obygaze_studies.audit_common.inputs import read_rows
 
-it = Audit(
-    title="Longest caption", summary="Find the longest caption.", function=longest, table="Longest",
-    columns=["image_id", "caption"], sentence="the longest is of {image_id}",
-    options=[Option(name="captions", read="table", columns=["image_id", "caption"], help="CSV of captions.")],
-)
+    shown = ["image_id", "caption"]
+    wording = Wording(
+        name="lab-longest", title="Longest caption", table="Longest", columns=shown,
+        sentence="the longest is of {image_id}",
+    )
+    rows = sorted(read_rows(captions, shown), key=lambda row: -len(row["caption"]))
+    return ReportOutput(out, beside=True).finish(report(wording, Finding(rows=rows[:1])))
 """
 ASK = """
 from obygaze_features.manifest.spans.sources import SOURCES
@@ -59,7 +66,7 @@ def test_a_package_adds_an_importer_and_an_exporter(tmp_path):
 
 def test_a_package_adds_an_audit_with_its_command(tmp_path):
     (tmp_path / "lab_audit.py").write_text(AUDIT)
-    lab_package.describe(tmp_path, "lab_audits", "[obygaze.audits]\nlab-longest = lab_audit:it\n")
+    lab_package.describe(tmp_path, "lab_audits", "[obygaze.audits]\nlab-longest = lab_audit:longest\n")
     (tmp_path / "captions.csv").write_text("image_id,caption\na,a cat\nb,a sleeping cat\n")
     words = ["-m", "obygaze", "audit", "lab-longest", "--captions", "captions.csv", "--out", "found.csv"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}

@@ -27,6 +27,7 @@ SUPPORT = {
             "options",
             "plugins",
             "screen",
+            "signatures",
             "templates",
             "text",
             "workers",
@@ -167,7 +168,6 @@ MAY_OPEN = re.compile("open|read|load|from|File|memmap|safe_open|ZipFile|Parquet
 """Beginnings of their last names; of others the whole text is not looked at."""
 
 OPENED = {
-    "obygaze/cli.py": "its own table",
     "obygaze/demo.py": "a mark of its own",
     "obygaze/demo_corpus.py": "its own tables",
     "obygaze_features/door.py": "the door",

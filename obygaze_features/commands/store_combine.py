@@ -1,19 +1,23 @@
 """`obygaze store`: compare and merge stores."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
 import obygaze_features as of
 from obygaze_features.commands.store_output import sealed_result
-from obygaze_features.options import PROBLEMS_FOUND, Answer, declared
+from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Answer
+from obygaze_features.signatures import argument, command, option
 
 SHOWN = 5
 
 
-@declared(__package__, "store diff")
-def diff(first: str, second: str) -> Answer:
+@command()
+def diff(
+    first: Annotated[str, argument(type=click.STRING)],
+    second: Annotated[str, argument(type=click.STRING)],
+) -> Answer:
     """Report differences between two stores (clips, provenance, values); exit with 3 if they differ.
 
     Values are compared over the clips with features in both stores: the largest absolute difference, and
@@ -32,8 +36,18 @@ def diff(first: str, second: str) -> Answer:
     return Answer(difference.record(), "\n".join(lines), code=PROBLEMS_FOUND * (not difference.equal))
 
 
-@declared(__package__, "store merge")
-def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> Answer:
+@command()
+def merge(
+    stores: Annotated[tuple[str, ...], argument(type=click.STRING)],
+    *,
+    out: Annotated[Path, option("Name of the result.", type=LOCAL)],
+    version: Annotated[str, option("Version of the result.", name="store-version")] = "1.0.0",
+    licence: Annotated[str | None, option("SPDX expression; needed if the stores' licences differ.")] = None,
+    citation: Annotated[
+        str | None, option("How to cite the result; needed if the stores' citations differ.")
+    ] = None,
+    corpus: Annotated[str | None, option("Name of the corpus; needed if the stores' differ.")] = None,
+) -> Answer:
     """Merge the clips of several stores into one, equal to extracting all of them at once.
 
     Refused if the provenance differs, or if a clip in two stores has different rows. The result names its
@@ -47,7 +61,9 @@ def merge(stores: tuple[str, ...], out: Path, **stated: Any) -> Answer:
           --licence CC-BY-4.0 --corpus "A and B"
     """
     opened = [of.open_store(store) for store in stores]
-    path = of.merge(opened, out, progress=True, **stated)
+    path = of.merge(
+        opened, out, version=version, licence=licence, citation=citation, corpus=corpus, progress=True
+    )
     result = of.open_store(path)
     for field in sorted({field for store in opened for field in store.attributes["corpus"]}):
         if field not in result.attributes["corpus"]:

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
@@ -13,14 +13,19 @@ import obygaze_features as of
 from obygaze_features import store as stores
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.errors import StoreError
-from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
+from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Answer
 from obygaze_features.screen import progress_bar, table
+from obygaze_features.signatures import Json, StoresFolder, Yes, argument, command, option
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
 
 
-@declared(__package__, "store rm")
-def rm(places: tuple[Path, ...], yes: bool) -> Answer:
+@command()
+def rm(
+    places: Annotated[tuple[Path, ...], argument(type=LOCAL, metavar="STORE|STAGE...")],
+    *,
+    yes: Yes = False,
+) -> Answer:
     """Remove sealed stores and staging folders after confirmation.
 
     Other folders, links and stages in use by a process are refused. Nothing outside
@@ -35,8 +40,12 @@ def rm(places: tuple[Path, ...], yes: bool) -> Answer:
     return Answer({"removed": removed}, "\n".join(f"removed {path}" for path in removed))
 
 
-@declared(__package__, "store gc")
-def gc(folder: Path, yes: bool) -> Answer:
+@command()
+def gc(
+    folder: StoresFolder = Path("stores"),
+    *,
+    yes: Yes = False,
+) -> Answer:
     """Remove staging folders in FOLDER (default: $OBYGAZE_STORES, or stores) whose clips are all sealed.
 
     A stage goes if NAME-VERSION beside it has every clip of NAME.staging with the same features, or the same
@@ -111,8 +120,12 @@ def _size(folder: Path) -> int:
 LONGEST_LIST = 8
 
 
-@declared(__package__, "store ls")
-def ls(folder: Path, output: Output) -> Answer:
+@command()
+def ls(
+    folder: StoresFolder = Path("stores"),
+    *,
+    json: Json = False,
+) -> Answer:
     """List the stores, packed stores and stages in a folder (default: $OBYGAZE_STORES, or stores).
 
     \b
@@ -122,11 +135,11 @@ def ls(folder: Path, output: Output) -> Answer:
     """
     rows = list(_rows(folder))
     headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
-    if not rows and not output.json:
+    if not rows and not json:
         return Answer(None, remarks=[f"no stores in {folder}"])
     shown = [(*row[:-1], "not readable") if row[1] == "-" else row for row in rows]
     records = [dict(zip(headers, row, strict=True)) for row in rows]
-    unread = [str(row[-1]) for row in rows if row[1] == "-" and not output.json]
+    unread = [str(row[-1]) for row in rows if row[1] == "-" and not json]
     return Answer(records, table(shown, headers), unread)
 
 
@@ -171,8 +184,10 @@ def _may_be_sealed(path: Path) -> bool:
     return packed or ((path / "data" / "features.zarr").is_dir() and not path.name.endswith(".building"))
 
 
-@declared(__package__, "store inspect")
-def inspect(store: Path) -> Answer:
+@command()
+def inspect(
+    store: Annotated[Path, argument()],
+) -> Answer:
     """Show a store's content and provenance.
 
     \b
@@ -241,8 +256,29 @@ def _shown(value: object) -> str:
     return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), lines=False)
 
 
-@declared(__package__, "store seal")
-def seal(name: Path, **stated: Any) -> Answer:
+@command()
+def seal(
+    name: Annotated[Path, argument(type=LOCAL)],
+    *,
+    licence: Annotated[
+        str,
+        option("SPDX expression such as CC-BY-4.0, or NOASSERTION.", envvar="OBYGAZE_LICENCE"),
+    ],
+    citation: Annotated[str, option("How to cite the store, in one line.")] = "",
+    version: Annotated[str, option("Version of the store's content.", name="store-version")] = "1.0.0",
+    allow_missing: Annotated[bool, option("Seal even if clips are still to be extracted.")] = False,
+    workers: Annotated[
+        int | None,
+        option(
+            "Number of files to write at a time.  [default: usable cores]",
+            type=click.IntRange(1),
+            envvar="OBYGAZE_WORKERS",
+        ),
+    ] = None,
+    max_failed: Annotated[
+        int | None, option("Refuse if more than N clips have failed.", type=click.IntRange(0), metavar="N")
+    ] = None,
+) -> Answer:
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
     Tokens are linked from the staging folder, so that they never lie on the disk twice; the staging folder
@@ -258,12 +294,27 @@ def seal(name: Path, **stated: Any) -> Answer:
           --store-version 1.1.0 --allow-missing
     """
     with progress_bar("seal", "row") as progress:
-        path = stores.seal(None, name, progress=progress, **stated)
+        path = stores.seal(
+            None,
+            name,
+            licence=licence,
+            citation=citation,
+            version=version,
+            allow_missing=allow_missing,
+            workers=workers,
+            max_failed=max_failed,
+            progress=progress,
+        )
     return sealed_result(path)
 
 
-@declared(__package__, "store verify")
-def verify(store: Path, quick: bool, full: bool) -> Answer:
+@command()
+def verify(
+    store: Annotated[Path, argument()],
+    *,
+    quick: Annotated[bool, option("Check only sizes and counts (milliseconds).")] = False,
+    full: Annotated[bool, option("Also check every row: schema, ids, statuses, finiteness.")] = False,
+) -> Answer:
     """Check every file of a store against its digests; exit with 3 if a check fails.
 
     \b

@@ -1,17 +1,28 @@
 """`obygaze store duplicates`: find clips that look alike."""
 
 from dataclasses import asdict, astuple
+from pathlib import Path
+from typing import Annotated
+
+import click
 
 import obygaze_features as of
-from obygaze_features.io import write_whole
+from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest import counted
-from obygaze_features.options import Answer, Output, declared
+from obygaze_features.options import FILE, Answer
 from obygaze_features.screen import table
+from obygaze_features.signatures import Force, argument, command, option
 
 
-@declared(__package__, "store duplicates")
-def duplicates(store: str, other: str | None, output: Output) -> Answer:
+@command()
+def duplicates(
+    store: Annotated[str, argument(type=click.STRING)],
+    other: Annotated[str | None, argument(type=click.STRING)] = None,
+    *,
+    out: Annotated[Path | None, option("Write all clips to a CSV file.", type=FILE)] = None,
+    force: Force = False,
+) -> Answer:
     """Find the clips of STORE that look like clips of OTHER, or of other movies of STORE.
 
     Found are clips that were re-encoded, graded, made black and white, letterboxed, cropped a little,
@@ -30,7 +41,7 @@ def duplicates(store: str, other: str | None, output: Output) -> Answer:
     from obygaze_features.same_pictures import SameClip, expected_s
     from obygaze_features.same_pictures import duplicates as find
 
-    output.refuse_existing()
+    refuse_existing(out, force=force)
     stores = [of.open_store(each) for each in (store, other) if each is not None]
     least_s, most_s = expected_s(*stores)
     if most_s >= SAID_S:
@@ -38,8 +49,8 @@ def duplicates(store: str, other: str | None, output: Output) -> Answer:
     found = find(*stores, progress=True)
     rows = [astuple(clip) for clip in found.clips]
     names = tuple(SameClip.__dataclass_fields__)
-    if output.out is not None:
-        write_whole(output.out, "".join(csv_line([str(cell) for cell in row]) for row in [names, *rows]))
+    if out is not None:
+        write_whole(out, "".join(csv_line([str(cell) for cell in row]) for row in [names, *rows]))
     said = (
         f"{len(rows)} clips in {rows[-1][0] if rows else 0} groups that look alike, among "
         f"{' and '.join(map(str, found.compared))}"

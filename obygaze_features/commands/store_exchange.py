@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
@@ -20,9 +20,10 @@ from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import NPZ, what, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.options import Answer, LocalPath, Output, declared
+from obygaze_features.options import LOCAL, Answer, LocalPath
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
+from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import first_few
 
 if TYPE_CHECKING:
@@ -106,21 +107,69 @@ def open_source(
 SHOWN = 5
 
 
-@declared(__package__, "store import", source={"type": LocalPath(exists=True, path_type=Path)})
+@command()
 def import_(
-    manifest: Path,
-    source: Path,
-    store: Path,
-    kind: str,
-    ids: str | None,
-    columns: tuple[str, ...],
-    key: str | None,
-    backbone: str | None,
-    array: str,
-    pattern: str | None,
-    declared: Path | None,
-    dtype: str | None,
-    **stated: Any,
+    manifest: Annotated[Path, argument()],
+    source: Annotated[Path, argument(type=LocalPath(exists=True, path_type=Path))],
+    store: Annotated[Path, argument(type=LOCAL)],
+    *,
+    kind: Annotated[
+        Literal["pth", "npy", "hdf5", "table"],
+        option(
+            "npy, pth, hdf5: a folder with a file per clip (.npy and .npz, also in a tar; "
+            ".pth, .pt and .safetensors; .h5), or one file with a clip per key, group or "
+            "dataset. table: one with a row per clip (CSV, .xlsx, Parquet, .npy, .npz, "
+            "HDF5, AnnData .h5ad), or a folder of CSV or Parquet parts.",
+            name="from",
+        ),
+    ],
+    ids: Annotated[
+        str | None,
+        option(
+            "For --from table: the column or array of ids, or a file with one id per row.  "
+            "[default: clip_id, clip_ids, clip, id or ids; obs names of AnnData]",
+            type=click.STRING,
+            metavar="NAME|FILE",
+        ),
+    ] = None,
+    columns: Annotated[
+        tuple[str, ...],
+        option(
+            "The columns or arrays that are features, such as 'f[0-9]*'; '!PATTERN' leaves "
+            "out; repeatable.  [default: the only column of lists, array of real numbers, "
+            "or numbered series (f0, f1, ...)]",
+            metavar="PATTERN",
+        ),
+    ] = (),
+    key: Annotated[
+        str | None, option("The one array, tensor or column of features, by its exact name.")
+    ] = None,
+    backbone: Annotated[
+        str | None, option("Name of the backbone in the store; exported files carry it.")
+    ] = None,
+    array: Annotated[
+        Literal["pooled", "frames", "tokens"],
+        option("Kind of array per clip: pooled [D], frames [F, D] or tokens [T, D]."),
+    ] = "pooled",
+    pattern: Annotated[
+        str | None,
+        option(
+            "Names of the files or groups, built from the manifest's columns; {video} is "
+            "the video's name without folder. Suffixes, also a video's, are left out.  "
+            "[default: {video}; for one file {clip_id}]"
+        ),
+    ] = None,
+    declared: Annotated[Path | None, option("JSON file of the known provenance fields.")] = None,
+    dtype: Annotated[
+        Literal["float16", "float32"] | None, option("Convert the values to this data type.")
+    ] = None,
+    licence: Annotated[
+        str,
+        option("SPDX expression of the features, or NOASSERTION.", envvar="OBYGAZE_LICENCE"),
+    ],
+    citation: Annotated[str, option("How to cite the store, in one line.")] = "",
+    version: Annotated[str, option("Version of the store.", name="store-version")] = "1.0.0",
+    allow_missing: Annotated[bool, option("Seal even if clips have no features.")] = False,
 ) -> Answer:
     """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
 
@@ -182,7 +231,7 @@ def import_(
                 f"{first_few(unknown, SHOWN)}{hint}",
                 err=True,
             )
-        if stated["allow_missing"] and (absent := len(table) - len(matched)):
+        if allow_missing and (absent := len(table) - len(matched)):
             click.echo(f"missing: {absent} of {len(table)} clips have no features", err=True)
         path = import_features(
             matched,
@@ -199,7 +248,10 @@ def import_(
             corpus={"name": manifest.stem, "manifest_sha256": table.digest()},
             progress=progress,
             note=partial(click.echo, err=True),
-            **stated,
+            licence=licence,
+            citation=citation,
+            version=version,
+            allow_missing=allow_missing,
         )
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
@@ -209,8 +261,21 @@ def import_(
     return replace(made, text=f"{made.text}\neach clip has: {sizes}")
 
 
-@declared(__package__, "store export")
-def export(store: str, file: Path, backbone: str | None, kind: str, manifest: Path | None) -> Answer:
+@command()
+def export(
+    store: Annotated[str, argument(type=click.STRING)],
+    file: Annotated[Path, argument(type=LOCAL)],
+    *,
+    backbone: Annotated[str | None, option("Backbone to export; needed if the store has several.")] = None,
+    kind: Annotated[
+        Literal["hdf5", "h5ad"],
+        option("hdf5: one group per clip with all arrays. h5ad: AnnData of the pooled features.", name="to"),
+    ],
+    manifest: Annotated[
+        Path | None,
+        option("Manifest of the clips, to add level and concepts: in `obs` (h5ad) or as attributes (hdf5)."),
+    ] = None,
+) -> Answer:
     """Write a store's features as HDF5 or AnnData, for tools that do not read Zarr.
 
     Includes movie, span and status of each clip; with --manifest also level and concepts. Concepts are
@@ -249,8 +314,18 @@ def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str
     return labels, len(set(clip_ids) - labels["level"].keys())
 
 
-@declared(__package__, "store card")
-def card(store: str, output: Output, licence: str | None) -> Answer:
+@command()
+def card(
+    store: Annotated[str, argument(type=click.STRING)],
+    *,
+    licence: Annotated[
+        str | None, option("SPDX expression; needed if the store was sealed without one.")
+    ] = None,
+    out: Annotated[
+        Path | None, option("Folder for README.md and croissant.json, outside the store.", type=LOCAL)
+    ] = None,
+    force: Force = False,
+) -> Answer:
     """Regenerate a store's dataset card and croissant.json outside the store (sealed stores never change).
 
     Without --out the card is printed.
@@ -262,11 +337,11 @@ def card(store: str, output: Output, licence: str | None) -> Answer:
     """
     from obygaze_features.exchange.publish import card_files
 
-    files, out = card_files(of.open_store(store), licence), output.out
+    files = card_files(of.open_store(store), licence)
     if out is None:
         texts = {name: data.decode() for name, data in files.items()}
         return Answer(texts, texts["README.md"].removesuffix("\n"))
-    refuse_existing(*(out / name for name in files), force=output.force)
+    refuse_existing(*(out / name for name in files), force=force)
     out.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         write_whole(out / name, data)

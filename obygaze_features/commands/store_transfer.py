@@ -2,18 +2,25 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import click
 
 import obygaze_features as of
 from obygaze_features.commands.store_output import fingerprint
-from obygaze_features.options import Answer, declared
+from obygaze_features.options import EXISTING, FILE, LOCAL, Answer
+from obygaze_features.signatures import argument, command, option
 
 if TYPE_CHECKING:
     from obygaze_features.exchange.transfer import Downloaded
 
 
-@declared(__package__, "store pack")
-def pack(store: Path, out: Path | None) -> Answer:
+@command()
+def pack(
+    store: Annotated[Path, argument(type=LOCAL)],
+    *,
+    out: Annotated[Path | None, option("Zip file to write.  [default: STORE.zip]", type=FILE)] = None,
+) -> Answer:
     """Pack a sealed store into one read-only zip; the same store gives the same bytes.
 
     It opens like the folder, here or on a server: obygaze store inspect films-1.0.0.zip
@@ -29,8 +36,14 @@ def pack(store: Path, out: Path | None) -> Answer:
     return Answer(document, f"{path}: {size / 1e6:.1f} MB, fingerprint {made}")
 
 
-@declared(__package__, "store unpack")
-def unpack(packed: Path, out: Path | None) -> Answer:
+@command()
+def unpack(
+    packed: Annotated[Path, argument(type=LOCAL, metavar="ZIP")],
+    *,
+    out: Annotated[
+        Path | None, option("Folder to write.  [default: NAME-VERSION beside ZIP]", type=LOCAL)
+    ] = None,
+) -> Answer:
     """Unpack a store into a folder, checking every file against its digest.
 
     \b
@@ -47,8 +60,24 @@ def unpack(packed: Path, out: Path | None) -> Answer:
     return _downloaded(done)
 
 
-@declared(__package__, "store pull")
-def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | None) -> Answer:
+@command()
+def pull(
+    url: Annotated[str, argument(type=click.STRING, metavar="URL")],
+    destination: Annotated[Path, argument(type=LOCAL, metavar="DEST")],
+    *,
+    arrays: Annotated[
+        tuple[str, ...],
+        option("Copy only this feature array (pooled, frames, tokens); repeatable.", metavar="NAME"),
+    ] = (),
+    clips: Annotated[
+        Path | None,
+        option(
+            "Copy frames and tokens of these clips only: a file with one id per line, or a "
+            "table with a column clip_id.",
+            type=EXISTING,
+        ),
+    ] = None,
+) -> Answer:
     """Copy a store, or only some arrays and clips of it, from a server into the folder DEST.
 
     URL is the http(s):// or s3:// address of a store's folder or zip, or hf://datasets/OWNER/NAME[@REVISION].
@@ -70,8 +99,11 @@ def pull(url: str, destination: Path, arrays: tuple[str, ...], clips: Path | Non
     return _downloaded(of.pull(url, destination, arrays=arrays or None, clips=wanted, progress=True))
 
 
-@declared(__package__, "store push")
-def push(store: Path, destination: str) -> Answer:
+@command()
+def push(
+    store: Annotated[Path, argument(type=LOCAL)],
+    destination: Annotated[str, argument(type=click.STRING, metavar="DEST")],
+) -> Answer:
     """Copy a sealed store to DEST: a folder, s3://BUCKET/NAME or hf://datasets/OWNER/NAME.
 
     A store without a licence is refused. A stopped upload resumes. Credentials are found as the clients

@@ -1,21 +1,19 @@
 """Write all files of a store but chunks and shards: metadata, ids, table of clips, bag, card, croissant.json.
 
 The card, README.md, has the front matter that dataset hubs read; `card.md.jinja` is its template.
-croissant.json follows Croissant 1.1 (MLCommons 2026); no reader of it decodes Zarr, so it describes the table
-of clips and names the features in words. Its template is `croissant.json.jinja`.
 """
 
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from obygaze_features.io import NO_LICENCE, sha256_of
-from obygaze_features.lines import json_bytes
 from obygaze_features.store.arrays import array_layout, string_chunk, with_checksum
+from obygaze_features.store.croissant import croissant as croissant_json
+from obygaze_features.store.facts import Facts
 from obygaze_features.store.format import (
     ARRAYS,
     ATTRIBUTE,
@@ -31,7 +29,6 @@ from obygaze_features.store.format import (
     chunk_file,
 )
 from obygaze_features.store.records import (
-    FIELDS,
     GroupSpec,
     StoredClip,
     absent_counts,
@@ -142,39 +139,6 @@ def _write_node(root: Path, name: str, node: Mapping[str, object]) -> None:
 
 # --- the card
 # ---------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Facts:
-    """The content of a card.
-
-    Attributes
-    ----------
-    about
-        The store's attributes: licence, citation, corpus, parent.
-    counts
-        Status -> number of clips.
-    groups
-        (name, provenance, lines that describe its arrays) of every backbone.
-    absent
-        Backbone -> clips that it has no features of, and others have.
-    """
-
-    about: Mapping[str, Any]
-    counts: Mapping[str, int]
-    groups: Sequence[tuple[str, Mapping[str, Any], Sequence[str]]]
-    absent: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        """Number of clips."""
-        return sum(self.counts.values())
-
-    @property
-    def rows(self) -> str:
-        """Name of the rows: clips or texts."""
-        texts = any(provenance["sampling"]["policy"] == TEXTS for _, provenance, _ in self.groups)
-        return TEXTS if texts else "clips"
-
-
 def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequence[GroupSpec]) -> Facts:
     """Gather the content of a card."""
     counts = Counter(clip.status for clip in clips)
@@ -217,28 +181,16 @@ def _known(value: object) -> object:
 # --- croissant.json
 # ---------------------------------------------------------------------------
 def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -> bytes:
-    """Write croissant.json, the same bytes for the same store.
-
-    Parameters
-    ----------
-    version
-        Version of the store's content.
-    table_sha256, table_bytes
-        Digest and size of `data/clips.csv`.
-    """
-    values = {
-        "facts": facts,
-        "fields": FIELDS.items(),
-        "name": _name(facts.about["corpus"]["name"]),
-        "licence": _licence(facts.about["licence"]),
-        "version": version,
-        "table": TABLE,
-        "table_bytes": table_bytes,
-        "table_sha256": table_sha256,
-        "limits": sentences(__package__, "limits.txt.jinja", facts=facts),
-    }
-    text = filled(__package__, "croissant.json.jinja", values, filters={"json": json.dumps})
-    return json_bytes(json.loads(text))
+    """Write croissant.json of a card's content, with the digest and the size of `data/clips.csv`."""
+    return croissant_json(
+        facts,
+        name=_name(facts.about["corpus"]["name"]),
+        licence=_licence(facts.about["licence"]),
+        version=version,
+        limits=sentences(__package__, "limits.txt.jinja", facts=facts),
+        table_sha256=table_sha256,
+        table_bytes=table_bytes,
+    )
 
 
 def _name(corpus: str) -> str:

@@ -14,7 +14,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.exchange.text_formats import to_csv, to_eaf, to_rttm, to_srt, to_textgrid, to_vtt
 from obygaze_film.exchange.tiers import KINDS, Exported, levels_of, notice_of, tiers_of
 from obygaze_film.exchange.video_editors import to_edl, to_timeline
-from obygaze_film.exchange.web_annotations import to_json
+from obygaze_film.exchange.web_annotations import to_iiif, to_jsonld
 from obygaze_film.schema import refuse_texts
 
 if TYPE_CHECKING:
@@ -46,10 +46,8 @@ FORMATS: Final[Mapping[str, Format]] = {
     "edl": Format(to_edl, ".edl", MARKED, f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone"),
     "textgrid": Format(to_textgrid, ".TextGrid", KINDS, "times are rounded to microseconds"),
     "rttm": Format(to_rttm, ".rttm", BOTH, f"labels are names of tiers; {MILLISECONDS}"),
-    "jsonld": Format(partial(to_json, template="annotations.jsonld.jinja"), ".jsonld", BOTH),
-    "iiif": Format(
-        partial(to_json, template="manifest.iiif.jinja"), ".iiif.json", BOTH, "the film is not part of it"
-    ),
+    "jsonld": Format(to_jsonld, ".jsonld", BOTH),
+    "iiif": Format(to_iiif, ".iiif.json", BOTH, "the film is not part of it"),
     "csv": Format(to_csv, ".csv", MARKED),
     **offered("obygaze.exporters", Format),
 }

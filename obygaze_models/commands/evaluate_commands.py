@@ -94,12 +94,11 @@ def evaluate(
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
     from obygaze_features.manifest.spans.names import of_one_film
-    from obygaze_features.templates import sentences
+    from obygaze_models.commands.evaluate_remarks import remarks
     from obygaze_models.commands.inputs import read_modalities, under_policy
     from obygaze_models.evaluation.run_folder import new_run, to_json
     from obygaze_models.models.names import model_names
     from obygaze_models.models.registry import models_for
-    from obygaze_models.persistence.card import FLAT
     from obygaze_models.persistence.model_file import read_model
     from obygaze_models.prediction.final import check_can_be_saved
     from obygaze_models.protocol.targets import choose_targets
@@ -156,9 +155,8 @@ def evaluate(
         with new_run(run, output.out, files, force=output.force) as unnamed:
             kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
         kept = {name: output.out / file.name for name, file in kept.items()}
-    account = sentences(
-        __package__,
-        "evaluate.txt.jinja",
+    other_films, other_times = _said_otherwise(source, clips, data)
+    said = remarks(
         policy=notices,
         modalities=[
             (each, "frames" in {spec.reads for spec in specs} and "frames" not in part.stored)
@@ -168,14 +166,14 @@ def evaluate(
         account=[*of_one_film(data.movies.tolist()), *account],
         excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
         alike=alike,
-        otherwise=_said_otherwise(source, clips, data),
-        movies=set(data.movies),
+        other_films=other_films,
+        other_times=other_times,
         models=[(name, file, read_model(file).card) for name, file in kept.items()],
+        n_movies=len(set(data.movies)),
         known=model_names(),
-        flat=FLAT,
         out=output.out,
     )
-    click.echo("\n".join(account), err=True)
+    click.echo("\n".join(said), err=True)
 
 
 def _check_output(output: Output, save: "Sequence[str]", *, seen: bool) -> None:
@@ -255,18 +253,16 @@ def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[
 
 def _said_otherwise(
     source: "Store | list[Store]", manifest: "of.Manifest", data: "Dataset"
-) -> dict[str, list[tuple[str, object, object]]]:
+) -> "tuple[list[tuple[str, object, object]], list[tuple[str, object, object]]]":
     """List the clips that a store has of another film or other times, with what it and the manifest say."""
     own = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
     stores = [source] if isinstance(source, of.Store) else source
     pairs = [(clip, own[clip.clip_id]) for store in stores for clip in store.clips if clip.clip_id in own]
     spans = [(c.clip_id, (there.start_s, there.end_s), (c.start_s, c.end_s)) for there, c in pairs]
-    return {
-        "films": [
-            (c.clip_id, there.movie, c.movie) for there, c in pairs if there.movie not in {"", c.movie}
-        ],
-        "times": [(clip, there, here) for clip, there, here in spans if any(map(_is_moved, there, here))],
-    }
+    return (
+        [(c.clip_id, there.movie, c.movie) for there, c in pairs if there.movie not in {"", c.movie}],
+        [(clip, there, here) for clip, there, here in spans if any(map(_is_moved, there, here))],
+    )
 
 
 def _is_moved(there: float | None, here: float | None) -> bool:

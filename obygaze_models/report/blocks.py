@@ -77,6 +77,8 @@ class Report:
         Titles of models in LaTeX; other formats have their names, in a column "model".
     answers : tuple of str
         Sentences that say what was found.
+    remarks : tuple of str
+        What a command prints beside; no file keeps it.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class Report:
     pictures: tuple[Picture, ...] = field(default=())
     titles: Mapping[str, str] = field(default_factory=dict)
     answers: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def caption(self) -> tuple[str, ...]:

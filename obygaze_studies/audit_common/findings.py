@@ -13,7 +13,7 @@ import pandas as pd
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.lines import csv_line
 from obygaze_models.report import NOTHING, Block, Column, Picture, Report, block, cell
-from obygaze_studies.audits import Audit, audits
+from obygaze_studies.audits import Audit
 
 P = ParamSpec("P")
 
@@ -62,8 +62,33 @@ class Finding:
     draw: Callable[[Path], None] | None = None
 
 
-def report(audit: Audit, found: Finding | Report) -> Report:
-    """Make the report of an audit: what is shown and said of a finding as declared."""
+@dataclass(frozen=True, kw_only=True)
+class Wording:
+    """What is shown and said of a `Finding`.
+
+    Attributes
+    ----------
+    name, title
+        Of the audit.
+    table, columns
+        Title and columns of the table that is shown.
+    sentence
+        With fields, of what the finding says.
+    source, figure
+        Where the audit comes from; the caption of the figure.
+    """
+
+    name: str
+    title: str
+    table: str = ""
+    columns: Sequence[str] = ()
+    sentence: str = ""
+    source: str = ""
+    figure: str = ""
+
+
+def report(audit: Audit | Wording, found: Finding | Report) -> Report:
+    """Make the report of an audit: what is shown and said of a finding."""
     if isinstance(found, Report):
         return found
     rows = found.rows if found.shown is None else found.shown
@@ -82,16 +107,17 @@ def report(audit: Audit, found: Finding | Report) -> Report:
         | ({"summary": dict(found.summary)} if found.summary else {}),
         pictures=(Picture(audit.name, audit.figure, found.draw),) if found.draw else (),
         answers=(audit.sentence.format(**words),) if audit.sentence else (),
+        remarks=tuple(found.remarks),
     )
 
 
-def audited(name: str) -> Callable[[Callable[P, Finding]], Callable[P, Report]]:
-    """Let the function of a declared audit return its report."""
+def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Report]]:
+    """Let the function of an audit return its report."""
 
     def declare(function: Callable[P, Finding]) -> Callable[P, Report]:
         @wraps(function)
         def run(*arguments: P.args, **given: P.kwargs) -> Report:
-            return report(audits()[name], function(*arguments, **given))
+            return report(wording, function(*arguments, **given))
 
         return run
 

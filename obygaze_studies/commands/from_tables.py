@@ -17,7 +17,7 @@ from obygaze_features.io import refuse_existing
 from obygaze_features.options import EXISTING, PATH, Answer, Name, Number, Output, answers, joined, parameter
 from obygaze_features.templates import packaged
 from obygaze_models.commands import complete_task
-from obygaze_studies.audits import Audit, Option, audits, resolve, tasks
+from obygaze_studies.audits import Audit, Option, resolve, tasks
 from obygaze_studies.commands.output import CSV, PICTURE, ReportOutput
 
 REPORTS = ("beside", "folder", "kept")
@@ -40,8 +40,7 @@ class Declared(click.Group):
 
     def __init__(self, *arguments: Any, words: str, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        known = {**{f"audit {name}": each for name, each in audits().items()}, **tasks()}
-        parted = {key.rpartition(" "): each for key, each in known.items()}
+        parted = {key.rpartition(" "): each for key, each in tasks().items()}
         self.entries = {name: each for (group, _, name), each in parted.items() if group == words}
         self.words = words
 
@@ -58,16 +57,6 @@ class Declared(click.Group):
         """List the commands with their whole summaries."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
-
-
-@click.group(cls=Declared, words="audit")
-def audit() -> None:
-    """Audit embeddings, captions and saliency for bias.
-
-    \b
-    Examples:
-      obygaze audit alpha --ratings ratings.csv --out alpha.csv
-    """
 
 
 @click.group(cls=Declared, words="paper")
@@ -186,8 +175,7 @@ def _run(entry: Audit, *, output: Output, figure: Path | None = None, **given: A
         if given[name]:
             resolve(draw)(report, read, given["pictures"], given[name])
             click.echo(f"pictures kept in {given[name]}", err=True)
-    answer = written.finish(report)
-    return replace(answer, remarks=[*answer.remarks, *getattr(found, "remarks", ())])
+    return written.finish(report)
 
 
 def _list_texts(entry: Audit, given: dict[str, Any], path: Path, *, force: bool) -> Answer:

@@ -112,4 +112,6 @@ class ReportOutput(Output):
         write_beside(report, self.path.with_suffix(""), SUFFIXES)
         if self.figure:
             report.pictures[0].draw(self.figure)
-        return replace(finish(report, replace(self, out=None)), remarks=[f"kept in {self.out}"])
+        return replace(
+            finish(report, replace(self, out=None)), remarks=[f"kept in {self.out}", *report.remarks]
+        )

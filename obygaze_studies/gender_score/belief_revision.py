@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from obygaze_features.io import file_sha256
 from obygaze_studies.audit_common.embeddings import Embeddings, unit
@@ -154,16 +153,19 @@ def detected(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
     return {name: tuple(Detected(label, p) for label, p in own.items()) for name, own in objects.items()}
 
 
-def prepare(
-    objects: Sequence[Row], lm: Path, texts: Any, text_items: Any, sims: Any, **how: Any
-) -> dict[str, Any]:
-    """Join priors and similarities to a scorer: what `audit_gender_score` takes."""
+def read_similarities(path: Path) -> Sequence[Row]:
+    """Read similarities: text, object, sim."""
+    return read_rows(path, ["text", "object", "sim"], unique=["text", "object"], numbers=["sim"])
+
+
+def scorer_of(
+    lm: Path, texts: Embeddings | None, text_items: Mapping[str, str] | None, sims: Sequence[Row]
+) -> tuple[Scorer, dict[str, object]]:
+    """Join priors with similarities, of embeddings or listed; return what to record of them too."""
     origin: dict[str, object]
     if texts is None:
         similarity, origin = listed_similarity(sims), {"space": None, "texts": None, "n_partial": None}
     else:
         similarity = embedded_similarity(texts, texts.text_ids(text_items))
         origin = {"space": texts.space, "texts": texts.fingerprint, "n_partial": len(texts.partial)}
-    origin["priors_sha256"] = file_sha256(lm)
-    scorer = Scorer(read_priors(lm), similarity)
-    return how | {"objects": detected(objects), "scorer": scorer, "origin": origin}
+    return Scorer(read_priors(lm), similarity), {**origin, "priors_sha256": file_sha256(lm)}

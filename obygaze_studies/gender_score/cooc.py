@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from obygaze_studies.audit_common.findings import Finding, audited, bar_chart
+from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart
 from obygaze_studies.audit_common.inputs import Row, refuse_twins, refuse_unknown
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.gender_score.published_values import TOTALS
@@ -56,7 +56,28 @@ def holds(words: Sequence[str], label: Sequence[str]) -> bool:
     return any(list(words[start : start + len(label)]) == list(label) for start in range(len(words)))
 
 
-@audited("cooc")
+@audited(
+    Wording(
+        name="cooc",
+        title="Genders beside objects",
+        table="Captions that name a gender",
+        columns=(
+            "object",
+            "n_captions",
+            "man",
+            "woman",
+            "both",
+            "plural_only",
+            "to_man",
+            "to_woman",
+        ),
+        sentence=(
+            "of {n_captions:,} captions {man:,} name a man and {woman:,} a woman: share of man {to_man}"
+        ),
+        source="Zhao et al., EMNLP 2017; published: Sabir and Padró 2023, cut to two decimals",
+        figure="Share of the gender beside the object; n: captions with man plus captions with woman",
+    )
+)
 def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | None = None) -> Finding:
     """Count captions that name a gender, over all and object by object.
 

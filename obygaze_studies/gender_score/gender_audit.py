@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from obygaze_models.report import Block, Report, block, cell
-from obygaze_studies.audit_common.findings import Finding, audited, bar_chart, plain, table
+from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, plain, table
 from obygaze_studies.audit_common.inputs import Row, refuse_unknown
 from obygaze_studies.caption_words import tokens
 from obygaze_studies.errors import AuditError
@@ -64,7 +64,20 @@ def _variants(caption: str, mode: Mode) -> dict[Gender | None, str]:
     return {gender: filled(caption, gender) for gender in GENDERS}
 
 
-@audited("gender-score")
+@audited(
+    Wording(
+        name="gender-score",
+        title="Gender Scores of captions",
+        table="Captions",
+        columns=(
+            "caption_id",
+            "gender",
+        ),
+        sentence="share of man ({reading}): {found}, of {n:,} of {n_rows:,} captions",
+        source="Sabir and Padró 2023, Gender Score; gender by the words man and woman",
+        figure="Share of man",
+    )
+)
 def audit_gender_score(
     captions: Sequence[Row],
     objects: Mapping[str, Sequence[Detected]],
@@ -350,7 +363,7 @@ def _titled(name: str) -> str:
     return name.replace("_", " ").replace("gs", "GS")
 
 
-def draw_sheet(report: Report, _: Mapping[str, Any], manifest: Path, sheet: Path) -> None:
+def draw_sheet(report: Report, manifest: Path, sheet: Path) -> None:
     """Draw the examples of a report under their pictures, a column each for man, woman and neither.
 
     Raises

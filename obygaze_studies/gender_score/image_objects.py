@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import softmax
 
 from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
-from obygaze_studies.audit_common.findings import Finding, audited
+from obygaze_studies.audit_common.findings import Finding, Wording, audited
 from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError
 
@@ -43,7 +43,20 @@ def needed_texts(objects: Sequence[str]) -> list[str]:
     return [PROMPT.format(name) for name in objects]
 
 
-@audited("objects")
+@audited(
+    Wording(
+        name="objects",
+        title="Objects of images by CLIP",
+        table="Images by their most probable object",
+        columns=(
+            "object",
+            "images",
+            "share",
+        ),
+        sentence="most probable object of {images:,} of {n_images:,} images: {object}",
+        source="CLIP as visual classifier (Sabir and Padró 2023); softmax over the objects listed",
+    )
+)
 def audit_objects(
     images: Embeddings, texts: Embeddings, objects: Sequence[str], *, scale: float = SCALE, least: float = 0.0
 ) -> Finding:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.io import refuse_existing, whole_folder
-from obygaze_models.report import Report
-from obygaze_studies.audit_common.findings import Finding, audited
+from obygaze_studies.audit_common.findings import Finding, Wording, audited
 from obygaze_studies.audit_common.inputs import read_rows
 from obygaze_studies.errors import AuditError
 
@@ -227,7 +226,24 @@ def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
     return bool(region.y0 <= y < region.y1 and region.x0 <= x < region.x1)
 
 
-@audited("saliency")
+@audited(
+    Wording(
+        name="saliency",
+        title="Saliency in regions of interest",
+        table="Means over the maps that are not empty",
+        columns=(
+            "group",
+            "roi",
+            "n_maps",
+            "n_empty",
+            "mean_share",
+            "share_of_hits",
+        ),
+        sentence="{n_maps:,} maps of {n_images:,} images, {n_empty:,} of them empty",
+        source=("Grad-CAM (Selvaraju et al., 2017) as in Wolfe et al., FAccT 2023, 4.2; bicubic, a = -0.75"),
+        figure="Mean maps, each map scaled to 0 .. 1 first",
+    )
+)
 def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Finding:
     """Measure every map in every region of its image, whatever network the maps were made with.
 
@@ -299,7 +315,7 @@ def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
     charts.draw_panels(panels, (1.2 + 2.4 * len(titles), 3), path, scale="mean saliency")
 
 
-def draw_overlays(_: Report, given: Mapping[str, Any], manifest: Path, folder: Path) -> None:
+def draw_overlays(maps: Maps, manifest: Path, folder: Path) -> None:
     """Lay every map over the middle square of its picture, as files PLACE-IMAGE.png of a folder.
 
     Raises
@@ -309,7 +325,6 @@ def draw_overlays(_: Report, given: Mapping[str, Any], manifest: Path, folder: P
     """
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
-    maps: Maps = given["maps"]
     images = [pair["image_id"] for pair in maps.pairs]
     files = charts.find_pictures(images, manifest)
     for index, (image, saliency) in enumerate(zip(images, maps.raw, strict=True)):

@@ -6,7 +6,7 @@ import pytest
 
 from obygaze_models.report import records
 from obygaze_studies.audit_common.embeddings import read_embeddings
-from obygaze_studies.audits import audits
+from obygaze_studies.commands.audit_commands import read_objects
 from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.belief_revision import (
     Detected,
@@ -156,15 +156,14 @@ def test_estimation_puts_both_genders_in_and_ties_go_to_man():
 def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_path):
     (tmp_path / "clip.csv").write_text("image_id,object,p_c\ni,shoe,0.2\nj,car,0.5\n")
     (tmp_path / "rcnn.csv").write_text("image,x0,class,score\ni,1,shoe,0.9\ni,2,shoe,0.4\ni,3,sock,0.6\n")
-    option = next(option for option in audits()["gender-score"].options if option.name == "objects")
-    rows = option.value((tmp_path / "clip.csv", tmp_path / "rcnn.csv"))
+    rows = read_objects((tmp_path / "clip.csv", tmp_path / "rcnn.csv"))
     assert detected(rows) == {
         "i": (Detected("shoe", 0.9), Detected("sock", 0.6)),
         "j": (Detected("car", 0.5),),
     }
     (tmp_path / "bad.csv").write_text("image,thing,score\ni,shoe,0.9\n")
     with pytest.raises(AuditError, match="no column object, nor one of label"):
-        option.value((tmp_path / "bad.csv",))
+        read_objects((tmp_path / "bad.csv",))
 
 
 def test_several_objects_are_averaged_or_joined():

@@ -11,7 +11,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Job
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
-from obygaze_studies.audits import audits
+from obygaze_studies.commands.audit_commands import read_objects
 from obygaze_studies.gender_score.belief_revision import detected
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
@@ -81,8 +81,7 @@ def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_scor
     scale = float(network.logit_scale.detach().exp())
     words = (*listed, "--images", store, "--texts", "texts-1.0.0", "--scale", scale)
     assert obygaze(*words, "--out", "objects.csv") == 0
-    (declared,) = (option for option in audits()["gender-score"].options if option.name == "objects")
-    found = detected(declared.value([Path("objects.csv")]))
+    found = detected(read_objects([Path("objects.csv")]))
     assert sorted(found) == sorted(SHAPES)
     names = ("disc", "box", "line")
     tokenizer = transformers.CLIPTokenizer.from_pretrained(weights)

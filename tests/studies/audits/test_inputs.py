@@ -6,13 +6,12 @@ from functools import partial
 import pytest
 
 from obygaze_features.errors import ObygazeError
+from obygaze_studies.alpha import read_ratings
 from obygaze_studies.audit_common.inputs import read_items, read_lines, read_rows, read_text_ids
-from obygaze_studies.audits import Option, audits, resolve
 from tests.files import written
 
 named_by_a = partial(read_rows, needed=["a"], unique=["a"])
 of_numbers = partial(read_rows, needed=["image_id", "p_c"], numbers=["p_c"])
-(RATINGS,) = (option for option in audits()["alpha"].options if option.name == "ratings")
 
 
 def test_commas_quotes_and_line_ends_in_cells_are_kept(tmp_path):
@@ -39,7 +38,7 @@ def test_a_list_is_one_name_a_line(tmp_path):
 
 def test_ratings_are_read_as_declared_with_their_gaps(tmp_path):
     path = written(tmp_path / "ratings.csv", "r1,item_id,r2\n1,i1,0\n,i2,1\n")
-    first, second = RATINGS.value(path)
+    first, second = read_ratings(path)
     assert first == {"r1": 1.0, "item_id": "i1", "r2": 0.0}
     assert math.isnan(second["r1"])
     assert second["r2"] == 1.0
@@ -49,7 +48,7 @@ def test_ratings_are_read_as_declared_with_their_gaps(tmp_path):
 def test_tables_that_a_spreadsheet_saved_have_its_signs_and_empty_rows(tmp_path, sign, point):
     rows = ["item_id,r1", "i1,1.5", " ,", "i2,2"]
     lines = [sign.join(cell.replace(".", point) for cell in row.split(",")) for row in rows]
-    ratings = RATINGS.value(written(tmp_path / "ratings.csv", "\n".join(lines)))
+    ratings = read_ratings(written(tmp_path / "ratings.csv", "\n".join(lines)))
     assert [row["r1"] for row in ratings] == [1.5, 2.0]
 
 
@@ -65,25 +64,11 @@ def test_tables_that_a_spreadsheet_saved_have_its_signs_and_empty_rows(tmp_path,
         (read_items, "name\ni1\n", "item_id"),
         (read_items, "item_id\ne\u0301\n\u00e9 \n", "two rows"),
         *((of_numbers, f"image_id,p_c\ni,{cell}\n", "p_c of image_id i") for cell in ("high", "1_0", "nan")),
-        (RATINGS.value, "item_id;r1\ni1;1.500\n", "r1: '1.500'"),
-        *((RATINGS.value, f"item_id,r1\ni1,{cell}\n", "item_id i1") for cell in ("nan", "inf", "many")),
-        (RATINGS.value, "item_id,\ni1\n", "item_id"),
+        (read_ratings, "item_id;r1\ni1;1.500\n", "r1: '1.500'"),
+        *((read_ratings, f"item_id,r1\ni1,{cell}\n", "item_id i1") for cell in ("nan", "inf", "many")),
+        (read_ratings, "item_id,\ni1\n", "item_id"),
     ],
 )
 def test_a_mistake_names_the_file_and_the_place(tmp_path, read, content, place):
     with pytest.raises(ObygazeError, match=rf"given\.csv.*{place}"):
         read(written(tmp_path / "given.csv", content))
-
-
-def test_a_setting_and_an_input_that_is_not_given_stay_as_they_are():
-    assert Option(name="seed", type="int").value(3) == 3
-    assert Option(name="texts", read="store").value(None) is None
-
-
-def test_every_declared_function_is_there_and_takes_what_is_declared():
-    for audit in audits().values():
-        assert audit.examples
-        assert all(callable(resolve(name)) for name in (audit.function, audit.prepare, *audit.draws.values()))
-        for option in audit.options:
-            assert option.help or option.argument
-            assert option.read or option.type or option.choices, option.name

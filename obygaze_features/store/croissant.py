@@ -1,0 +1,170 @@
+"""Write croissant.json: Croissant 1.1 and its RAI 1.0 (MLCommons 2026, 2024).
+
+No reader of it decodes Zarr, so it describes the table of clips and names the features in words.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from obygaze_features.lines import json_bytes
+from obygaze_features.store.facts import Facts
+from obygaze_features.store.format import TABLE
+from obygaze_features.store.records import FIELDS
+
+TERMS = [
+    "arrayShape",
+    "citeAs",
+    "column",
+    "conformsTo",
+    "containedIn",
+    "cr",
+    "rai",
+    "data",
+    "dataType",
+    "dct",
+    "description",
+    "equivalentProperty",
+    "examples",
+    "extract",
+    "field",
+    "fileProperty",
+    "fileObject",
+    "fileSet",
+    "format",
+    "includes",
+    "isArray",
+    "isLiveDataset",
+    "jsonPath",
+    "key",
+    "md5",
+    "name",
+    "parentField",
+    "path",
+    "recordSet",
+    "references",
+    "regex",
+    "repeated",
+    "replace",
+    "samplingRate",
+    "sc",
+    "separator",
+    "source",
+    "subField",
+    "transform",
+]
+"""Terms of the context; those that `OTHER_TERMS` does not have are Croissant's own."""
+
+OTHER_TERMS: Mapping[str, object] = {
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "description": {"@container": "@language"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "name": {"@container": "@language"},
+    "sc": "https://schema.org/",
+}
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    **{term: OTHER_TERMS.get(term, f"cr:{term}") for term in TERMS},
+}
+
+PEOPLE = (
+    "Numbers that models gave for pictures, sound or texts, which may be of people. The store has no frames."
+)
+USES = (
+    "Training and testing models of what the clips show, without the videos. Not made to find or to judge a "
+    "person."
+)
+
+
+def croissant(
+    facts: Facts,
+    *,
+    name: str,
+    licence: str,
+    version: str,
+    limits: Sequence[str],
+    table_sha256: str,
+    table_bytes: int,
+) -> bytes:
+    """Write croissant.json, the same bytes for the same store.
+
+    Parameters
+    ----------
+    limits
+        Sentences on what the features are not.
+    table_sha256, table_bytes
+        Digest and size of `data/clips.csv`.
+    """
+    features = "; ".join(f"{group} ({', '.join(arrays)})" for group, _, arrays in facts.groups)
+    description = (
+        f"Features that frozen models gave for {facts.total} {facts.rows} of "
+        f"{facts.about['corpus']['name']}: {features}. The features are the Zarr group data/features.zarr."
+    )
+    document: dict[str, object] = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
+        "rai:personalSensitiveInformation": PEOPLE,
+        "rai:dataUseCases": USES,
+        "name": name,
+        "description": description,
+        "license": licence,
+        "version": version,
+        "distribution": [_table(table_sha256, table_bytes)],
+        "recordSet": [_clips(facts.rows)],
+        "rai:dataLimitations": " ".join(limits),
+        "rai:dataPreprocessingProtocol": "; ".join(
+            _sampling(group, provenance["sampling"]) for group, provenance, _ in facts.groups
+        ),
+    }
+    if facts.about["citation"]:
+        document["citeAs"] = facts.about["citation"]
+    return json_bytes(document)
+
+
+def _table(sha256: str, n_bytes: int) -> dict[str, object]:
+    """Describe the file of the table."""
+    return {
+        "@type": "cr:FileObject",
+        "@id": "clips.csv",
+        "name": "clips.csv",
+        "description": "What became of every clip",
+        "contentUrl": TABLE,
+        "contentSize": f"{n_bytes} B",
+        "encodingFormat": "text/csv",
+        "sha256": sha256,
+    }
+
+
+def _clips(rows: str) -> dict[str, object]:
+    """Describe the rows of the table, which name the text of each only where they are texts."""
+    return {
+        "@type": "cr:RecordSet",
+        "@id": "clips",
+        "name": "clips",
+        "description": "The clips, in the order of the rows of every array",
+        "key": {"@id": "clips/clip"},
+        "field": [
+            {
+                "@type": "cr:Field",
+                "@id": f"clips/{name}",
+                "name": name,
+                "description": description,
+                "dataType": kind,
+                "source": {"fileObject": {"@id": "clips.csv"}, "extract": {"column": name}},
+            }
+            for name, (kind, description) in FIELDS.items()
+            if name != "text" or rows == "texts"
+        ],
+    }
+
+
+def _sampling(group: str, sampling: Mapping[str, Any]) -> str:
+    """Say how the frames of a group were chosen."""
+    frames = f", {sampling['n']} frames a clip" if sampling.get("n") else ""
+    return f"{group}: {sampling['policy']}{frames}"

@@ -1,0 +1,117 @@
+"""Say beside the tables of an evaluation what their reader must know; every function returns lines."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from obygaze_features.text import visible
+from obygaze_models.persistence.card import FLAT
+
+if TYPE_CHECKING:
+    from obygaze_features.same_pictures import Shared
+    from obygaze_features.store import Store
+    from obygaze_models.dataset.dataset import Modality
+    from obygaze_models.persistence.card import Card
+
+Differing = Sequence[tuple[str, Any, Any]]
+"""Of clips: their ids, what the store says, and what the manifest says."""
+
+
+def remarks(
+    *,
+    policy: Sequence[str],
+    modalities: Iterable[tuple["Modality", bool]],
+    noise: Mapping[str, Mapping[str, float]],
+    account: Sequence[str],
+    excluded: Iterable[tuple[str, int]],
+    alike: Iterable[tuple["Shared", "Store"]],
+    other_films: Differing,
+    other_times: Differing,
+    models: Iterable[tuple[str, Path, "Card"]],
+    n_movies: int,
+    known: Collection[str],
+    out: Path | None,
+) -> list[str]:
+    """Say all that is to be said, a sentence a line, in the order of the work."""
+    models = list(models)
+    lines = [
+        *policy,
+        *_on_modalities(modalities),
+        *(_on_noise(annotator, rates) for annotator, rates in noise.items()),
+        *account,
+        *(f"{count} excluded: {reason}" for reason, count in excluded),
+        *(_on_likeness(shared, store) for shared, store in alike),
+        *_on_films(other_films),
+        *_on_times(other_times),
+        *(f"{name} of all {n_movies} movies kept in {file}" for name, file, _ in models),
+        *(line for name, _, card in models for line in _on_model(name, card, known)),
+        f"run kept in {out}; all tables: report.md" if out else "run not kept: give --out FOLDER",
+    ]
+    return [visible(line, lines=False) for line in lines if line]
+
+
+def _on_modalities(modalities: Iterable[tuple["Modality", bool]]) -> list[str]:
+    lines = []
+    for modality, has_no_frames in modalities:
+        if modality.missing:
+            lines.append(f"{modality.name}: {modality.missing} clips lack it")
+        if has_no_frames:
+            lines.append(f"{modality.name} keeps no frames: its vector stands for one")
+    return lines
+
+
+def _on_noise(annotator: str, rates: Mapping[str, float]) -> str:
+    return (
+        f"{annotator} calls {rates['positive']:.2f} of positive and {rates['negative']:.2f} of negative "
+        f"clips right, as estimated with the features (without: {rates['dawid_skene_positive']:.2f} and "
+        f"{rates['dawid_skene_negative']:.2f})"
+    )
+
+
+def _on_likeness(shared: "Shared", store: "Store") -> str:
+    return (
+        f"warning: {shared.movie_a} and {shared.movie_b} look alike in {shared.clips} clips in a row: if "
+        f"they share pictures, leave one out (obygaze store duplicates {store.where})"
+    )
+
+
+def _on_films(differing: Differing) -> list[str]:
+    if not differing:
+        return []
+    clip, in_store, in_manifest = differing[0]
+    warning = (
+        f"warning: {len(differing)} clips are of other films in the manifest than in the store "
+        f"({clip}: {in_manifest}, there {in_store}): one film under two names is trained on and tested, and "
+        "'predict' knows films by the store's names"
+    )
+    return [warning]
+
+
+def _on_times(differing: Differing) -> list[str]:
+    if not differing:
+        return []
+    clip, in_store, in_manifest = differing[0]
+    warning = (
+        f"warning: {len(differing)} clips have other times in the manifest than in the store "
+        f"({clip}: {_span(in_manifest)} s, there {_span(in_store)} s): unless their videos were cut out of "
+        "the film, their features are of something else"
+    )
+    return [warning]
+
+
+def _span(times: Sequence[float | None]) -> str:
+    return " to ".join(map(str, times))
+
+
+def _on_model(name: str, card: "Card", known: Collection[str]) -> list[str]:
+    lines = []
+    if name != "bank" and not card.calibration:
+        lines.append(f"{name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone")
+    elif card.is_flat:
+        lines.append(f"{name} {FLAT}")
+    if card.kind == "arrays" and name not in known:
+        lines.append(
+            f"{name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "
+            "package offers it: docs/models.md"
+        )
+    return lines

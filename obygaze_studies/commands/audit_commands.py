@@ -1,0 +1,641 @@
+"""`obygaze audit`: audit embeddings, captions and saliency for bias."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import click
+
+from obygaze_features.options import EXISTING, FILE, Answer, Number
+from obygaze_features.plugins import offered
+from obygaze_features.signatures import Json, command, option
+from obygaze_studies.commands.output import CSV, PICTURE, ReportOutput
+
+if TYPE_CHECKING:
+    from obygaze_studies.audit_common.embeddings import Embeddings
+    from obygaze_studies.audit_common.inputs import Row
+
+T = TypeVar("T")
+
+Out = Annotated[Path, option("CSV file of the results; JSON and Markdown go beside it.", type=CSV)]
+OutIfAny = Annotated[
+    Path | None, option("CSV file of the results; JSON and Markdown go beside it.", type=CSV)
+]
+Html = Annotated[
+    Path | None,
+    option("Also write the results as a page: one HTML file that loads nothing from elsewhere.", type=FILE),
+]
+Replace = Annotated[bool, option("Replace existing files.")]
+Figure = Annotated[Path | None, option("Figure of the results to draw (.pdf, .png or .svg).", type=PICTURE)]
+
+
+class Audits(click.Group):
+    """Our audits, then those of installed packages: entry points of `obygaze.audits` that name commands."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """List the names in the order of the help."""
+        return [*self.commands, *offered("obygaze.audits", click.Command)]
+
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one of ours, or of a package."""
+        return self.commands.get(cmd_name) or offered("obygaze.audits", click.Command).get(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with their whole summaries."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, (each.help or "").partition("\n")[0]) for name, each in commands.items() if each]
+            )
+
+
+# --- what several audits do
+# ---------------------------------------------------------------------------
+def needed(value: T | None, name: str) -> T:
+    """Return the value of an option that is needed after all."""
+    if value is None:
+        raise click.UsageError(f"Missing option '--{name}'.")
+    return value
+
+
+def go_together(options: Mapping[str, object]) -> None:
+    """Refuse one of several options without the others."""
+    for name, value in options.items():
+        for other, beside in options.items():
+            if value and not beside:
+                raise click.UsageError(f"--{name} goes with --{other}: give both.")
+
+
+def read_store(path: Path) -> "Embeddings":
+    """Read embeddings; say where some are of a part alone."""
+    from obygaze_studies.audit_common.embeddings import read_embeddings
+
+    embedded = read_embeddings(path)
+    if embedded.partial:
+        name, reason = next(iter(embedded.partial.items()))
+        n = f"{len(embedded.partial)} of {len(embedded.rows)} embeddings"
+        click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
+    return embedded
+
+
+def read_objects(paths: Sequence[Path]) -> "list[Row]":
+    """Read the rows of several tables of objects."""
+    from obygaze_studies.gender_score.belief_revision import read_objects as read
+
+    return [row for path in paths for row in read(path)]
+
+
+def list_needed(texts: Sequence[str], path: Path, *, force: bool) -> Answer:
+    """Write the texts that need embeddings."""
+    from obygaze_studies.audit_common.findings import write_rows
+
+    rows = [("text_id", "text"), *((f"t{number:06}", text) for number, text in enumerate(texts))]
+    return Answer(None, remarks=[write_rows(rows, path, "texts", force=force)])
+
+
+# --- the audits
+# ---------------------------------------------------------------------------
+
+
+@command()
+def words(
+    *,
+    captions: Annotated[
+        Path, option("CSV of captions: image_id, caption. With --texts: caption_id, image_id.", type=EXISTING)
+    ],
+    texts: Annotated[Path | None, option("Text store to read the captions from, by caption_id.")] = None,
+    items: Annotated[Path, option("CSV of images: image_id, emotion, level, condition.", type=EXISTING)],
+    lists: Annotated[
+        Path | None,
+        option("JSON object {emotion: [words]}.  [default: anger, sadness, happiness]", type=EXISTING),
+    ] = None,
+    min_total: Annotated[
+        int, option("Exclude words with fewer occurrences in all captions.", type=click.IntRange(0))
+    ] = 100,
+    ratio: Annotated[
+        tuple[str, str] | None,
+        option("Two conditions: divide the rate of the first by that of the second.", type=click.STRING),
+    ] = None,
+    out: Out,
+    html: Html = None,
+    force: Replace = False,
+    json: Json = False,
+    figure: Figure = None,
+) -> Answer:
+    """Count how often captions name the emotion an image is meant to show.
+
+    Counts occurrences of the words of the intended emotion per 1,000 captions, by emotion, level and
+    condition (Wolfe et al., FAccT 2023, section 4.3).
+
+    \b
+    Examples:
+      obygaze audit words --captions captions.csv --items sobem.csv \\
+            --out words.csv
+      obygaze audit words --captions captions.csv --items sobem.csv \\
+            --ratio Objectified Nonobjectified \\
+            --out words.csv --figure words.png
+      obygaze audit words --texts stores/captions --captions images.csv \\
+            --items sobem.csv --out words.csv
+    """
+    from obygaze_studies import caption_words as study
+    from obygaze_studies.audit_common.inputs import read_items
+
+    output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
+    output.check(out)
+    chosen = study.read_lists(lists) if lists else study.EMOTION_WORDS
+    read, described = study.read_captions(captions, texts), read_items(items)
+    counts = study.count_words(read.pairs, chosen)
+    return output.finish(
+        study.audit_words(counts, described, lists=chosen, min_total=min_total, ratio=ratio, read=read)
+    )
+
+
+@command()
+def alpha(
+    *,
+    ratings: Annotated[Path, option("CSV of ratings: item_id and one column per rater.", type=EXISTING)],
+    pairs: Annotated[bool, option("Also report every pair of raters.")] = False,
+    out: Out,
+    html: Html = None,
+    force: Replace = False,
+    json: Json = False,
+    figure: Figure = None,
+) -> Answer:
+    """Compute Cronbach's alpha of raters of the same items.
+
+    Items with a missing rating (an empty cell) are left out and counted. If alpha is undefined, the reason
+    is printed.
+
+    \b
+    Examples:
+      obygaze audit alpha --ratings ratings.csv --out alpha.csv
+      obygaze audit alpha --ratings ratings.csv --pairs --out alpha.csv \\
+            --figure alpha.svg
+    """
+    from obygaze_studies.alpha import audit_alpha, read_ratings
+
+    output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
+    output.check(out)
+    return output.finish(audit_alpha(read_ratings(ratings), pairs=pairs))
+
+
+@command()
+def saliency(
+    *,
+    maps: Annotated[Path, option("Zarr store of maps, written by 'obygaze gradcam'.")],
+    roi: Annotated[
+        Path | None,
+        option(
+            "CSV of regions in pixels of the 224 x 224 map: image_id, roi, y0, x0, y1, x1.", type=EXISTING
+        ),
+    ] = None,
+    overlays: Annotated[Path | None, option("Folder for overlays of the maps on their images.")] = None,
+    pictures: Annotated[Path | None, option("For --overlays: manifest of the images, by image_id.")] = None,
+    out: Out,
+    html: Html = None,
+    force: Replace = False,
+    json: Json = False,
+    figure: Figure = None,
+) -> Answer:
+    """Measure Grad-CAM maps of image-text similarity in given regions.
+
+    A map without any positive value is marked empty, and left out of means of shares and hits. The figure
+    shows the mean map of every group; pictures are shown only with --overlays.
+
+    \b
+    Examples:
+      obygaze audit saliency --maps maps.zarr --roi faces.csv \\
+            --out faces-found.csv --figure maps.png
+      obygaze audit saliency --maps maps.zarr --out maps.csv \\
+            --overlays laid --pictures stills.csv
+    """
+    from obygaze_studies.saliency.maps_file import audit_maps, draw_overlays, read_maps, read_regions
+
+    go_together({"overlays": overlays, "pictures": pictures})
+    output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
+    output.check(*([overlays] if overlays else []), out)
+    found = read_maps(maps)
+    report = audit_maps(found, read_regions(roi) if roi else None)
+    if overlays and pictures:
+        draw_overlays(found, pictures, overlays)
+        click.echo(f"pictures kept in {overlays}", err=True)
+    return output.finish(report)
+
+
+@command()
+def eat(
+    *,
+    images: Annotated[Path | None, option("Store of the targets' embeddings.")] = None,
+    texts: Annotated[Path | None, option("Store of the attributes' embeddings, in the same space.")] = None,
+    text_items: Annotated[
+        Path | None,
+        option(
+            "CSV of the text store's texts: text_id, text.  [default: the texts in the store]", type=EXISTING
+        ),
+    ] = None,
+    items: Annotated[
+        Path | None,
+        option(
+            "CSV of the targets: item_id and the columns that tests select on.  [default: "
+            "SOBEM's file names]",
+            type=EXISTING,
+        ),
+    ] = None,
+    tests: Annotated[
+        str,
+        option("table1 or table2 for the tests of those tables, or your own JSON file.", type=click.STRING),
+    ] = "table1",
+    variant: Annotated[
+        Literal["code", "paper"],
+        option(
+            "Wording of the prompts. code: as in the authors' code, used for the tables "
+            "('an angry person'). paper: as in the paper ('a angry person')."
+        ),
+    ] = "code",
+    seed: Annotated[int, option("Seed of the sampled partitions.", type=click.IntRange(0))] = 0,
+    published: Annotated[
+        str | None,
+        option("Model of the paper's tables, such as 'CLIP RN50', to show its published values beside."),
+    ] = None,
+    out: OutIfAny = None,
+    html: Html = None,
+    force: Replace = False,
+    json: Json = False,
+    figure: Figure = None,
+) -> Answer | None:
+    """Run embedding association tests (EAT) between two sets of images and two sets of texts.
+
+    Reports for every test the effect size d (Wolfe et al., FAccT 2023, eq. 1), its normal p and the exact or
+    sampled permutation p, one-sided. A star is a normal p below .05 in either tail, as in the paper's tables.
+
+    \b
+    Examples:
+      obygaze audit eat prompts --out prompts.csv
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
+      obygaze audit eat --images stores/sobem --texts stores/prompts --out eat.csv
+      obygaze audit eat --images stores/jobs --texts stores/prompts \\
+            --items jobs.csv --tests table2 \\
+            --published 'CLIP RN50' --out eat.csv --figure eat.png
+    """
+    from obygaze_studies.audit_common.inputs import read_items, read_text_ids
+    from obygaze_studies.eat import audit_eat
+    from obygaze_studies.eat_stimuli import choose_tests, sobem_items
+
+    if click.get_current_context().invoked_subcommand is not None:
+        return None
+    images, texts, out = needed(images, "images"), needed(texts, "texts"), needed(out, "out")
+    output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
+    output.check(out)
+    targets, attributes = read_store(images), read_store(texts)
+    return output.finish(
+        audit_eat(
+            targets,
+            attributes,
+            items=read_items(items) if items else sobem_items(tuple(targets.rows)),
+            tests=choose_tests(tests),
+            text_ids=attributes.text_ids(read_text_ids(text_items) if text_items else None),
+            variant=variant,
+            seed=seed,
+            model=published,
+        )
+    )
+
+
+@command()
+def groups(
+    *,
+    items: Annotated[Path, option("CSV of the items: item_id and the columns below.", type=EXISTING)],
+    outcome: Annotated[str, option("Column of numbers; 0 and 1 for a share.", metavar="COLUMN")],
+    by: Annotated[tuple[str, ...], option("Column of an attribute; repeatable.", metavar="COLUMN")],
+    out: Out,
+    html: Html = None,
+    force: Replace = False,
+) -> Answer:
+    """Estimate a mean or share in every cell of crossed attributes.
+
+    Cells of few items are drawn towards the sum of their attributes' effects, as far as the other cells
+    keep to it; the intervals hold .93 to .97 of true means. Any number of attributes may be crossed; of an
+    outcome of 0 and 1 the effects are on logits. Items are taken as independent.
+
+    \b
+    Examples:
+      obygaze audit groups --items captions.csv --outcome names_woman \\
+            --by gender --by age --by skin --out groups.csv
+    """
+    from obygaze_studies.audit_common.inputs import read_items
+    from obygaze_studies.groups import audit_groups
+
+    output = ReportOutput(out, html, force=force, beside=True)
+    output.check(out)
+    return output.finish(audit_groups(read_items(items), outcome=outcome, by=by))
+
+
+@command()
+def erase(
+    *,
+    images: Annotated[Path, option("Store of the embeddings.")],
+    items: Annotated[Path, option("CSV of the items: item_id and the columns below.", type=EXISTING)],
+    attribute: Annotated[str, option("Column to erase, of two values.", metavar="COLUMN")],
+    films: Annotated[str, option("Column of the films.", metavar="COLUMN")],
+    task: Annotated[str | None, option("Column that must stay, of two values.", metavar="COLUMN")] = None,
+    texts: Annotated[Path | None, option("Store of the tests' texts, in the same space.")] = None,
+    tests: Annotated[
+        str | None, option("Embedding association tests, as of 'audit eat'.", type=click.STRING)
+    ] = None,
+    erased: Annotated[Path | None, option("CSV file to write the erased embeddings to.")] = None,
+    seed: Annotated[int, option("Seed of the films that it is fitted on.", type=click.IntRange(0))] = 0,
+    out: Out,
+    html: Html = None,
+    force: Replace = False,
+) -> Answer:
+    """Erase an attribute from embeddings (LEACE), and measure what is left of it and what it costs.
+
+    Fits the eraser on two thirds of the films; on these and on the others a linear probe of the attribute,
+    one of a task, and embedding association tests are compared before and after. On the films it was fitted
+    on a probe learns nothing and d is 0, by construction. What is left is seen on the others: their d, and
+    probes that are trained on them (by other films).
+
+    \b
+    Examples:
+      obygaze audit erase --images stores/stills --items stills.csv \\
+            --attribute gender --films movie --task level --out erased.csv
+      obygaze audit erase --images stores/stills --items stills.csv \\
+            --attribute gender --films movie --texts stores/prompts \\
+            --tests mine.json --erased vectors.csv --out erased.csv
+    """
+    from obygaze_studies.audit_common.inputs import read_items
+    from obygaze_studies.eat_stimuli import choose_tests
+    from obygaze_studies.erasure import audit_erase
+
+    go_together({"tests": tests, "texts": texts})
+    output = ReportOutput(out, html, force=force, beside=True)
+    output.check(out)
+    return output.finish(
+        audit_erase(
+            read_store(images),
+            read_items(items),
+            attribute=attribute,
+            films=films,
+            task=task,
+            texts=read_store(texts) if texts else None,
+            tests=choose_tests(tests) if tests else None,
+            erased=erased,
+            seed=seed,
+        )
+    )
+
+
+@command("gender-score")
+def gender_score(
+    *,
+    captions: Annotated[Path, option("CSV of captions: caption_id, image_id, caption.", type=EXISTING)],
+    objects: Annotated[
+        tuple[Path, ...],
+        option(
+            "CSV of objects by a classifier or detector: image_id, object (or label, "
+            "class), p_c (or score, confidence); repeatable.",
+            type=EXISTING,
+        ),
+    ],
+    lm: Annotated[
+        Path | None, option("CSV of priors: text, lm_mean, as written by `obygaze lm`.", type=EXISTING)
+    ] = None,
+    texts: Annotated[Path | None, option("Store of sentence embeddings of captions and labels.")] = None,
+    text_items: Annotated[
+        Path | None,
+        option(
+            "CSV of the text store's texts: text_id, text.  [default: the texts in the store]", type=EXISTING
+        ),
+    ] = None,
+    sims: Annotated[
+        Path | None, option("CSV of similarities (text, object, sim), instead of --texts.", type=EXISTING)
+    ] = None,
+    mode: Annotated[
+        Literal["gs", "ge"],
+        option(
+            "gs: score captions as they are. ge: replace [MASK], <MASK> or the gender a "
+            "caption names by man, then woman."
+        ),
+    ] = "gs",
+    labels: Annotated[
+        Literal["each", "joined"],
+        option(
+            "How to combine several objects of an image: mean of their scores, or labels joined into one."
+        ),
+    ] = "each",
+    list_texts: Annotated[
+        Path | None,
+        option("Write the texts that need embeddings and priors to this CSV (text_id, text), then stop."),
+    ] = None,
+    objects_list: Annotated[
+        Path | None,
+        option(
+            "Text file of objects to sum up by, one per line.  [default: every label of --objects]",
+            type=EXISTING,
+        ),
+    ] = None,
+    sheet: Annotated[
+        Path | None,
+        option(
+            "With --mode ge and --pictures: sheet of the examples with their pictures (.pdf, .png or .svg).",
+            type=PICTURE,
+        ),
+    ] = None,
+    pictures: Annotated[Path | None, option("For --sheet: manifest of the images, by image_id.")] = None,
+    published: Annotated[
+        str | None, option("Captioner of the published tables, such as Vilbert, to show its values beside.")
+    ] = None,
+    out: OutIfAny = None,
+    html: Html = None,
+    force: Replace = False,
+    json: Json = False,
+    figure: Figure = None,
+) -> Answer:
+    """Compute Gender Scores: how much an image's objects raise the likelihood of a caption's gender.
+
+    Revises a language model's prior of the caption by its similarity to the object labels (Sabir and Padró,
+    2023). The priors are an input: `obygaze lm` computes them for the texts that
+    --list-texts writes. Captions without a prior, an object or an embedding are listed with the reason and
+    never count as 0. Scores and distances are also summed up by object, and with --mode ge the captions
+    nearest to man, to woman and to neither are shown, with their pictures on a sheet if --sheet asks for it.
+
+    \b
+    Examples:
+      obygaze audit gender-score --captions captions.csv --objects objects.csv \\
+            --mode ge \\
+            --list-texts texts.csv
+      obygaze audit gender-score --captions captions.csv --objects objects.csv \\
+            --mode ge --lm lm.csv \\
+            --texts stores/texts --out ge.csv --figure ge.png \\
+            --sheet examples.png --pictures val2014.csv
+      obygaze audit gender-score --captions captions.csv --objects objects.csv \\
+            --lm lm.csv --sims sims.csv \\
+            --labels joined --out gs.csv
+    """
+    from obygaze_studies.audit_common.inputs import read_lines, read_rows, read_text_ids
+    from obygaze_studies.gender_score import belief_revision as beliefs
+    from obygaze_studies.gender_score.gender_audit import audit_gender_score, draw_sheet, needed_texts
+
+    columns = ["caption_id", "image_id", "caption"]
+    if list_texts:
+        rows = read_rows(captions, columns, unique=["caption_id"])
+        return list_needed(needed_texts(rows, read_objects(objects), mode, labels), list_texts, force=force)
+    lm, out = needed(lm, "lm"), needed(out, "out")
+    if sheet and not pictures:
+        raise click.UsageError("--sheet goes with --pictures: give both.")
+    if sheet and mode != "ge":
+        raise click.UsageError("--sheet goes with --mode ge: give both.")
+    if (texts is None) == (sims is None):
+        raise click.UsageError("Give either --texts or --sims.")
+    output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
+    output.check(*([sheet] if sheet else []), out)
+    rows, found = read_rows(captions, columns, unique=["caption_id"]), read_objects(objects)
+    scorer, origin = beliefs.scorer_of(
+        lm,
+        read_store(texts) if texts else None,
+        read_text_ids(text_items) if text_items else None,
+        beliefs.read_similarities(sims) if sims else (),
+    )
+    report = audit_gender_score(
+        rows,
+        beliefs.detected(found),
+        scorer,
+        mode=mode,
+        labels=labels,
+        origin=origin,
+        model=published,
+        names=read_lines(objects_list) if objects_list else None,
+    )
+    if sheet and pictures:
+        draw_sheet(report, pictures, sheet)
+        click.echo(f"pictures kept in {sheet}", err=True)
+    return output.finish(report)
+
+
+@command()
+def objects(
+    *,
+    objects_list: Annotated[
+        Path, option("Text file of the objects to tell apart, one per line.", type=EXISTING)
+    ],
+    images: Annotated[Path | None, option("Store of the images' embeddings (backbone clip).")] = None,
+    texts: Annotated[
+        Path | None, option("Store of the prompts' embeddings (clip-text), in the same space.")
+    ] = None,
+    scale: Annotated[
+        float,
+        option(
+            "Factor of the cosines in the softmax: exp(logit_scale) of the network, 100 for OpenAI's CLIPs.",
+            type=Number(0, min_open=True),
+        ),
+    ] = 100.0,
+    least: Annotated[float, option("Smallest probability of an object.", type=Number(0, 1))] = 0.0,
+    list_texts: Annotated[
+        Path | None, option("Write the prompts that need embeddings to this CSV (text_id, text), then stop.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        option("CSV file of the objects (image_id, object, p_c); JSON and Markdown go beside it.", type=CSV),
+    ] = None,
+    html: Html = None,
+    force: Replace = False,
+) -> Answer:
+    """Find the objects of images with CLIP: objects.csv for gender-score.
+
+    Compares each image's embedding with those of the listed objects and keeps the three most probable ones
+    (softmax of scaled cosines). The probabilities are relative to the list: an object that is not listed
+    cannot be found, and one that is not there may still be the most probable.
+
+    \b
+    Examples:
+      obygaze audit objects --objects-list objects.txt --list-texts prompts.csv
+      obygaze extract prompts.csv stores/prompts --backbone clip-text
+      obygaze extract images.csv stores/images --backbone clip
+      obygaze audit objects --objects-list objects.txt --images stores/images \\
+            --texts stores/prompts --out objects.csv
+    """
+    from obygaze_studies.audit_common.inputs import read_lines
+    from obygaze_studies.gender_score.image_objects import audit_objects, needed_texts
+
+    if list_texts:
+        return list_needed(needed_texts(read_lines(objects_list)), list_texts, force=force)
+    images, texts, out = needed(images, "images"), needed(texts, "texts"), needed(out, "out")
+    output = ReportOutput(out, html, force=force, beside=True)
+    output.check(out)
+    names = read_lines(objects_list)
+    return output.finish(
+        audit_objects(read_store(images), read_store(texts), names, scale=scale, least=least)
+    )
+
+
+@command()
+def cooc(
+    *,
+    captions: Annotated[Path, option("CSV of captions: caption_id, caption.", type=EXISTING)],
+    objects_list: Annotated[Path, option("Text file of objects, one per line.", type=EXISTING)],
+    published: Annotated[
+        str | None, option("Captioner of the published tables, such as Vilbert, to show its values beside.")
+    ] = None,
+    out: Out,
+    html: Html = None,
+    force: Replace = False,
+    json: Json = False,
+    figure: Figure = None,
+) -> Answer:
+    """Count co-occurrences of genders and objects in captions.
+
+    Counts captions with the words man and woman, over all and for every object named in the caption, and the
+    share of each (Zhao et al., EMNLP 2017).
+
+    \b
+    Examples:
+      obygaze audit cooc --captions captions.csv --objects-list objects.txt \\
+            --out cooc.csv
+      obygaze audit cooc --captions captions.csv --objects-list objects.txt \\
+            --published Vilbert \\
+            --out cooc.csv --figure cooc.png
+    """
+    from obygaze_studies.audit_common.inputs import read_lines, read_rows
+    from obygaze_studies.gender_score.cooc import audit_cooc
+
+    output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
+    output.check(out)
+    rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
+    return output.finish(audit_cooc(rows, read_lines(objects_list), model=published))
+
+
+@command("prompts")
+def eat_prompts(
+    *,
+    variant: Annotated[Literal["code", "paper"], option("Wording.")] = "code",
+    out: Annotated[Path, option("CSV file: text_id, text, list.")],
+    force: Replace = False,
+) -> Answer:
+    """Write the prompts of the paper's tests, as input of `obygaze extract`.
+
+    \b
+    Examples:
+      obygaze audit eat prompts --out prompts.csv
+      obygaze audit eat prompts --variant paper --out prompts-paper.csv
+    """
+    from obygaze_studies.eat_stimuli import write_prompts
+
+    return write_prompts(variant, out, force=force)
+
+
+@click.group(cls=Audits)
+def audit() -> None:
+    """Audit embeddings, captions and saliency for bias.
+
+    \b
+    Examples:
+      obygaze audit alpha --ratings ratings.csv --out alpha.csv
+    """
+
+
+eat_group = click.Group(
+    "eat", callback=eat.callback, params=eat.params, help=eat.help, invoke_without_command=True
+)
+eat_group.add_command(eat_prompts)
+for each in (words, alpha, saliency, eat_group, groups, erase, gender_score, objects, cooc):
+    audit.add_command(each)
