@@ -173,7 +173,7 @@ WORKS = {
     """,
     "annotations": """
         manifest import obygaze12 DATA/obygaze12 --out ~/twelve.csv
-        paper figure2 ~/twelve.csv --out ~/figure2
+        paper all ~/twelve.csv --only figure2 --out ~/figure2
         manifest stats ~/twelve.csv --sets --out ~/sets --html ~/sets.html
         manifest stats ~/twelve.csv --by genres --policy paper --json
         manifest inspect ~/twelve.csv --json

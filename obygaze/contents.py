@@ -42,13 +42,13 @@ COMMANDS = {
         "obygaze_features.commands.manifest_import:spans",
     ),
     "manifest import obygaze12": Entry(
-        "Import ObyGaze12's annotations.", "obygaze_studies.commands.from_tables:import_obygaze12"
+        "Import ObyGaze12's annotations.", "obygaze_studies.commands.import_commands:import_obygaze12"
     ),
     "manifest import mobygaze": Entry(
-        "Import MObyGaze's segments.", "obygaze_studies.commands.from_tables:import_mobygaze"
+        "Import MObyGaze's segments.", "obygaze_studies.commands.import_commands:import_mobygaze"
     ),
     "manifest import mediaeval15": Entry(
-        "Import the clips of MediaEval 2015.", "obygaze_studies.commands.from_tables:import_mediaeval15"
+        "Import the clips of MediaEval 2015.", "obygaze_studies.commands.import_commands:import_mediaeval15"
     ),
     "manifest inspect": Entry(
         "Check a manifest and show its clips.", "obygaze_features.commands.manifest_inspect:inspect"
@@ -76,7 +76,7 @@ COMMANDS = {
     "manifest rank": Entry(
         "Rank clips by pairwise judgements of workers.", "obygaze_models.commands.round_commands:rank"
     ),
-    "manifest stats": Entry("Count levels and concepts.", "obygaze_studies.commands.from_tables:stats"),
+    "manifest stats": Entry("Count levels and concepts.", "obygaze_studies.commands.stats_command:stats"),
     "manifest sheets": Entry(
         "Draw contact sheets per concept or kind of error.",
         "obygaze_features.commands.manifest_inspect:sheets",
@@ -118,10 +118,10 @@ COMMANDS = {
     ),
     "train": Entry("Re-train a backbone.", examples=("  obygaze train xclip-lsmdc --help",)),
     "train xclip-lsmdc": Entry(
-        "Train X-CLIP on LSMDC, starting from CLIP.", "obygaze_studies.commands.from_tables:xclip_lsmdc"
+        "Train X-CLIP on LSMDC, starting from CLIP.", "obygaze_studies.commands.train_command:xclip_lsmdc"
     ),
     "gradcam": Entry(
-        "Compute Grad-CAM maps for still images.", "obygaze_studies.commands.from_tables:gradcam"
+        "Compute Grad-CAM maps for still images.", "obygaze_studies.commands.gradcam_command:gradcam"
     ),
     "store": Entry(
         "List, inspect, seal, verify, share and combine stores.",
@@ -183,8 +183,8 @@ COMMANDS = {
         "Check a weight file against its SHA-256.", "obygaze_features.commands.weights_commands:verify"
     ),
     "search": Entry("Find clips of a store by a text or a clip.", "obygaze_features.commands.search:search"),
-    "lm": Entry("Score texts with a causal language model.", "obygaze_studies.commands.from_tables:lm"),
-    "folds": Entry("List the clips of each fold.", "obygaze_studies.commands.from_tables:folds"),
+    "lm": Entry("Score texts with a causal language model.", "obygaze_studies.commands.lm_command:lm"),
+    "folds": Entry("List the clips of each fold.", "obygaze_studies.commands.folds_command:folds"),
     "evaluate": Entry(
         "Evaluate models by leave-one-movie-out.", "obygaze_models.commands.evaluate_commands:evaluate"
     ),
@@ -193,10 +193,25 @@ COMMANDS = {
     ),
     "paper": Entry(
         "Reproduce tables and figures of Tores et al., CVPR 2024.",
-        "obygaze_studies.commands.from_tables:paper",
+        examples=(
+            "  obygaze paper all obygaze12.csv stores/xclip --out paper",
+            "  obygaze paper all obygaze12.csv stores/xclip --only table2 --out table2",
+        ),
+    ),
+    "paper claims": Entry(
+        "Test sentences of the papers that released data can decide, each with interval and verdict.",
+        "obygaze_studies.commands.paper_commands:claims",
+    ),
+    "paper all": Entry(
+        "Reproduce all tables and figures of section 4 and its appendices from STOREs, with an index.md.",
+        "obygaze_studies.commands.paper_commands:all_",
+    ),
+    "paper figure4": Entry(
+        "Draw Figure 4 of arXiv 2401.13296: how the annotations of a film become labels of clips.",
+        "obygaze_studies.commands.paper_commands:figure4",
     ),
     "mobygaze": Entry(
-        "Evaluate modalities and experts of MObyGaze.", "obygaze_studies.commands.from_tables:mobygaze"
+        "Evaluate modalities and experts of MObyGaze.", "obygaze_studies.commands.mobygaze_command:mobygaze"
     ),
     "audit": Entry(
         "Audit embeddings, captions and saliency for bias.", "obygaze_studies.commands.audit_commands:audit"
@@ -206,7 +221,23 @@ COMMANDS = {
     ),
     "task mediaeval15": Entry(
         "Run MediaEval 2015 Affective Impact of Movies.",
-        "obygaze_studies.commands.from_tables:task_mediaeval15",
+        examples=("  obygaze task mediaeval15 check --help",),
+    ),
+    "task mediaeval15 labels": Entry(
+        "Convert valence and arousal scores to classes.",
+        "obygaze_studies.commands.mediaeval15_commands:labels",
+    ),
+    "task mediaeval15 train": Entry(
+        "Train on the dev clips of MANIFEST and predict its test clips, with the features of STORE.",
+        "obygaze_studies.commands.mediaeval15_commands:train",
+    ),
+    "task mediaeval15 score": Entry(
+        "Score runs with the official measures: average precision as in trec_eval, and accuracy.",
+        "obygaze_studies.commands.mediaeval15_commands:score",
+    ),
+    "task mediaeval15 check": Entry(
+        "Check a folder of runs against the rules of the task.",
+        "obygaze_studies.commands.mediaeval15_commands:check",
     ),
     "film": Entry(
         "Score whole films; compare the scores with people.",

@@ -177,7 +177,7 @@ def null_of_method(draws: list[Draw]) -> Draw:
 
 
 def of_factors(rng: np.random.Generator, n_movies: int, rho: float) -> Draw:
-    """Ask `paper figure6` for error factors, two with an effect and two without."""
+    """Ask `paper all --only figure6` for error factors, two with an effect and two without."""
     from obygaze_studies.obygaze12.figure6 import error_factors  # it draws, too
 
     truth = np.array([0.8, -0.5, 0.0, 0.0])
@@ -355,7 +355,7 @@ ROWS = [
         full=15, small=2, small_cells=1,
     ),
     Row(
-        "factors", PAGE, "paper figure6", "Error factors.", ("clips", "films"),
+        "factors", PAGE, "paper all --only figure6", "Error factors.", ("clips", "films"),
         [Cell((name, str(n)), (n, rho))
          for name, rho in (("in no order", 0.0), ("serially dependent", SERIAL)) for n in (6, 12)],
         of_factors,

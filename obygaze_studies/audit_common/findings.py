@@ -13,7 +13,6 @@ import pandas as pd
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.lines import csv_line
 from obygaze_models.report import NOTHING, Block, Column, Picture, Report, block, cell
-from obygaze_studies.audits import Audit
 
 P = ParamSpec("P")
 
@@ -87,26 +86,24 @@ class Wording:
     figure: str = ""
 
 
-def report(audit: Audit | Wording, found: Finding | Report) -> Report:
+def report(wording: Wording, found: Finding) -> Report:
     """Make the report of an audit: what is shown and said of a finding."""
-    if isinstance(found, Report):
-        return found
     rows = found.rows if found.shown is None else found.shown
     said = dict(found.rows[0] if found.said is None else found.said)
     words = {name: value if isinstance(value, int) else cell(value) for name, value in said.items()}
-    title = audit.table.format(**found.record)
-    main = table(title, rows, [*audit.columns, *found.columns], found.table_notes)
+    title = wording.table.format(**found.record)
+    main = table(title, rows, [*wording.columns, *found.columns], found.table_notes)
     return Report(
-        name=audit.name,
-        title=audit.title,
-        notes=(*([audit.source] if audit.source else []), *found.notes),
+        name=wording.name,
+        title=wording.title,
+        notes=(*([wording.source] if wording.source else []), *found.notes),
         blocks=(main, *found.blocks),
         # Python objects: columns with None stay whole numbers, and true stays true.
         data=pd.DataFrame([dict(row) for row in found.rows], dtype=object),
-        record={"audit": audit.name, **found.record, "source": audit.source}
+        record={"audit": wording.name, **found.record, "source": wording.source}
         | ({"summary": dict(found.summary)} if found.summary else {}),
-        pictures=(Picture(audit.name, audit.figure, found.draw),) if found.draw else (),
-        answers=(audit.sentence.format(**words),) if audit.sentence else (),
+        pictures=(Picture(wording.name, wording.figure, found.draw),) if found.draw else (),
+        answers=(wording.sentence.format(**words),) if wording.sentence else (),
         remarks=tuple(found.remarks),
     )
 

@@ -11,7 +11,6 @@ import msgspec
 from obygaze_features.door import read_bytes
 from obygaze_features.manifest import read_table
 from obygaze_features.text import composed, number_of
-from obygaze_studies.audits import Option
 from obygaze_studies.errors import AuditError
 
 Row = Mapping[str, Any]
@@ -119,11 +118,6 @@ def known_items(
         raise AuditError(f"all {len(items):,} items are without {lacking}")
     n = len(items) - len(ids)
     return ids, [f"{n:,} items without {lacking} left out"] if n else []
-
-
-def read_declared(path: Path, option: Option) -> tuple[Row, ...]:
-    """Read a table as an audit declares it."""
-    return read_rows(path, option.columns, unique=option.unique, numbers=option.numbers)
 
 
 def read_lines(path: Path) -> tuple[str, ...]:

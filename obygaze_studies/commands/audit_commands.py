@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import click
 
-from obygaze_features.options import EXISTING, FILE, Answer, Number
+from obygaze_features.options import EXISTING, Answer, Number
 from obygaze_features.plugins import offered
 from obygaze_features.signatures import Json, command, option
-from obygaze_studies.commands.output import CSV, PICTURE, ReportOutput
+from obygaze_studies.commands.output import CSV, PICTURE, Html, Replace, ReportOutput
 
 if TYPE_CHECKING:
     from obygaze_studies.audit_common.embeddings import Embeddings
@@ -21,11 +21,6 @@ Out = Annotated[Path, option("CSV file of the results; JSON and Markdown go besi
 OutIfAny = Annotated[
     Path | None, option("CSV file of the results; JSON and Markdown go beside it.", type=CSV)
 ]
-Html = Annotated[
-    Path | None,
-    option("Also write the results as a page: one HTML file that loads nothing from elsewhere.", type=FILE),
-]
-Replace = Annotated[bool, option("Replace existing files.")]
 Figure = Annotated[Path | None, option("Figure of the results to draw (.pdf, .png or .svg).", type=PICTURE)]
 
 

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import Answer, NewFile, Output
+from obygaze_features.options import FILE, Answer, NewFile, Output
 from obygaze_features.screen import progress_bar
+from obygaze_features.signatures import option
 from obygaze_models.commands import finish, write_page
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ class EndingPath(NewFile):
 
 PICTURE = EndingPath(".pdf", ".png", ".svg")
 CSV = EndingPath(SUFFIXES[0], words=f"; {' and '.join(SUFFIXES[1:])} files go beside it")
+
+Html = Annotated[
+    Path | None,
+    option("Also write the results as a page: one HTML file that loads nothing from elsewhere.", type=FILE),
+]
+Replace = Annotated[bool, option("Replace existing files.")]
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,8 @@ class TrainingCallbacks:
             self._shown[what](done, total, note)
 
 
-def xclip_lsmdc(**options: Any) -> Answer:
-    """Train until the training is complete or a signal comes; options as of `LsmdcSettings`."""
-    settings = LsmdcSettings(**options)
+def xclip_lsmdc(settings: LsmdcSettings) -> Answer:
+    """Train until the training is complete or a signal comes."""
     with stop_on_signals() as stop, ExitStack() as bars:
         outcome = train(settings, watch=TrainingCallbacks(bars), stopped=stop)
     code = stop.exit_code if stop() and not outcome.complete else 0

@@ -86,18 +86,28 @@ def mobygaze_report(
     return report
 
 
-def work(_: str, *, manifest: Path, stores: Sequence[str], **how: Any) -> Work:
-    """Prepare the tables; `how` as for `mobygaze_report`."""
+def work(
+    manifest: Path,
+    stores: Sequence[str],
+    *,
+    task: str,
+    models: Sequence[str],
+    rules: Sequence[str],
+    bags: bool,
+    seed: int,
+) -> Work:
+    """Prepare the tables; settings as for `mobygaze_report`."""
     clips, named = read_named(manifest, stores)
+    settings: dict[str, Any] = {"task": task, "models": models, "rules": rules, "bags": bags, "seed": seed}
 
     def make(made: Callable[..., None], **more: Any) -> Report:
-        report = mobygaze_report(clips, named, **how, **more, made=made)
-        if len(how["rules"]) > 1:
+        report = mobygaze_report(clips, named, **settings, **more, made=made)
+        if len(rules) > 1:
             made(report)
         return report
 
     read = {name: (store.fingerprint, backbone) for name, (store, backbone) in named.items()}
-    return Work({"manifest": clips.digest(), "stores": read, **how}, make)
+    return Work({"manifest": clips.digest(), "stores": read, **settings}, make)
 
 
 def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import hypergeom
 
 import obygaze_features.manifest as manifests
-from obygaze_features.options import Answer
 from obygaze_models.evaluation import holm, sign_flip
 from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, number, p_value
 from obygaze_studies.audit_common.findings import share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
 from obygaze_studies.obygaze12.statistics import (
-    as_text,
     by_film,
     clip_table,
-    clips_onto,
     grouped,
     printed_count_table,
     statistics,
@@ -88,8 +84,7 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from obygaze_features import Clip, Manifest
+    >>>     >>> from obygaze_features import Clip, Manifest
     >>> rows = [("a", "HN", ("Body",)), ("b", "S", ("Body", "Look"))]
     >>> clips = tuple(Clip(name, "film", level=level, concepts=marked) for name, level, marked in rows)
     >>> trend = concept_trend(Manifest(clips, Path()))
@@ -392,37 +387,3 @@ def _columns(table: str) -> list[Column]:
 
 
 TWO_DIGITS = partial(number, digits=2)
-
-
-def stats(
-    manifest: Path,
-    policy: str = "all",
-    *,
-    column: str | None = None,
-    sets: bool = False,
-    thresholds: Sequence[float] | None = None,
-    onto: Path | None = None,
-) -> Answer | Report:
-    """Count levels and concepts under a label policy, or all of the codebook; or make one of the reports."""
-    clips = manifests.read_manifest(manifest)
-    policies = manifests.policies_of(clips.codebook) if policy == "all" else (manifests.LabelPolicy(policy),)
-    if column:
-        return group_report(clips, column, policies[0])
-    if sets:
-        return composition_report(clips, policies[0])
-    if thresholds:
-        chosen, what = clips_onto(clips, onto)
-        return sweep_report(manifests.sweep(clips, chosen, thresholds), what, policies[0])
-    counted = {str(name): statistics(manifests.apply_policy(clips, name)) for name in policies}
-    printed = printed_count_table(clips)
-    named: dict[str, list[str]] = {}  # the same numbers once, under the names of all policies that give them
-    for name, counts in counted.items():
-        named.setdefault(as_text(counts, len(clips), printed), []).append(name)
-    document = {
-        "manifest": str(manifest),
-        "digest": clips.digest(),
-        "codebook": clips.codebook.name,
-        "policies": {name: counts.record(printed) for name, counts in counted.items()},
-    }
-    shown = [f"label policy {', '.join(names)}: {text}" for text, names in named.items()]
-    return Answer(document, text="\n".join(shown))

@@ -48,6 +48,12 @@ Progress = Callable[[int, int, str], None]
 MODULES = ("table2", "table4", "figure3", "figure5", "figure6")
 """Modules that make reports of either protocol; imported when used, as tables need no matplotlib."""
 
+FIGURE2 = "figure2"
+"""The figure that needs no store, and has no protocol."""
+
+TABLES = (FIGURE2, *MODULES)
+"""All tables and figures of `redo`, in the order in which they are made."""
+
 NEED_CONCEPTS = ("figure3", "figure5", "figure6")
 
 
@@ -122,80 +128,100 @@ def redo(
     def show(done: int, total: int) -> None:
         progress(done, total, at)
 
-    first = [figure2(manifest)] if "figure2" in names else []
-    for report in first:
-        made(report)
-    for one in ("paper", "strict") if protocol == "both" else (protocol,):
-        paper = one == "paper"
+    counted: list[Report] = []
+    if FIGURE2 in names:
+        counted.append(figure2(manifest))
+        made(counted[0])
+    trained = [name for name in names if name != FIGURE2]
+    for each in _protocols(protocol) if trained else ():
+        paper = each == "paper"
         corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
-        made_by: type[Any] = PaperResults if paper else StrictResults
-        results = [made_by(corpus, source, seed, show, kept) for source in corpus.sources]
-        for name in (name for name in names if name != "figure2"):
-            result, at = results[0], f"{name}, {one} protocol"
-            if name in NEED_CONCEPTS and isinstance(result, StrictResults) and not result.concept_targets:
+        results_of: type[Any] = PaperResults if paper else StrictResults
+        results = [results_of(corpus, source, seed, show, kept) for source in corpus.sources]
+        for name in trained:
+            at = f"{name}, {each} protocol"
+            first = results[0]
+            if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:
                 notes.append(f"{at}: not made, no concept is marked in enough movies")
                 continue
             module = import_module(f"obygaze_studies.obygaze12.{name}")
+            make_report = module.paper_report if paper else module.strict_report
             try:
                 with one_blas_thread() if paper else nullcontext():
-                    reports.append((module.paper_report if paper else module.strict_report)(results))
-                made(reports[-1])
+                    report = make_report(results)
             except FoldsError as error:
                 missing = error
                 notes.append(f"{at}: not made, {error}")
+                continue
+            reports.append(report)
+            made(report)
         for result in results:
             for kind, table in result.tables.items():
-                tables[f"{kind}-{one}-{result.source.label}"] = table
+                tables[f"{kind}-{each}-{result.source.label}"] = table
     if missing and not reports:
         raise missing
-    return Redone((*first, *reports), tuple(notes), tables)
+    return Redone((*counted, *reports), tuple(notes), tables)
+
+
+def _protocols(protocol: Protocol) -> tuple[str, ...]:
+    return ("paper", "strict") if protocol == "both" else (protocol,)
 
 
 table2, table4, figure3, figure5, figure6 = (partial(redo, [name]) for name in MODULES)
-all_ = partial(redo, ["figure2", *MODULES], protocol="both")
+all_ = partial(redo, TABLES, protocol="both")
 
 
-def work(name: str, *, manifest: Path, stores: Sequence[Path], policy: str, **rest: Any) -> Work:
-    """Prepare a table or figure from stores, or "all"; `rest` as for `redo`.
+def work(
+    names: Sequence[str],
+    manifest: Path,
+    stores: Sequence[Path],
+    *,
+    protocol: Protocol,
+    policy: str,
+    seed: int,
+) -> Work:
+    """Prepare tables and figures by their names, as for `redo`, and a page that links them.
 
     Raises
     ------
     ProtocolError
         The labels are not those of the paper.
     """
-    settings: dict[str, Any] = {"policy": LabelPolicy(policy), **rest}
     clips, opened = read_inputs(manifest, stores)
     refuse_other_codebook(clips.codebook, "this table or figure")
-    said = [] if settings["protocol"] == "paper" else under_policy(clips, policy)[1]
+    notices: list[str] = []
+    if protocol != "paper" and any(name != FIGURE2 for name in names):
+        _, notices = under_policy(clips, policy)
+    labels = LabelPolicy(policy)
 
     def make(kept: Path | None, **how: Any) -> Redone:
-        names = ["figure2", *MODULES] if name == "all" else [name]
-        redone = redo(names, clips, opened, **settings, kept=kept, **how)
+        redone = redo(names, clips, opened, protocol, policy=labels, seed=seed, kept=kept, **how)
         folder = kept.parent if kept else Path()
         for stem, table in redone.tables.items():
             write_whole(folder / f"{stem}.csv", to_csv(table))
-        if name == "all":
-            page = index(redone, clips, opened, policy=settings["policy"], seed=settings["seed"])
-            write_whole(folder / "index.md", page)
+        page = index(redone, clips, opened, policy=labels, seed=seed)
+        write_whole(folder / "index.md", page)
         return redone
 
-    inputs = {"tables": name, "manifest": clips.digest(), "stores": [store.fingerprint for store in opened]}
-    return Work(inputs | settings, make, said)
+    inputs = {
+        "tables": list(names),
+        "manifest": clips.digest(),
+        "stores": [store.fingerprint for store in opened],
+        "policy": policy,
+        "protocol": protocol,
+        "seed": seed,
+    }
+    return Work(inputs, make, notices)
 
 
-def work_figure2(_: str, *, manifest: Path) -> Work:
-    """Prepare Figure 2."""
-    clips, _stores = read_inputs(manifest, [])
-    return _made(figure2(clips))
-
-
-def work_figure4(_: str, *, segments: Path, movie: str, onto: Path | None, span: Any) -> Work:
+def work_figure4(
+    segments: Path, movie: str, *, onto: Path | None = None, span: tuple[float, float] | None = None
+) -> Work:
     """Prepare Figure 4."""
-    marks = read_manifest(segments)
-    return _made(figure4(marks, clips_onto(marks, onto)[0], movie, span=span))
+    annotations = read_manifest(segments)
+    clips, _ = clips_onto(annotations, onto)
+    report = figure4(annotations, clips, movie, span=span)
 
-
-def _made(report: Report) -> Work:
     def make(made: Callable[[Report], None], **_: Any) -> Redone:
         made(report)
         return Redone((report,), (), {})

@@ -11,23 +11,20 @@ before anything is counted.
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import permutations
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from click import UsageError
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, Task, apply_policy
 from obygaze_features.options import Answer
 from obygaze_features.screen import table
-from obygaze_models.commands import read_inputs
 from obygaze_models.dataset import Dataset
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import COLUMNS, Predictions
 from obygaze_models.models import ABOVE_ZERO
-from obygaze_models.protocol import Fold, Target, choose_targets, concept_target, labels_of, strict_folds
+from obygaze_models.protocol import Fold, Target, labels_of, strict_folds
 from obygaze_studies.errors import FoldsError
 from obygaze_studies.obygaze12.corpus import TASKS, refuse_other_codebook
 
@@ -346,99 +343,104 @@ def gather(blocks: list[Rows]) -> Predictions:
 
 # --- lists of folds
 # ---------------------------------------------------------------------------
-def folds(
-    manifest: Path,
+def list_folds(
+    clips: Manifest,
+    trained: Target,
+    tested: Target,
     protocol: Literal["strict", "paper"],
     *,
-    task: str | None = None,
-    test: str | None = None,
-    against: Sequence[str] = (),
+    policy: LabelPolicy,
     movies: bool = False,
-    policy: str | None = None,
 ) -> Answer:
-    """List the folds in which models learn one target and are asked another, of targets by their names.
+    """List the folds in which models learn one target and are asked another.
 
     Under strict one movie is left out at a time; under paper they are those of the released split files, with
     the labels of those, and with `movies` there is one for each pair of movies.
 
     Raises
     ------
-    UsageError
-        The targets or the label policy do not go together.
     ProtocolError
         The paper protocol has no such folds, or the manifest does not have them.
     """
-    paper = protocol == "paper"
-    if paper and policy not in {None, "released"}:
-        raise UsageError(
-            "the paper protocol's folds are those of the released split files: its --policy is released"
-        )
-    clips, _ = read_inputs(manifest, [])
-    trained, tested = choose_targets(clips.codebook, task, test)
-    if trained.kind != tested.kind:
-        raise UsageError(f"a model of {trained.name} can't be tested on {tested.name}")
-    if against and (trained.kind != "concept" or tested != trained):
-        raise UsageError("--against is for --task concept:NAME: the levels of the clips without the concept")
-    if against:
-        trained = tested = concept_target(trained.concept, clips.codebook, tuple(against))
-    read_as = LabelPolicy(policy or ("released" if paper else "raw"))
-    labelled = clips if paper else apply_policy(clips, read_as)
-    if paper:
-        made, columns = _published(clips, trained, tested, movies=movies)
-        lacking = f"{without_video(clips, columns)} clips of the split files are left out, having no video"
-        notes = [f"paper: {leak_caption(made)}", lacking]
+    if protocol == "paper":
+        labelled = clips
+        published = published_folds(clips, trained, tested, movies=movies)
+        folds = published.folds
+        videoless = without_video(clips, published.columns)
+        notes = [
+            f"paper: {leak_caption(folds)}",
+            f"{videoless} clips of the split files are left out, having no video",
+        ]
     else:
-        made = strict_folds(labelled, trained, tested)
+        labelled = apply_policy(clips, policy)
+        folds = strict_folds(labelled, trained, tested)
         notes = ["strict: no clip and no movie is on two sides of a fold; validation is an inner loop"]
-    used = {name for fold in made for name in fold.train + fold.validation + fold.test}
-    if not paper:
-        nameless = sum(not labelled.by_id[clip_id].video for clip_id in used)
+    used = {clip_id for fold in folds for clip_id in fold.train + fold.validation + fold.test}
+    if protocol == "strict":
+        videoless = sum(not labelled.by_id[clip_id].video for clip_id in used)
         notes.append(
-            f"{nameless} of {len(used)} clips have no video known; runs exclude clips without features"
+            f"{videoless} of {len(used)} clips have no video known; runs exclude clips without features"
         )
     labels = labels_of(labelled)
     codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
-    known = dict(zip(labels.clip_ids.tolist(), codes, strict=True))
-    records = [_record(fold, labelled, by_movie=movies or not paper) for fold in made]
-    rows = [
-        [
-            fold["fold"] if paper else f"{fold['fold']} {fold['test_movie']}",
-            *(len(fold[side]) for side in ("train", "validation", "test")),
-            *fold["leaks"].values(),
-        ]
-        for fold in records
-    ]
-    headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
-    about = f"task {trained.name}, test {tested.name}\nprotocol {protocol}, label policy {read_as}"
+    code_of_clip = dict(zip(labels.clip_ids.tolist(), codes, strict=True))
+    by_movie = movies or protocol == "strict"
+    records = [_fold_record(fold, labelled, by_movie=by_movie) for fold in folds]
     document = {
         "protocol": protocol,
-        "policy": str(read_as),
+        "policy": str(policy),
         "manifest_sha256": clips.digest(),
         "codebook": {"name": clips.codebook.name, "digest": clips.codebook.digest()},
         "task": trained.name,
         "test": tested.name,
         "notes": notes,
         "folds": records,
-        "labels": {name: label for name, label in known.items() if name in used},
+        "labels": {clip_id: code for clip_id, code in code_of_clip.items() if clip_id in used},
     }
-    text = "\n".join([table(rows, headers, right=range(1, 6)), "", about, *notes])
-    return Answer(document, text)
+    rows = [_fold_row(record, protocol) for record in records]
+    headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
+    shown = table(rows, headers, right=range(1, 6))
+    about = f"task {trained.name}, test {tested.name}\nprotocol {protocol}, label policy {policy}"
+    return Answer(document, "\n".join([shown, "", about, *notes]))
 
 
-def _record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:
+def _fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:
     """Return the clips of a fold's sides and its leaks, and where sides are films, those held out."""
-    in_training, in_validation = count_leaks(fold)
+    record: dict[str, Any] = {"fold": fold.name}
     sides = {"train": fold.train, "validation": fold.validation, "test": fold.test}
-    held_out = [side for side in ("validation", "test") if by_movie and sides[side]]
-    movies = {f"{side}_movie": manifest.by_id[sides[side][0]].movie for side in held_out}
-    seen = {"test_in_training": in_training, "test_in_validation": in_validation}
-    return {"fold": fold.name, **movies, **sides, "leaks": seen}
+    if by_movie:
+        for side in ("validation", "test"):
+            if sides[side]:
+                record[f"{side}_movie"] = manifest.by_id[sides[side][0]].movie
+    in_training, in_validation = count_leaks(fold)
+    leaks = {"test_in_training": in_training, "test_in_validation": in_validation}
+    return {**record, **sides, "leaks": leaks}
 
 
-def _published(
-    manifest: Manifest, trained: Target, tested: Target, *, movies: bool
-) -> tuple[tuple[Fold, ...], Sequence[str]]:
-    """Make the paper's folds, and name the columns of the manifest that they are in."""
+def _fold_row(record: Mapping[str, Any], protocol: str) -> list[Any]:
+    """Return a row of the printed table: the fold's name, the sizes of its sides, its leaks."""
+    name = record["fold"] if protocol == "paper" else f"{record['fold']} {record['test_movie']}"
+    sizes = [len(record[side]) for side in ("train", "validation", "test")]
+    return [name, *sizes, *record["leaks"].values()]
+
+
+class PublishedFolds(NamedTuple):
+    """Folds of the released split files, and the columns of the manifest that they are in."""
+
+    folds: tuple[Fold, ...]
+    columns: Sequence[str]
+
+
+def published_folds(
+    manifest: Manifest, trained: Target, tested: Target, *, movies: bool = False
+) -> PublishedFolds:
+    """Make the paper's folds; with `movies` one for each pair of movies.
+
+    Raises
+    ------
+    ProtocolError
+        The paper has no such folds, or the manifest does not have them.
+    """
     refuse_other_codebook(manifest.codebook, "the paper protocol")
     if trained.kind == "concept":
         if movies:
@@ -450,11 +452,11 @@ def _published(
                 "the paper protocol tells a concept's clips from EN (--against EN), "
                 "from HN and S, or from all of them"
             )
-        return concept_folds(manifest, trained.concept, negatives), [CONCEPT_COLUMN]
+        return PublishedFolds(concept_folds(manifest, trained.concept, negatives), [CONCEPT_COLUMN])
     for target in (trained, tested):
         if target.name not in TASKS:
             raise ProtocolError(f"the paper protocol has the tasks {', '.join(TASKS)}, and no {target.name}")
-    tasks = TASKS[trained.name], TASKS[tested.name]
+    tasks = (TASKS[trained.name], TASKS[tested.name])
     if movies:
-        return movie_folds(manifest, *tasks), [f"fold_movieset_{task.name}" for task in tasks]
-    return classifier_folds(manifest, *tasks), [f"fold_{task.name}" for task in tasks]
+        return PublishedFolds(movie_folds(manifest, *tasks), [f"fold_movieset_{task.name}" for task in tasks])
+    return PublishedFolds(classifier_folds(manifest, *tasks), [f"fold_{task.name}" for task in tasks])

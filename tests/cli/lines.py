@@ -416,19 +416,19 @@ task mediaeval15 check out/more --truth out/m15.csv
     "papers": f"""
 paper claims --out out/claims
     0 out/claims
-paper figure2 in/marked.csv --out out/figure2 --html out/figure2.html
+paper all in/marked.csv --only figure2 --out out/figure2 --html out/figure2.html
     0 out/figure2/figure2.pdf out/figure2/figure2.tex out/figure2.html | label policy raw, 64 clips
-paper figure3 {PUBLISHED} --out out/figure3
+paper all {PUBLISHED} --only figure3 --out out/figure3
     0 out/figure3
 paper figure4 in/segments.csv --movie m0 --onto in/scenes.csv --out out/figure4
     0 out/figure4
-paper figure5 {RELEASED} --out out/figure5 --json
+paper all {RELEASED} --only figure5 --protocol strict --out out/figure5 --json
     0 | "name": "figure5-strict" | "label_policy": "paper"
-paper figure6 {PUBLISHED} --out out/figure6
+paper all {PUBLISHED} --only figure6 --out out/figure6
     0 out/figure6
-paper table2 {PUBLISHED} --out out/table2
+paper all {PUBLISHED} --only table2 --out out/table2
     0 out/table2
-paper table4 {PUBLISHED} --out out/table4
+paper all {PUBLISHED} --only table4 --out out/table4
     0 out/table4
 """,
     "networks": f"""

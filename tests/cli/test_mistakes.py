@@ -318,18 +318,22 @@ MISTAKES = f"""
     in/prompted-1.0.0, group toy does not carry its texts
 1 audit cooc --captions in/captions.csv --objects-list in/captions.csv --out out/c.csv
     as a table; expected one name per line
-1 paper table2 in/films.csv in/films --out out/t
+1 paper all in/films.csv in/films --only table2 --out out/t
     this table or figure
-1 paper table2 {RELEASED} --out out/t --protocol paper
+1 paper all {RELEASED} --only table2 --out out/t --protocol paper
     no folds in a column
-1 paper table2 {RELEASED} in/marked --out out/t
+1 paper all {RELEASED} in/marked --only table2 --protocol strict --out out/t
     given twice
-1 paper table2 in/films.csv in/films --out out/t --policy raw
+1 paper all in/films.csv in/films --out out/t --policy raw
     this manifest's codebook is 'violence'
-1 paper figure2 in/marked.csv --out in/mine --force
+1 paper all in/marked.csv --only figure2 --out in/mine --force
     in/mine holds what is not an output of ours (thesis.txt is not in contents.json)
-1 paper figure2 in/marked.csv --out in/films.csv
+1 paper all in/marked.csv --only figure2 --out in/films.csv
     is a file
+2 paper all in/marked.csv --only figure2,table2 --out out/t
+    only figure2 needs none
+2 paper all {RELEASED} --only table3 --out out/t
+    'table3' is not one of figure2, table2
 2 task mediaeval15 train in/m15.csv in/m15 --subtask fear --run a
     Invalid value for '--subtask'
 1 task mediaeval15 train in/m15.csv in/m15 --subtask affect --run "a b"

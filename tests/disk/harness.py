@@ -145,7 +145,12 @@ RARE = {
     "report": Work(_command("film report {at}/scored --out {out}/page.html"), "page.html", talks=True),
     "eaf": Work(_command("film export {at}/scored --as eaf --out {out}/d.eaf"), "d.eaf", talks=True),
     "paper": Work(
-        _command("paper table2 {at}/paper.csv {at}/paper-1.0.0 --policy raw --out {out}/t"), "t", talks=True
+        _command(
+            "paper all {at}/paper.csv {at}/paper-1.0.0 --only table2 --protocol strict --policy raw "
+            "--out {out}/t"
+        ),
+        "t",
+        talks=True,
     ),
     "train": Work(_command(TRAIN), "run", talks=True, grows=True),
     "demo": Work(_command("demo --out {out}/demo --workers 1"), "demo/film/report.html", talks=True),

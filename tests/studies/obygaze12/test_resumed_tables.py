@@ -8,7 +8,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_studies import unfinished
-from obygaze_studies.commands.from_tables import paper
+from obygaze_studies.commands.paper_commands import all_
 from obygaze_studies.obygaze12 import figure5, protocol_results
 from tests.studies.obygaze12.test_strict_protocol import planted
 
@@ -25,7 +25,7 @@ def inputs(tmp_path_factory):
 
 
 def run(inputs, out):
-    paper.main(["all", *inputs, "--out", str(out)], standalone_mode=False)
+    all_.main([*inputs, "--out", str(out)], standalone_mode=False)
     return files(out)
 
 

@@ -1,0 +1,87 @@
+"""`obygaze folds`: list the clips of each fold."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import click
+
+from obygaze_features.options import Answer
+from obygaze_features.signatures import argument, command, option
+from obygaze_models.commands import complete_task
+
+
+@command()
+def folds(
+    manifest: Annotated[Path, argument()],
+    *,
+    protocol: Annotated[
+        Literal["strict", "paper"],
+        option("strict: one movie left out at a time. paper: the published folds of ObyGaze12, which leak."),
+    ] = "strict",
+    task: Annotated[
+        str | None,
+        option(
+            "Task to train on: a task of the manifest's codebook, concept:NAME, levels (ordered) or "
+            "scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: the codebook's only task]",
+            shell_complete=complete_task,
+        ),
+    ] = None,
+    test: Annotated[
+        str | None, option("Task to test on.  [default: as trained]", shell_complete=complete_task)
+    ] = None,
+    against: Annotated[
+        tuple[str, ...],
+        option(
+            "With concept:NAME, take negatives only from clips of this level; repeatable.", metavar="LEVEL"
+        ),
+    ] = (),
+    movies: Annotated[
+        bool, option("Use the paper's movie set: 90 pairs of a test film and a validation film.")
+    ] = False,
+    policy: Annotated[
+        Literal["raw", "paper", "released"] | None,
+        option("Label policy, as in `obygaze evaluate`.  [default: raw; released with --protocol paper]"),
+    ] = None,
+) -> Answer:
+    """Print the training and test folds of the clips of MANIFEST.
+
+    Under strict, every movie is tested once against all others and folds have no validation side: selection
+    uses an inner loop over the training movies. Under paper, the folds are those behind the published
+    numbers: eight for the classifiers (fold 9 for test, fold k for validation), nine for the CAVs, and with
+    --movies one fold per pair of films, named after both. They need a manifest imported from
+    ObyGaze12's folder, and leave out the clips without a video, as the paper did. Test clips that a fold also
+    trains or validates on are counted.
+
+    \b
+    Examples:
+      obygaze folds obygaze12.csv --task hn_s --test enhn_s
+      obygaze folds films.csv --task concept:Gun --json
+      obygaze folds obygaze12.csv --protocol paper --task hn_s --test enhn_s \\
+            --movies
+      obygaze folds obygaze12.csv --protocol paper --task concept:Body \\
+            --against EN --json
+    """
+    from obygaze_features.manifest import LabelPolicy
+    from obygaze_models.commands import read_inputs
+    from obygaze_models.protocol import choose_targets, concept_target
+    from obygaze_studies.obygaze12.paper_folds import list_folds
+
+    if movies and protocol != "paper":
+        raise click.UsageError("--movies goes with --protocol paper: give both.")
+    if protocol == "paper" and policy not in {None, "released"}:
+        raise click.UsageError(
+            "the paper protocol's folds are those of the released split files: its --policy is released"
+        )
+    clips, _ = read_inputs(manifest, [])
+    trained, tested = choose_targets(clips.codebook, task, test)
+    if trained.kind != tested.kind:
+        raise click.UsageError(f"a model of {trained.name} can't be tested on {tested.name}")
+    if against:
+        if trained.kind != "concept" or tested != trained:
+            raise click.UsageError(
+                "--against is for --task concept:NAME: the levels of the clips without the concept"
+            )
+        trained = tested = concept_target(trained.concept, clips.codebook, against)
+    if policy is None:
+        policy = "released" if protocol == "paper" else "raw"
+    return list_folds(clips, trained, tested, protocol, policy=LabelPolicy(policy), movies=movies)

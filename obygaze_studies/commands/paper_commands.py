@@ -1,0 +1,163 @@
+"""`obygaze paper claims | all | figure4`: reproduce tables and figures of Tores et al., CVPR 2024."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import click
+
+from obygaze_features.options import Answer, Number
+from obygaze_features.signatures import Json, argument, command, option
+from obygaze_studies.commands.output import Html, Replace, ReportOutput
+
+OutOfAll = Annotated[Path, option("Folder to write all results into; only a part of them is printed.")]
+
+
+def tables(text: str) -> list[str]:
+    """Parse names of tables and figures, joined by commas; return them in the order of work."""
+    from obygaze_studies.obygaze12.paper import TABLES
+
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in TABLES:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(TABLES)}, joined by commas")
+    return [name for name in TABLES if name in names]
+
+
+@command()
+def claims(
+    files: Annotated[tuple[Path, ...], argument()] = (),
+    *,
+    out: Annotated[
+        Path | None, option("Folder to write the results into (CSV, JSON, Markdown, LaTeX).")
+    ] = None,
+    html: Html = None,
+    force: Replace = False,
+    json: Json = False,
+) -> Answer:
+    """Test sentences of the papers that released data can decide, each with interval and verdict.
+
+    FILES are recognised by their columns: a manifest of ObyGaze12, a manifest of MObyGaze's segments,
+    predictions-strict-*.csv of `obygaze paper all`, and the counts of emotion words released with Wolfe
+    et al. Sentences whose file is not given are listed with what they need; a few need only the papers'
+    printed tables.
+
+    A sentence holds if the 95 % interval of its number lies inside the range that makes it true, and fails
+    if outside; otherwise, or if p (Holm over the tests on a file) is .05 or more, it is undecided.
+
+    \b
+    Examples:
+      obygaze paper claims obygaze12.csv
+      obygaze paper claims obygaze12.csv segments.csv --out claims
+      obygaze paper claims obygaze12.csv segments.csv words.csv \\
+            paper/predictions-strict-xclip.csv --json
+    """
+    from obygaze_studies.claims import claims_report
+
+    output = ReportOutput(out, html, force=force, json=json)
+    output.check()
+    return output.finish(claims_report.claims(files))
+
+
+@command("all")
+def all_(
+    manifest: Annotated[Path, argument()],
+    stores: Annotated[tuple[Path, ...], argument(metavar="[STORE]...")] = (),
+    *,
+    only: Annotated[
+        list[str] | None,
+        option(
+            "Make some of the tables and figures, joined by commas: figure2, table2, table4, figure3, "
+            "figure5, figure6.  [default: all of them]",
+            metavar="NAME,...",
+            type=tables,
+        ),
+    ] = None,
+    protocol: Annotated[
+        Literal["strict", "paper", "both"],
+        option(
+            "strict: leave one movie out. paper: the published folds, which leak; needs a manifest imported "
+            "from ObyGaze12's folder."
+        ),
+    ] = "both",
+    policy: Annotated[
+        Literal["paper", "released", "raw"],
+        option(
+            "Label policy under strict, as in `obygaze evaluate`; the paper protocol uses the labels of the "
+            "split files."
+        ),
+    ] = "paper",
+    seed: Annotated[int, option("Random seed.", type=click.IntRange(0))] = 0,
+    out: OutOfAll,
+    html: Html = None,
+    force: Replace = False,
+    json: Json = False,
+) -> Answer:
+    """Reproduce all tables and figures of section 4 and its appendices from STOREs, with an index.md.
+
+    The labels of MANIFEST must have the levels, visual concepts and tasks of ObyGaze12. The papers' printed
+    numbers are shown beside ours if its clips are ObyGaze12's. The same command gives the same bytes, with
+    any number of threads. Each table is written to OUT.partial when it is made; if the command is stopped,
+    the same command resumes there.
+
+    \b
+    figure2  Figure 2 and section 3.4, levels and concepts, under each label policy;
+             it needs no store
+    table2   models, bottlenecks and baselines, beside the published numbers;
+             with the LSMDC store also Table 5
+    table4   90 pairs of films (paper) or each film left out once (strict)
+    figure3  detection of each concept against clips without it
+    figure5  the decision tree on concepts, drawn to four levels
+    figure6  error analysis of the MLP by concept and level
+
+    \b
+    Examples:
+      obygaze paper all obygaze12.csv stores/obygaze12-xclip --out paper
+      obygaze paper all films.csv stores/films --protocol strict --policy raw \\
+            --out paper
+      obygaze paper all obygaze12.csv stores/xclip stores/vivit \\
+            --only table2,figure6 --protocol strict --out table2
+      obygaze paper all obygaze12.csv --only figure2 --out figure2
+    """
+    from obygaze_studies.obygaze12 import paper
+
+    names = only or paper.TABLES
+    if not stores and names != ["figure2"]:
+        raise click.UsageError("Missing argument 'STORE...': only figure2 needs none.")
+    output = ReportOutput(out, html, force=force, json=json)
+    work = partial(paper.work, names, manifest, stores, protocol=protocol, policy=policy, seed=seed)
+    return output.keep(work)
+
+
+@command()
+def figure4(
+    segments: Annotated[Path, argument()],
+    *,
+    movie: Annotated[str, option("The film to draw, by its id in SEGMENTS.")],
+    onto: Annotated[
+        Path | None, option("Manifest of the clips to project onto.  [default: windows of 46 s]")
+    ] = None,
+    span: Annotated[
+        tuple[float, float] | None,
+        option("Part of the film, in seconds.", metavar="START END", type=Number(0)),
+    ] = None,
+    out: OutOfAll,
+    html: Html = None,
+    force: Replace = False,
+    json: Json = False,
+) -> Answer:
+    """Draw Figure 4 of arXiv 2401.13296: how the annotations of a film become labels of clips.
+
+    One timeline for each annotator's free segments, one for each projection onto clips, one for the merge.
+    SEGMENTS is a manifest of free annotations, such as MObyGaze's; those of ObyGaze12 are not public.
+
+    \b
+    Examples:
+      obygaze paper figure4 segments.csv --movie tt0467406 --out figure4
+      obygaze paper figure4 segments.csv --movie tt0467406 --onto scenes.csv \\
+            --span 600 1200 --out figure4-part
+    """
+    from obygaze_studies.obygaze12 import paper
+
+    output = ReportOutput(out, html, force=force, json=json)
+    return output.keep(partial(paper.work_figure4, segments, movie, onto=onto, span=span))

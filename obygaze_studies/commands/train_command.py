@@ -1,0 +1,122 @@
+"""`obygaze train xclip-lsmdc`: train X-CLIP on LSMDC, starting from CLIP."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Literal
+
+import click
+
+from obygaze_features.options import LOCAL, Answer
+from obygaze_features.signatures import command, option
+
+
+def share(value: str | Fraction) -> Fraction:
+    """Parse a factor, as a number or a fraction such as 1/4."""
+    try:
+        parsed = Fraction(value)
+        float(parsed)
+    except (ZeroDivisionError, OverflowError):
+        raise ValueError(value) from None  # which click words
+    return parsed
+
+
+@command("xclip-lsmdc")
+def xclip_lsmdc(
+    *,
+    clip: Annotated[
+        str, option("CLIP to start from: repository[@revision], folder or file.", metavar="WEIGHTS")
+    ],
+    annotations: Annotated[Path, option("Folder of LSMDC16's three annotation files.", type=LOCAL)],
+    videos: Annotated[Path, option("Folder of LSMDC's clips, searched recursively.", type=LOCAL)],
+    out: Annotated[Path, option("Folder of the run.", type=LOCAL)],
+    batch: Annotated[
+        int | None,
+        option(
+            "Pairs per step, over all processes.  [default: 300 for patches of 32 pixels, 80 for 16]",
+            type=click.IntRange(1),
+        ),
+    ] = None,
+    epochs: Annotated[int, option("Passes over the data.", type=click.IntRange(1))] = 5,
+    gather_share: Annotated[
+        Fraction,
+        option(
+            "Factor on the towers' gradients: 1/4 as published with 4 GPUs, 1 for the true gradient.",
+            type=share,
+        ),
+    ] = Fraction(1, 4),
+    arithmetic: Annotated[
+        Literal["float32", "bfloat16", "published"],
+        option("'published' keeps CLIP's weights and moments in float16."),
+    ] = "float32",
+    chunk: Annotated[
+        int | None,
+        option(
+            "Pairs per process whose activations are held in memory.  [default: a quarter of the batch]",
+            type=click.IntRange(1),
+        ),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        option("Folder of decoded frames; runs may share it.  [default: OUT/cache]", type=LOCAL),
+    ] = None,
+    exclude_movies: Annotated[
+        Path | None,
+        option(
+            "File of film titles to exclude from training and validation, one per line.",
+            type=LOCAL,
+        ),
+    ] = None,
+    resume: Annotated[bool, option("Resume the run in OUT, or start one if there is none.")] = False,
+    workers: Annotated[
+        int | None,
+        option(
+            "Number of decoding processes.  [default: the usable cores]",
+            type=click.IntRange(1),
+            envvar="OBYGAZE_WORKERS",
+        ),
+    ] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        option("Device of the network; with torchrun each process uses its own GPU."),
+    ] = "auto",
+) -> Answer:
+    """Train X-CLIP on LSMDC (Ma et al., ACM MM 2022), starting from CLIP.
+
+    Frames are decoded once into a cache. The run can be killed at any time and resumes (--resume) from the
+    last saved state, to the same bytes. With torchrun it uses several GPUs; their number changes only
+    rounding. OUT gets the weights of every epoch, the best as model.safetensors, the metrics and a card.
+
+    \b
+    Exit codes: 0 done, 1 error, 2 usage, 130 or 143 stopped (state saved).
+
+    \b
+    Examples:
+      obygaze train xclip-lsmdc --clip openai/clip-vit-base-patch32 \\
+            --annotations lsmdc/annotations --videos lsmdc/videos \\
+            --out runs/lsmdc
+      torchrun --nproc-per-node 4 -m obygaze train xclip-lsmdc \\
+            --clip openai/clip-vit-base-patch16 \\
+            --annotations lsmdc/annotations --videos lsmdc/videos \\
+            --out runs/lsmdc --resume
+      obygaze extract films.csv stores/films --backbone xclip-lsmdc \\
+            --weights runs/lsmdc
+    """
+    from obygaze_studies.lsmdc import LsmdcSettings, run
+
+    settings = LsmdcSettings(
+        clip=clip,
+        annotations=annotations,
+        videos=videos,
+        out=out,
+        batch=batch,
+        epochs=epochs,
+        gather_share=float(gather_share),
+        arithmetic=arithmetic,
+        chunk=chunk,
+        cache=cache,
+        exclude_movies=exclude_movies,
+        resume=resume,
+        workers=workers,
+        device=device,
+    )
+    return run.xclip_lsmdc(settings)
