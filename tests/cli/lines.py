@@ -424,8 +424,8 @@ paper figure4 in/segments.csv --movie m0 --onto in/scenes.csv --out out/figure4
     0 out/figure4
 paper all {RELEASED} --only figure5 --protocol strict --out out/figure5 --json
     0 | "name": "figure5-strict" | "label_policy": "paper"
-paper all {PUBLISHED} --only figure6 --out out/figure6
-    0 out/figure6
+paper all {PUBLISHED} --only figure6,figure2 --out out/figure6
+    0 out/figure6/index.md out/figure6/figure2.csv out/figure6/figure6-paper.csv | out/figure6/index.md
 paper all {PUBLISHED} --only table2 --out out/table2
     0 out/table2
 paper all {PUBLISHED} --only table4 --out out/table4
