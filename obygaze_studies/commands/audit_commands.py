@@ -632,5 +632,5 @@ eat_group = click.Group(
     "eat", callback=eat.callback, params=eat.params, help=eat.help, invoke_without_command=True
 )
 eat_group.add_command(eat_prompts)
-for each in (words, alpha, saliency, eat_group, groups, erase, gender_score, objects, cooc):
-    audit.add_command(each)
+for audit_command in (words, alpha, saliency, eat_group, groups, erase, gender_score, objects, cooc):
+    audit.add_command(audit_command)

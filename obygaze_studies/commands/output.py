@@ -16,6 +16,7 @@ from obygaze_models.commands import finish, write_page
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
+    from obygaze_studies.obygaze12.paper import Redone
     from obygaze_studies.unfinished import Work
 
 TITLE = "Tores et al., CVPR 2024, reproduced"
@@ -81,15 +82,15 @@ class ReportOutput(Output):
 
     def keep(self, prepare: Callable[[], "Work"]) -> Answer:
         """Make tables that take long, printed and kept as they are made; then write the page, and answer."""
-        from obygaze_models.report import document, plain, write_report
+        from obygaze_models.report import plain, write_report
         from obygaze_studies.unfinished import TRAINED, unfinished_folder
 
         self.check()
         work = prepare()
-        for line in work.said:
-            click.echo(line, err=True)
+        for notice in work.said:
+            click.echo(notice, err=True)
 
-        def made(report: "Report", whole: "Report | None" = None) -> None:
+        def show(report: "Report", whole: "Report | None" = None) -> None:
             if folder is not None:
                 write_report(whole or report, folder)
             if not self.json:
@@ -97,18 +98,29 @@ class ReportOutput(Output):
 
         unfinished = unfinished_folder(self.out, work.inputs, force=self.force) if self.out else nullcontext()
         with unfinished as folder, progress_bar("training", "model") as progress:
-            found = work.make(progress=progress, kept=folder and folder / TRAINED, made=made)
-        reports = getattr(found, "reports", found)
-        several = reports is not found and len(reports) > 1
-        write_page(reports, self.html, TITLE if several else "", force=self.force)
-        notes = [*getattr(found, "notes", ()), *([f"kept in {self.out}"] if self.out else [])]
-        index = str(self.path / "index.md") if several else ""
-        if not self.json:
-            return Answer(None, index, notes)
-        one = reports is found
-        return Answer(
-            document(found) if one else [{"name": each.name, **document(each)} for each in reports], "", notes
-        )
+            trained = folder / TRAINED if folder else None
+            result = work.make(progress=progress, kept=trained, made=show)
+        return self._answer(result)
+
+    def _answer(self, result: "Report | Redone") -> Answer:
+        """Write the page of what was made and is printed already, and answer it."""
+        from obygaze_models.report import Report, document
+
+        content: object
+        if isinstance(result, Report):
+            write_page(result, self.html, force=self.force)
+            content, index, remarks = document(result), "", []
+        else:
+            several = len(result.reports) > 1
+            write_page(result.reports, self.html, TITLE if several else "", force=self.force)
+            content = [{"name": report.name, **document(report)} for report in result.reports]
+            index = str(self.path / "index.md") if several else ""
+            remarks = [*result.notes]
+        if self.out:
+            remarks.append(f"kept in {self.out}")
+        if self.json:
+            return Answer(content, remarks=remarks)
+        return Answer(None, index, remarks)
 
     def finish(self, report: "Report") -> Answer:
         """Write a report where it is asked for; answer it, and where it is."""

@@ -133,13 +133,13 @@ def redo(
         counted.append(figure2(manifest))
         made(counted[0])
     trained = [name for name in names if name != FIGURE2]
-    for each in _protocols(protocol) if trained else ():
-        paper = each == "paper"
+    for protocol_name in _protocols(protocol) if trained else ():
+        paper = protocol_name == "paper"
         corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
         results_of: type[Any] = PaperResults if paper else StrictResults
         results = [results_of(corpus, source, seed, show, kept) for source in corpus.sources]
         for name in trained:
-            at = f"{name}, {each} protocol"
+            at = f"{name}, {protocol_name} protocol"
             first = results[0]
             if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:
                 notes.append(f"{at}: not made, no concept is marked in enough movies")
@@ -157,7 +157,7 @@ def redo(
             made(report)
         for result in results:
             for kind, table in result.tables.items():
-                tables[f"{kind}-{each}-{result.source.label}"] = table
+                tables[f"{kind}-{protocol_name}-{result.source.label}"] = table
     if missing and not reports:
         raise missing
     return Redone((*counted, *reports), tuple(notes), tables)
