@@ -271,13 +271,13 @@ COMMANDS = {
         "Train on judgements of scored films.", "obygaze_film.commands.film_judgements:learn"
     ),
     "predict": Entry(
-        "Score clips of stores with a saved model.", "obygaze_models.commands.model_commands:predict"
+        "Score clips of stores with a saved model.", "obygaze_models.commands.predict_commands:predict"
     ),
     "explain": Entry(
-        "Explain a concept model's decision on a clip.", "obygaze_models.commands.model_commands:explain"
+        "Explain a concept model's decision on a clip.", "obygaze_models.commands.predict_commands:explain"
     ),
     "localise": Entry(
-        "Compare frames' scores with marked segments.", "obygaze_models.commands.annotation_commands:localise"
+        "Compare frames' scores with marked segments.", "obygaze_models.commands.predict_commands:localise"
     ),
     "model": Entry(
         "List, share, verify and inspect models.",

@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Group, open_store
-from obygaze_models.commands.evaluate_commands import _said_otherwise
+from obygaze_models.commands.evaluate_commands import differing_clips
 from obygaze_models.dataset import Exclusion, load_dataset, load_datasets
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol import find_target
@@ -80,10 +80,12 @@ def test_clips_of_other_times_and_other_films_are_told(make_store, manifest, tmp
         for row, (clip, (start, end)) in zip((0, 1, 2, 3), moved.items(), strict=True)
     ]
     manifest = manifest.with_clips(clips)
-    assert _said_otherwise(store, manifest, load_dataset(store, manifest)) == {
-        "films": [("a2", "a", "new")],
-        "times": [("b1", (10.0, 20.0), (10.0, 22.0)), ("c1", (10.0, 20.0), (0.0, 10.0))],
-    }
+    differing = differing_clips([store], manifest, load_dataset(store, manifest))
+    assert differing.films == [("a2", "a", "new")]
+    assert differing.times == [
+        ("b1", (10.0, 20.0), (10.0, 22.0)),
+        ("c1", (10.0, 20.0), (0.0, 10.0)),
+    ]
 
 
 def test_rows_are_found_by_clip_and_kept_with_their_labels(store, manifest):

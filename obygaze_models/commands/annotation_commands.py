@@ -1,25 +1,81 @@
-"""`obygaze manifest agreement`, `disagreements`, `alttest`, `obygaze localise`: compare people and models."""
+"""`obygaze manifest agreement`, `disagreements`, `alttest`: compare annotators, people and machines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
 
-import obygaze_models as om
 from obygaze_features import manifest as manifests
 from obygaze_features.manifest.spans.names import refuse_twins
-from obygaze_features.options import Answer, Output, declared
-from obygaze_features.templates import filled
+from obygaze_features.options import Answer, Number
+from obygaze_features.signatures import Force, Json, argument, command, option
+from obygaze_models.commands import annotation_tables
 from obygaze_models.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from obygaze_models.evaluation.alttest import Alternative
 
 SAMPLES = 62
 """Chance annotations of free segments, as many as the paper takes."""
 
 
-@declared(__package__, "manifest agreement")
-def agreement(manifest: Path, alpha: float, output: Output) -> Answer:
+class CommonClips(NamedTuple):
+    """What annotators labelled in common, and how free segments were projected onto windows, if they were.
+
+    Attributes
+    ----------
+    labels
+        One id for what several annotators labelled.
+    window_s, threshold
+        Length of a window, and the share of it that a segment must cover; None if nothing was projected.
+    """
+
+    labels: "manifests.Manifest"
+    window_s: float | None
+    threshold: float | None
+
+    def record(self) -> dict[str, float | None]:
+        """Return how segments were projected, as JSON values."""
+        return {"window_s": self.window_s, "threshold": self.threshold}
+
+
+def read_annotated(path: Path) -> "manifests.Manifest":
+    """Read a manifest whose annotators are compared; refuse one who is spelled in two ways."""
+    manifest = manifests.read_manifest(path)
+    places = {}
+    for clip in reversed(manifest.clips):
+        places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
+    refuse_twins("annotator", places)
+    return manifest
+
+
+def common_clips(labels: "manifests.Manifest") -> CommonClips:
+    """Project free segments of several annotators onto windows, and print how."""
+    from obygaze_features.manifest.agreement import on_common_clips
+
+    projected, window_s = on_common_clips(labels)
+    if window_s is None:
+        return CommonClips(projected, None, None)
+    threshold = manifests.DEFAULT_THRESHOLD
+    click.echo(f"projected onto windows of {window_s:g} s, threshold {threshold:g}", err=True)
+    return CommonClips(projected, window_s, threshold)
+
+
+@command()
+def agreement(
+    manifest: Annotated[Path, argument()],
+    *,
+    alpha: Annotated[
+        float,
+        option(
+            "Weight of position (eq. 1). Above 0 free segments are aligned as they are, without projection.",
+            type=Number(0),
+        ),
+    ] = 0,
+    json: Json = False,
+) -> Answer:
     """Measure the agreement gamma of every two annotators of a film (Tores et al., CVPR 2024, App. 7.3).
 
     gamma = 1 - observed / expected disorder: 1 is perfect, 0 is chance. The expected disorder is exact, from
@@ -42,62 +98,75 @@ def agreement(manifest: Path, alpha: float, output: Output) -> Answer:
           --out windows.csv
       obygaze manifest agreement windows.csv --json
     """
-    from obygaze_features.manifest.agreement import mean_defined
     from obygaze_models.evaluation.unitising import unitised_agreement
 
     labels = read_annotated(manifest)
-    pairs: Sequence[manifests.PairAgreement[Any]]
-    if alpha > 0:
-        pairs = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
-        how: dict[str, Any] = {"alpha": alpha, "beta": 1.0, "samples": SAMPLES, "seed": 0}
-    else:
-        labels, how = projected(labels)
-        pairs = manifests.agreement(labels)
     codebook = labels.codebook
-    aside = [level for level in codebook.level_names if level not in codebook.labels]
-    parts = ["all_levels", "labels_only"][: 1 + bool(aside)]
-    records: list[dict[str, Any]] = []
-    for pair in pairs:
-        own = {part: asdict(getattr(pair, part)).items() for part in parts}
-        gammas = {part: {k.replace("value", "gamma"): v for k, v in each} for part, each in own.items()}
-        records.append({"movie": pair.movie, "annotators": pair.annotators, **gammas})
+    levels_aside = [level for level in codebook.level_names if level not in codebook.labels]
+    views = ["all_levels", "labels_only"] if levels_aside else ["all_levels"]
+    method: Mapping[str, Any]
+    if alpha > 0:
+        of_segments = unitised_agreement(labels, alpha=alpha, samples=SAMPLES)
+        method = {"alpha": alpha, "beta": 1.0, "samples": SAMPLES, "seed": 0}
+        records = _records(of_segments, views)
+        means = _mean_gammas(records, views)
+        lines = annotation_tables.agreement_on_segments(of_segments, means, levels_aside)
+        why = "they marked nothing"
+    else:
+        common = common_clips(labels)
+        of_clips = manifests.agreement(common.labels)
+        method = common.record()
+        records = _records(of_clips, views)
+        means = _mean_gammas(records, views)
+        lines = annotation_tables.agreement_on_clips(of_clips, means, levels_aside)
+        why = (
+            "both annotators used one and the same level throughout, or share no clip, so that chance has no "
+            "disorder"
+        )
     document = {
         "manifest": str(manifest),
         "codebook": codebook.name,
-        **how,
+        **method,
         "pairs": records,
-        "mean_gamma": {part: mean_defined(row[part]["gamma"] for row in records) for part in parts},
+        "mean_gamma": means,
     }
-    told: list[str] = []
-    undefined = sum(any(row[part]["gamma"] is None for part in parts) for row in records)
-    if undefined and not output.json:
-        same = "both annotators used one and the same level throughout, or share no clip, so that chance has "
-        why = "they marked nothing" if alpha > 0 else f"{same}no disorder"
-        told = [f"undefined for {undefined} of {len(pairs)} pairs, which the means leave out: {why}"]
-    text = filled(__package__, "agreement.txt.jinja", {**document, "aside": aside}).rstrip()
-    return Answer(document, text, told)
+    undefined = sum(any(record[view]["gamma"] is None for view in views) for record in records)
+    remarks = []
+    if undefined and not json:
+        remarks.append(f"undefined for {undefined} of {len(records)} pairs, which the means leave out: {why}")
+    return Answer(document, "\n".join(lines), remarks)
 
 
-def read_annotated(path: Path) -> "manifests.Manifest":
-    """Read a manifest whose annotators are compared; refuse one who is spelled in two ways."""
-    read = manifests.read_manifest(path)
-    refuse_twins("annotator", {c.annotator: (path, f"clip {c.clip_id!r}") for c in reversed(read.clips)})
-    return read
+def _records(pairs: "Sequence[manifests.PairAgreement[Any]]", views: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the agreement of each pair as JSON values, by what is compared."""
+    records = []
+    for pair in pairs:
+        record: dict[str, Any] = {"movie": pair.movie, "annotators": pair.annotators}
+        for view in views:
+            gamma = asdict(getattr(pair, view))
+            record[view] = {"gamma" if name == "value" else name: value for name, value in gamma.items()}
+        records.append(record)
+    return records
 
 
-def projected(labels: "manifests.Manifest") -> "tuple[manifests.Manifest, dict[str, Any]]":
-    """Project free segments of several annotators onto windows, and say how."""
-    from obygaze_features.manifest.agreement import on_common_clips
+def _mean_gammas(records: Sequence[Mapping[str, Any]], views: Sequence[str]) -> dict[str, float | None]:
+    from obygaze_features.manifest.agreement import mean_defined
 
-    made, window_s = on_common_clips(labels)
-    threshold = None if window_s is None else manifests.DEFAULT_THRESHOLD
-    if window_s is not None:
-        click.echo(f"projected onto windows of {window_s:g} s, threshold {threshold:g}", err=True)
-    return made, {"window_s": window_s, "threshold": threshold}
+    return {view: mean_defined(record[view]["gamma"] for record in records) for view in views}
 
 
-@declared(__package__, "manifest disagreements")
-def disagreements(manifest: Path, output: Output) -> Answer:
+@command()
+def disagreements(
+    manifest: Annotated[Path, argument()],
+    *,
+    out: Annotated[
+        Path | None,
+        option(
+            "Folder for an ELAN document for each film: both annotators, their conflicts, tiers to decide on."
+        ),
+    ] = None,
+    force: Force = False,
+) -> Answer:
     """Count how every two annotators of a film differ: levels against levels.
 
     Where one annotator is at the lowest level and the other above it, the scene was overlooked by one, or
@@ -111,40 +180,78 @@ def disagreements(manifest: Path, output: Output) -> Answer:
       obygaze manifest disagreements segments.csv --out to-decide
       obygaze manifest import spans to-decide/*.eaf --decisions --out decided.csv
     """
+    labels = read_annotated(manifest)
+    if out is not None:
+        _write_conflicts(labels, out, force=force)
+    common = common_clips(labels)
+    levels = labels.codebook.level_names
+    pairs = manifests.level_pairs(common.labels)
+    records = []
+    for pair in pairs:
+        counts = [[pair.counts.get((first, second), 0) for second in levels] for first in levels]
+        record = {"movie": pair.movie, "annotators": pair.annotators, **pair.parted(levels[0])}
+        records.append({**record, "levels": counts})
+    document: dict[str, Any] = {
+        "manifest": str(manifest),
+        "codebook": labels.codebook.name,
+        **common.record(),
+        "levels": levels,
+        "pairs": records,
+    }
+    lines = annotation_tables.disagreements(pairs, levels)
+    machines = _machines_if_comparable(labels, common)
+    if machines:
+        document["machines"] = {name: machine.record() for name, machine in machines.items()}
+        lines += ["", *annotation_tables.machines(machines)]
+    return Answer(document, "\n".join(lines))
+
+
+def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool) -> None:
+    """Write a document for ELAN for each film that two annotators labelled, and print what is in none."""
+    labelled = [clip for clip in labels if clip.annotator]
+    timed = [clip for clip in labelled if clip.start_s is not None]
+    annotators: dict[str, set[str]] = {}
+    for clip in timed:
+        annotators.setdefault(clip.movie, set()).add(clip.annotator)
+    documents = {}
+    for movie in labels.movies:
+        if len(annotators.get(movie, ())) > 1:
+            documents[movie] = manifests.conflicts_document(labels, movie)
+    paths = manifests.write_documents(documents, folder, force=force)
+    click.echo(f"{len(paths)} documents for ELAN in {folder}", err=True)
+    n_whole = len(labelled) - len(timed)
+    if n_whole:
+        click.echo(f"{n_whole} labels of whole files have no times, and are in none", err=True)
+
+
+def _machines_if_comparable(labels: "manifests.Manifest", common: CommonClips) -> "Mapping[str, Alternative]":
+    """Compare machines with people; print why, where too few clips in common do not allow it."""
     from obygaze_models.evaluation.alttest import compare_machines
 
-    given = read_annotated(manifest)
-    if output.out is not None:
-        timed = [clip for clip in given if clip.annotator and clip.start_s is not None]
-        annotators = {(clip.movie, clip.annotator) for clip in timed}
-        shared = [film for film in given.movies if sum(movie == film for movie, _ in annotators) > 1]
-        documents = {film: manifests.conflicts_document(given, film) for film in shared}
-        paths = manifests.write_documents(documents, output.out, force=output.force)
-        click.echo(f"{len(paths)} documents for ELAN in {output.out}", err=True)
-        if n_whole := sum(bool(clip.annotator) for clip in given) - len(timed):
-            click.echo(f"{n_whole} labels of whole files have no times, and are in none", err=True)
-    labels, how = projected(given)
-    names = labels.codebook.level_names
-    document = {"manifest": str(manifest), "codebook": labels.codebook.name, **how, "levels": names}
-    document["pairs"] = [
-        {"movie": pair.movie, "annotators": pair.annotators}
-        | pair.parted(names[0])
-        | {"levels": [[pair.counts.get((one, other), 0) for other in names] for one in names]}
-        for pair in manifests.level_pairs(labels)
-    ]
     try:
-        found = compare_machines(given, labels)
-    except ProtocolError as error:  # too few clips in common to tell
-        found = {}
+        return compare_machines(labels, common.labels)
+    except ProtocolError as error:
         click.echo(str(error), err=True)
-    if machines := {name: each.record() for name, each in found.items()}:
-        document["machines"] = machines
-    values = {**document, "found": machines}
-    return Answer(document, filled(__package__, "disagreements.txt.jinja", values).rstrip())
+        return {}
 
 
-@declared(__package__, "manifest alttest")
-def alttest(manifest: Path, machines: tuple[str, ...], task: str | None) -> Answer:
+@command()
+def alttest(
+    manifest: Annotated[Path, argument()],
+    *,
+    machines: Annotated[
+        tuple[str, ...],
+        option(
+            "Annotator that is a machine; repeatable. [default: those with a cell in the column 'model']",
+            name="machine",
+            metavar="ANNOTATOR",
+        ),
+    ] = (),
+    task: Annotated[
+        str | None,
+        option("Task of levels, or concept:NAME, to compare on. [default: all levels]", metavar="TASK"),
+    ] = None,
+) -> Answer:
     """Test whether a machine may stand in for an annotator (Calderon et al., ACL 2025).
 
     Each annotator is left out in turn: does the machine agree with the others as well as they do, less a
@@ -164,50 +271,11 @@ def alttest(manifest: Path, machines: tuple[str, ...], task: str | None) -> Answ
     from obygaze_models.evaluation.alttest import compare_machines
 
     labels = read_annotated(manifest)
-    found = compare_machines(labels, projected(labels)[0], machines, task)
-    document = {name: each.record() for name, each in found.items()}
-    if not found:
+    compared = compare_machines(labels, common_clips(labels).labels, machines, task)
+    if not compared:
         raise ProtocolError(
             f"{manifest}: no annotator is known as a machine: name one with --machine, or import answers "
             "with 'obygaze manifest import spans FILE --as answers'"
         )
-    return Answer(document, filled(__package__, "alttest.txt.jinja", {"found": document}).rstrip())
-
-
-@declared(__package__, "localise")
-def localise(
-    frames: Path, manifest: Path, positive: tuple[str, ...], concept: str | None, score: str
-) -> Answer:
-    """Compare FRAMES, written by `obygaze predict --frames`, with the segments of MANIFEST.
-
-    Only clips with frames inside and outside of segments count. Average precision ranks the frames of each
-    clip; pointing is the share of clips whose highest frame lies in a segment. Both are means over movies,
-    for each annotator. Chance is the same with the scores of the movie's other clips; p, from circular
-    shifts of the clips' scores within each movie, says whether a mean differs from it. --json has the
-    numbers of each movie.
-
-    \b
-    Examples:
-      obygaze predict run/attention.model stores/more --frames frames.csv
-      obygaze localise frames.csv marked.csv --positive S
-      obygaze localise concepts.csv marked.csv --concept Body --score Body_value
-    """
-    from obygaze_models.evaluation.localise import SEED, marked_segments, read_frames
-    from obygaze_models.evaluation.predictions import records
-
-    scored = read_frames(frames)
-    truth = manifests.read_manifest(manifest).spelled_as(scored["movie"].unique())
-    marked = marked_segments(truth, positive, concept)
-    results = {name: om.localise(scored, segments, score) for name, segments in marked.items()}
-    document = {
-        name: {
-            "measures": records(result.pooled),
-            "movies": records(result.by_movie),
-            "left_out": result.n_left_out,
-            "n_shifts": result.n_shifts,
-            "seed": SEED,
-        }
-        for name, result in results.items()
-    }
-    left = [f"{name}: {each.n_left_out} clips without a boundary left out" for name, each in results.items()]
-    return Answer(document, filled(__package__, "localise.txt.jinja", {"found": document}).rstrip(), left)
+    document = {name: machine.record() for name, machine in compared.items()}
+    return Answer(document, "\n".join(annotation_tables.machines(compared)))

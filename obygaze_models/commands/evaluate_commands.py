@@ -1,29 +1,33 @@
 """`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import click
 
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
-from obygaze_features.options import Answer, Output, declared
+from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
+from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_models.commands.inputs import complete_model, complete_task, finish, write_page
+from obygaze_models.commands.shared_options import Html, Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from obygaze_features.same_pictures import Shared
     from obygaze_features.store import Store
+    from obygaze_models.commands.inputs import Modalities
     from obygaze_models.dataset.dataset import Dataset
     from obygaze_models.evaluation import Run
     from obygaze_models.models import ModelSpec
-    from obygaze_models.models.fusion import How
     from obygaze_models.protocol.targets import Target
+    from obygaze_models.report import Report
 
 
 HOURS_SAID = 0.5
@@ -38,34 +42,146 @@ MOST_MOVED_S = 1.0
 IN_TIME = "pcbm_time"
 """The model whose bottleneck fuses modalities by concepts of their frames."""
 
+FUSED_BY_CONCEPTS = ("concepts", "concepts_in_time")
+"""Models that `--fuse concepts` makes."""
 
-@declared(
-    __package__,
-    "evaluate",
-    task={"shell_complete": complete_task},
-    test={"shell_complete": complete_task},
-    models={"shell_complete": complete_model},
-    save={"shell_complete": complete_model},
+
+@command(
+    groups={
+        "Options that most people need": "task test model negative positive out save seed html json",
+        "What is read": "fuse reduce policy texts variables answers",
+        "How models are trained and tested": "experts seeds seen test-seen-scores imbalance refits",
+    }
 )
 def evaluate(
-    manifest: Path,
-    stores: tuple[Path, ...],
-    fuse: "How | Literal['concepts'] | None",
-    task: str | None,
-    test: str | None,
-    negative: tuple[str, ...],
-    positive: tuple[str, ...],
-    models: tuple[str, ...],
-    texts: Path | None,
-    reduce: str | None,
-    policy: str,
-    variables: Path | None,
-    answers: Path | None,
-    save: tuple[str, ...],
-    licence: str | None,
-    refits: int | None,
-    output: Output,
-    **chosen: Any,
+    manifest: Annotated[Path, argument()],
+    stores: Annotated[tuple[Path, ...], argument(metavar="STORE[:BACKBONE]...")],
+    *,
+    task: Annotated[
+        str | None,
+        option(
+            "Task to train on: a task of the manifest's codebook, concept:NAME, levels (ordered) or "
+            "scale:NAME. `obygaze codebook show MANIFEST` lists them.  [default: the codebook's only task]",
+            shell_complete=complete_task,
+        ),
+    ] = None,
+    test: Annotated[
+        str | None, option("Task to test on.  [default: as trained]", shell_complete=complete_task)
+    ] = None,
+    negative: Annotated[tuple[str, ...], option("Negative level, instead of --task; repeatable.")] = (),
+    positive: Annotated[tuple[str, ...], option("Positive level, instead of --task; repeatable.")] = (),
+    models: Annotated[
+        tuple[str, ...],
+        option(
+            "Model of the zoo, of an installed package or of a module; repeatable. Baselines are always "
+            "added.  [default: the whole zoo]",
+            name="model",
+            metavar="NAME|[NAME=]MODULE:FACTORY",
+            shell_complete=complete_model,
+        ),
+    ] = (),
+    texts: Annotated[
+        Path | None,
+        option(
+            "Add zero-shot models: store of the texts that 'obygaze codebook texts' lists, in the space of "
+            "STORE.",
+            metavar="STORE",
+        ),
+    ] = None,
+    fuse: Annotated[
+        Literal["concat", "late", "max", "mean", "concepts"] | None,
+        option(
+            "How features of several stores or backbones become one model. concat: joined, with a penalty "
+            "each. late: a model each, their logits weighed by what held-out films tell. max, mean: the "
+            "largest or mean logit. concepts: each concept learnt from what conveys it (visual=STORE "
+            "heard=STORE), and a linear model of them; with --model pcbm_time, of frames. Each alone, and "
+            "all but each, stand beside it."
+        ),
+    ] = None,
+    reduce: Annotated[
+        str | None,
+        option(
+            "Reduce tokens for models that read frames or tokens: mean (over the patches of a frame or "
+            "tubelet), top:K (by norm), project:SIZE:SEED (random projection), mean+project:SIZE:SEED. The "
+            "result is kept beside STORE.",
+            metavar="RULE",
+        ),
+    ] = None,
+    variables: Annotated[
+        Path | None,
+        option(
+            "Numbers of each clip, as of 'obygaze film variables': a baseline, staging, reads them alone.",
+            metavar="CSV",
+        ),
+    ] = None,
+    answers: Annotated[
+        Path | None,
+        option(
+            "What a machine answered to 'obygaze codebook questions', or a store of --backbone vlm: a "
+            "zero-shot model, answers, reads it.",
+            metavar="JSONL|STORE",
+        ),
+    ] = None,
+    policy: Policy = "raw",
+    seed: Annotated[int, option("Random seed.", type=click.IntRange(0))] = 0,
+    n_seeds: Annotated[
+        int,
+        option(
+            "Number of consecutive seeds, from --seed on; metrics are reported as mean and SD.",
+            name="seeds",
+            type=click.IntRange(1),
+            metavar="K",
+        ),
+    ] = 1,
+    seen: Annotated[
+        bool, option("Within-movie protocol: hold out blocks of scenes instead of whole movies.")
+    ] = False,
+    test_seen_scores: Annotated[
+        bool,
+        option("Test also the clips that were judged with a model's score in sight (column seen_score)."),
+    ] = False,
+    experts: Annotated[
+        Literal["merged", "each", "soft", "noisy"] | None,
+        option(
+            "What is learnt of clips that are there once for each annotator. merged: one label. each: a "
+            "model for each of them. soft: the share of annotators. noisy: what a clip probably is, given "
+            "how often each of them is right, estimated with a model of the features. All are tested on "
+            "each.  [default: merged]"
+        ),
+    ] = None,
+    imbalance: Annotated[
+        Literal["none", "weights", "subsample"],
+        option(
+            "Class-imbalance handling of the MLP, applied to training clips only. none: the threshold is "
+            "tuned. weights: losses weigh n / (2 n_class). subsample: as many clips as the smaller class has."
+        ),
+    ] = "none",
+    refits: Annotated[
+        int | None,
+        option(
+            "Add p of the models named, by N refits in which films exchange their whole sequences of labels: "
+            "19 or more, since no p is below 1 / (N + 1). It holds where features and labels change slowly, "
+            "and takes N times the time.",
+            type=click.IntRange(19),
+            metavar="N",
+        ),
+    ] = None,
+    save: Annotated[
+        tuple[str, ...],
+        option(
+            "Retrain this model on all movies and save it as NAME.model in the run's folder, for `obygaze "
+            "predict`; repeatable.",
+            metavar="NAME",
+            shell_complete=complete_model,
+        ),
+    ] = (),
+    licence: Annotated[
+        str | None, option("Licence of the saved models, an SPDX expression.  [default: none stated]")
+    ] = None,
+    out: Annotated[Path | None, option("Folder to keep the run in.  [default: nothing is kept]")] = None,
+    html: Html = None,
+    force: Annotated[bool, option("Replace an existing run.")] = False,
+    json: Json = False,
 ) -> None:
     """Evaluate models on the features of STORE with the labels of MANIFEST.
 
@@ -93,135 +209,258 @@ def evaluate(
           --save pcbm_lr --out run
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
-    from obygaze_features.manifest.spans.names import of_one_film
-    from obygaze_models.commands.evaluate_remarks import remarks
     from obygaze_models.commands.inputs import read_modalities, under_policy
-    from obygaze_models.evaluation.run_folder import new_run, to_json
-    from obygaze_models.models.names import model_names
+    from obygaze_models.evaluation.evaluate import with_refits
+    from obygaze_models.evaluation.run_folder import to_json
     from obygaze_models.models.registry import models_for
-    from obygaze_models.persistence.model_file import read_model
     from obygaze_models.prediction.final import check_can_be_saved
     from obygaze_models.protocol.targets import choose_targets
-    from obygaze_models.report import markdown, plain
+    from obygaze_models.report import plain
     from obygaze_models.report.run_tables import short_report
-    from obygaze_models.report.write import latex
 
-    _check_output(output, save, seen=chosen["seen"])
+    # --- what is asked for, as far as it can be refused before the work
+    _check_output(out, html, save, seen=seen, force=force)
     if refits and not (models or fuse):
         raise click.UsageError("--refits trains models again and again: name them by --model")
-    alone = {
+    for_one_store = {
         "--texts": texts,
         f"--model other than {IN_TIME}": fuse == "concepts" and models not in ((), (IN_TIME,)),
         "--reduce": reduce,
     }
-    clips, source, backbone, titles = read_modalities(manifest, stores, fuse, alone)
-    labelled, notices = under_policy(clips, policy)
-    train, tested = choose_targets(clips.codebook, task, test, sides=(negative, positive))
-    specs = models_for(train.kind, models or (("linear",) if fuse else None), imbalance=chosen["imbalance"])
-    first = [spec.name for spec in specs[: len({*models}) or 1]]
+    inputs = read_modalities(manifest, stores, fuse, for_one_store)
+    labelled, notices = under_policy(inputs.clips, policy)
+    train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
+    named = models or (("linear",) if fuse else None)
+    specs = models_for(train.kind, named, imbalance=imbalance)
+    named_specs = specs[: len(set(models)) or 1]
     _check_models(specs, save, reduce)
-    data = om.load_dataset(source, labelled, backbone=backbone, reduce=reduce, progress=True).named(titles)
-    if fuse is not None:
-        specs = (
-            om.fused_by_concepts(data, in_time=bool(models))
-            if fuse == "concepts"
-            else om.fused(specs, data, fuse)
-        )
-    data, account, measured = _with_tables(data, labelled, variables, answers, train)
+
+    # --- what is read, and the models of it
+    data = _load(inputs, labelled, fuse, reduce)
+    if fuse == "concepts":
+        specs = om.fused_by_concepts(data, in_time=bool(models))
+    elif fuse is not None:
+        specs = om.fused(specs, data, fuse)
+    beside = _with_tables(data, labelled, variables, answers, train)
+    data = beside.data
     _announce_hours(data, {spec.reads for spec in specs})
     if texts is not None:
         specs = [*_read_texts(texts, data, train), *specs]
-    check_can_be_saved([spec for spec in specs if spec.name in save], data, train, licence or NO_LICENCE)
+    saved_specs = [spec for spec in specs if spec.name in save]
+    check_can_be_saved(saved_specs, data, train, licence or NO_LICENCE)
+
+    # --- the work
+    origin = {"manifest_sha256": inputs.clips.digest(), "label_policy": policy, **beside.digests}
     run = om.evaluate(
         data,
         specs if fuse or texts is not None else models or None,
         train,
         tested,
-        origin={"manifest_sha256": clips.digest(), "label_policy": policy, **measured},
+        seed=seed,
+        n_seeds=n_seeds,
+        seen=seen,
+        imbalance=imbalance,
+        test_seen_scores=test_seen_scores,
+        experts=experts,
+        origin=origin,
         progress=True,
-        **chosen,
     )
     if refits:
-        asked = [spec for spec in specs if spec.name in {*first, "concepts", "concepts_in_time"}]
-        run = _with_refits(run, data, asked, refits, task=train, test=tested, **chosen)
+        refitted = {*(spec.name for spec in named_specs), *FUSED_BY_CONCEPTS}
+        again = [spec for spec in specs if spec.name in refitted]
+        with _told_refits(again, refits) as tell:
+            run = with_refits(
+                run,
+                data,
+                again,
+                refits,
+                tell,
+                task=train,
+                test=tested,
+                seed=seed,
+                n_seeds=n_seeds,
+                seen=seen,
+                imbalance=imbalance,
+                test_seen_scores=test_seen_scores,
+                experts=experts,
+            )
+
+    # --- what is printed and written
     report = om.run_report(run)
     # Before anything is written: a full disk takes no result away.
-    click.echo(to_json(run) if output.json else plain(short_report(run)), nl=False)
-    write_page(report, output.html, force=output.force)
+    click.echo(to_json(run) if json else plain(short_report(run)), nl=False)
+    write_page(report, html, force=force)
+    alike = [*_same_pictures(inputs.stores, data)]
     kept: dict[str, Path] = {}
-    alike = [*_same_pictures(source, data)]
-    if output.out is not None:
-        files = {"report.md": markdown(report), "report.tex": latex(report)}
-        with new_run(run, output.out, files, force=output.force) as unnamed:
-            kept = om.save_models(run, data, save, unnamed, models=specs, licence=licence or NO_LICENCE)
-        kept = {name: output.out / file.name for name, file in kept.items()}
-    other_films, other_times = _said_otherwise(source, clips, data)
-    said = remarks(
+    if out is not None:
+        kept = _keep(run, report, data, specs, save, licence or NO_LICENCE, out, force=force)
+    lines = _remarks(run, data, specs, inputs, notices, beside.account, alike, kept, out)
+    click.echo("\n".join(lines), err=True)
+
+
+def _load(inputs: "Modalities", labelled: "of.Manifest", fuse: str | None, reduce: str | None) -> "Dataset":
+    """Load the features of one store, or of all modalities that are fused."""
+    if fuse is not None:
+        data = om.load_dataset(inputs.stores, labelled, backbone=inputs.backbones, progress=True)
+        return data.named(inputs.names)
+    (store,) = inputs.stores
+    (backbone,) = inputs.backbones
+    return om.load_dataset(store, labelled, backbone=backbone, reduce=reduce, progress=True)
+
+
+def _keep(
+    run: "Run",
+    report: "Report",
+    data: "Dataset",
+    specs: "Sequence[ModelSpec]",
+    save: "Sequence[str]",
+    licence: str,
+    folder: Path,
+    *,
+    force: bool,
+) -> dict[str, Path]:
+    """Write the folder of a run with the models to save; return their files by name."""
+    from obygaze_models.evaluation.run_folder import new_run
+    from obygaze_models.report import markdown
+    from obygaze_models.report.write import latex
+
+    texts = {"report.md": markdown(report), "report.tex": latex(report)}
+    with new_run(run, folder, texts, force=force) as unnamed:
+        saved = om.save_models(run, data, save, unnamed, models=specs, licence=licence)
+    return {name: folder / file.name for name, file in saved.items()}
+
+
+def _remarks(
+    run: "Run",
+    data: "Dataset",
+    specs: "Sequence[ModelSpec]",
+    inputs: "Modalities",
+    notices: "Sequence[str]",
+    account: "Sequence[str]",
+    alike: "Sequence[tuple[Shared, Store]]",
+    kept: "Mapping[str, Path]",
+    out: Path | None,
+) -> list[str]:
+    """Say what the reader of the tables must know of labels, features and the models that were kept."""
+    from obygaze_features.manifest.spans.names import of_one_film
+    from obygaze_models.commands.evaluate_remarks import remarks
+    from obygaze_models.models.names import model_names
+    from obygaze_models.persistence.model_file import read_model
+
+    reads_frames = "frames" in {spec.reads for spec in specs}
+    modalities = []
+    for modality, part in zip(data.modalities, data.parts, strict=True):
+        modalities.append((modality, reads_frames and "frames" not in part.stored))
+    differing = differing_clips(inputs.stores, inputs.clips, data)
+    return remarks(
         policy=notices,
-        modalities=[
-            (each, "frames" in {spec.reads for spec in specs} and "frames" not in part.stored)
-            for each, part in zip(data.modalities, data.parts, strict=True)
-        ],
+        modalities=modalities,
         noise=run.record.get("noise", {}),
         account=[*of_one_film(data.movies.tolist()), *account],
         excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
         alike=alike,
-        other_films=other_films,
-        other_times=other_times,
+        other_films=differing.films,
+        other_times=differing.times,
         models=[(name, file, read_model(file).card) for name, file in kept.items()],
         n_movies=len(set(data.movies)),
         known=model_names(),
-        out=output.out,
+        out=out,
     )
-    click.echo("\n".join(said), err=True)
 
 
-def _check_output(output: Output, save: "Sequence[str]", *, seen: bool) -> None:
-    """Refuse to save what can't be, and places that are taken, before the work begins."""
+# --- checks before the work
+# ---------------------------------------------------------------------------
+def _check_output(
+    out: Path | None, html: Path | None, save: "Sequence[str]", *, seen: bool, force: bool
+) -> None:
+    """Refuse to save what can't be, and places that are taken."""
     from obygaze_models.evaluation.run_folder import check_free
 
     if seen and save:
         raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
-    if save and output.out is None:
+    if save and out is None:
         raise click.UsageError("--save keeps models in the run's folder: give --out")
-    if output.out is not None:
-        check_free(output.out, force=output.force)
-    refuse_existing(output.out, force=True)
-    refuse_existing(output.html, force=output.force)
+    if out is not None:
+        check_free(out, force=force)
+    refuse_existing(out, force=True)
+    refuse_existing(html, force=force)
 
 
-def _with_refits(run: "Run", data: "Dataset", specs: "Sequence[ModelSpec]", n: int, **how: Any) -> "Run":
-    """Add p by refits, and say what they take once the first is done."""
-    from obygaze_models.evaluation.evaluate import with_refits
+def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:
+    """Refuse to save what isn't evaluated, and to reduce tokens that no model reads."""
+    names = [spec.name for spec in specs]
+    for name in save:
+        if name != "bank" and name not in names:
+            known = ", ".join(names)
+            raise click.UsageError(f"--save {name}: not among the models of this evaluation: {known}")
+    if reduce and all(spec.reads == "pooled" for spec in specs):
+        raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
 
-    start = process_time()
-    with progress_bar("training", "refit") as show:
 
-        def each(done: int) -> None:
-            if done == 1:
-                names, took = ", ".join(spec.name for spec in specs), n * (process_time() - start)
-                click.echo(f"note: {n} refits of {names} take about {took:.0f} s of CPU", err=True)
-            show(done, n)
+# --- what is read beside features and labels
+# ---------------------------------------------------------------------------
+class WithTables(NamedTuple):
+    """A dataset with what tables say of its clips.
 
-        return with_refits(run, data, specs, n, each, **how)
+    Attributes
+    ----------
+    data : Dataset
+    account : list of str
+        What was used of the tables and what was not.
+    digests : dict of str to str
+        SHA-256 of each, for the run's record.
+    """
+
+    data: "Dataset"
+    account: list[str]
+    digests: dict[str, str]
 
 
 def _with_tables(
     data: "Dataset", clips: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
-) -> "tuple[Dataset, Sequence[str], Mapping[str, str]]":
-    """Add variables and a machine's answers, if there are any, with what is said of them and recorded."""
+) -> WithTables:
+    """Add variables and a machine's answers, if there are any."""
     from obygaze_models.dataset.beside import with_answers, with_variables
 
-    said: list[str] = []
-    recorded: dict[str, str] = {}
+    account: list[str] = []
+    digests: dict[str, str] = {}
     if variables is not None:
-        data, said = with_variables(data, variables, clips)
-        recorded["variables_sha256"] = file_sha256(variables)
+        data, lines = with_variables(data, variables, clips)
+        account += lines
+        digests["variables_sha256"] = file_sha256(variables)
     if answers is not None:
-        data, more = with_answers(data, answers, target)
-        digest = of.open_store(answers).fingerprint if answers.is_dir() else file_sha256(answers)
-        said, recorded["answers_sha256"] = [*said, *more], digest
-    return data, said, recorded
+        data, lines = with_answers(data, answers, target)
+        account += lines
+        is_store = answers.is_dir()
+        digests["answers_sha256"] = of.open_store(answers).fingerprint if is_store else file_sha256(answers)
+    return WithTables(data, account, digests)
+
+
+def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":
+    """Make the zero-shot models of a store of texts."""
+    from obygaze_models.concepts.texts import zero_shot_models
+
+    if target.kind == "ordinal":
+        raise click.UsageError("--texts is for two classes, and ordered levels are asked for")
+    return zero_shot_models(data, of.open_store(path), target)
+
+
+# --- what takes long is announced
+# ---------------------------------------------------------------------------
+@contextmanager
+def _told_refits(specs: "Sequence[ModelSpec]", n_refits: int) -> "Iterator[Callable[[int], None]]":
+    """Show how many refits are done, and say what all of them take once the first is done."""
+    start = process_time()
+    with progress_bar("training", "refit") as show:
+
+        def tell(n_done: int) -> None:
+            if n_done == 1:
+                names = ", ".join(spec.name for spec in specs)
+                cpu_s = n_refits * (process_time() - start)
+                click.echo(f"note: {n_refits} refits of {names} take about {cpu_s:.0f} s of CPU", err=True)
+            show(n_done, n_refits)
+
+        yield tell
 
 
 def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
@@ -240,56 +479,72 @@ def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
         )
 
 
-def _same_pictures(source: "Store | list[Store]", data: "Dataset") -> "Iterator[tuple[Shared, Store]]":
+# --- what store and manifest say otherwise
+# ---------------------------------------------------------------------------
+def _same_pictures(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tuple[Shared, Store]]":
     """Find films that look alike, where the store has the frames that tell."""
     from obygaze_features.same_pictures import duplicates, has_signatures
 
-    stores = [source] if isinstance(source, of.Store) else source
     for store in dict.fromkeys(stores):
         if "://" not in store.where and has_signatures(store):
-            found = duplicates(store, only=data.row_of.keys()).movies[:MOST_NAMED]
-            yield from ((shared, store) for shared in found)
+            films_alike = duplicates(store, only=data.row_of.keys()).movies
+            for shared in films_alike[:MOST_NAMED]:
+                yield shared, store
 
 
-def _said_otherwise(
-    source: "Store | list[Store]", manifest: "of.Manifest", data: "Dataset"
-) -> "tuple[list[tuple[str, object, object]], list[tuple[str, object, object]]]":
-    """List the clips that a store has of another film or other times, with what it and the manifest say."""
-    own = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
-    stores = [source] if isinstance(source, of.Store) else source
-    pairs = [(clip, own[clip.clip_id]) for store in stores for clip in store.clips if clip.clip_id in own]
-    spans = [(c.clip_id, (there.start_s, there.end_s), (c.start_s, c.end_s)) for there, c in pairs]
-    return (
-        [(c.clip_id, there.movie, c.movie) for there, c in pairs if there.movie not in {"", c.movie}],
-        [(clip, there, here) for clip, there, here in spans if any(map(_is_moved, there, here))],
-    )
+Span = tuple[float | None, float | None]
 
 
-def _is_moved(there: float | None, here: float | None) -> bool:
-    return there is not None and here is not None and abs(there - here) > MOST_MOVED_S
+class DifferingClips(NamedTuple):
+    """Clips of other films or times in a store than in the manifest: their id, what it says, what this says.
+
+    Attributes
+    ----------
+    films
+        With the two films.
+    times
+        With the two spans in seconds.
+    """
+
+    films: list[tuple[str, str, str]]
+    times: list[tuple[str, Span, Span]]
 
 
-def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:
-    """Refuse to save what isn't evaluated, and to reduce tokens that no model reads."""
-    unknown = [name for name in save if name not in {"bank", *(spec.name for spec in specs)}]
-    if unknown:
-        known = ", ".join(spec.name for spec in specs)
-        raise click.UsageError(f"--save {unknown[0]}: not among the models of this evaluation: {known}")
-    if reduce and all(spec.reads == "pooled" for spec in specs):
-        raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
+def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "Dataset") -> DifferingClips:
+    """List the clips of a dataset that a store has of another film or other times."""
+    in_manifest = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
+    differing = DifferingClips([], [])
+    for store in stores:
+        for stored in store.clips:
+            clip = in_manifest.get(stored.clip_id)
+            if clip is None:
+                continue
+            if stored.movie not in {"", clip.movie}:
+                differing.films.append((clip.clip_id, stored.movie, clip.movie))
+            if _is_moved(stored.start_s, clip.start_s) or _is_moved(stored.end_s, clip.end_s):
+                times = (stored.start_s, stored.end_s), (clip.start_s, clip.end_s)
+                differing.times.append((clip.clip_id, *times))
+    return differing
 
 
-def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":
-    """Make the zero-shot models of a store of texts."""
-    from obygaze_models.concepts.texts import zero_shot_models
-
-    if target.kind == "ordinal":
-        raise click.UsageError("--texts is for two classes, and ordered levels are asked for")
-    return zero_shot_models(data, of.open_store(path), target)
+def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:
+    return in_store is not None and in_manifest is not None and abs(in_store - in_manifest) > MOST_MOVED_S
 
 
-@declared(__package__, "compare")
-def compare(run_a: Path, run_b: Path, model: str | None, against: str | None, output: Output) -> Answer:
+# --- compare
+# ---------------------------------------------------------------------------
+@command()
+def compare(
+    run_a: Annotated[Path, argument()],
+    run_b: Annotated[Path, argument()],
+    *,
+    model: Annotated[str | None, option("Model of RUN_A.  [default: its first]")] = None,
+    against: Annotated[str | None, option("Model of RUN_B.  [default: the same]")] = None,
+    out: Annotated[Path | None, option("Folder to write the tables into.")] = None,
+    html: Html = None,
+    force: Force = False,
+    json: Json = False,
+) -> Answer:
     """Compare a model of RUN_A with one of RUN_B, paired by movie.
 
     Both must have been tested on the same clips and labels; the training data may differ, and so
@@ -304,6 +559,6 @@ def compare(run_a: Path, run_b: Path, model: str | None, against: str | None, ou
           --out hard-against-easy --html hard-against-easy.html
     """
     a = om.side(om.read_run(run_a), model)
-    return finish(
-        om.comparison_report(om.compare(a, om.side(om.read_run(run_b), against or a.model))), output
-    )
+    b = om.side(om.read_run(run_b), against or a.model)
+    output = Output(out, html, force=force, json=json)
+    return finish(om.comparison_report(om.compare(a, b)), output)

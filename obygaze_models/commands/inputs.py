@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -20,6 +20,54 @@ if TYPE_CHECKING:
     from obygaze_features.manifest import Manifest
     from obygaze_features.store import Store
     from obygaze_models.report import Report
+
+
+class Inputs(NamedTuple):
+    """A manifest and the stores beside it."""
+
+    clips: "Manifest"
+    stores: "list[Store]"
+
+
+class Modalities(NamedTuple):
+    """A manifest, and what is read of each store beside it.
+
+    Attributes
+    ----------
+    clips : Manifest
+    stores : list of Store
+    backbones : list of str or None
+        One for each store; None where the store has only one.
+    names : list of str
+        Of the modalities; "" where none is given.
+    """
+
+    clips: "Manifest"
+    stores: "list[Store]"
+    backbones: list[str | None]
+    names: list[str]
+
+
+class NamedStores(NamedTuple):
+    """A manifest, and stores with their backbones by modality."""
+
+    clips: "Manifest"
+    stores: "dict[str, tuple[Store, str | None]]"
+
+
+class Place(NamedTuple):
+    """What is written as `[NAME=]STORE[:BACKBONE]`; without a name it is "", without a backbone None."""
+
+    name: str
+    store: Path
+    backbone: str | None
+
+
+class Labelled(NamedTuple):
+    """A manifest under a label policy, and what is to be said of it."""
+
+    clips: "Manifest"
+    notices: list[str]
 
 
 def _tasks(ctx: click.Context) -> Iterator[str]:
@@ -47,14 +95,15 @@ def finish(
     """
     from obygaze_models.report import document, new_folder, plain
 
+    remarks = []
     if output.out is not None:
         with new_folder(output.out, force=output.force) as folder:
             om.write_report(report, folder)
             for name, write in (files or {}).items():
                 write(folder / name)
+        remarks.append(f"kept in {output.out}")
     write_page(report, output.html, force=output.force)
-    text = plain(report).removesuffix("\n")
-    return Answer(document(report), text, [f"kept in {output.out}"] * bool(output.out))
+    return Answer(document(report), plain(report).removesuffix("\n"), remarks)
 
 
 def write_page(
@@ -66,7 +115,7 @@ def write_page(
         click.echo(f"page kept in {path}", err=True)
 
 
-def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list[Store]]":
+def read_inputs(manifest: Path, stores: Sequence[Path]) -> Inputs:
     """Read a manifest and open stores; report swapped arguments.
 
     Raises
@@ -76,45 +125,40 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> "tuple[Manifest, list
     """
     if manifest.is_dir() or manifest.suffix == ".zip" or "://" in str(manifest):
         raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
-    wrong = next((store for store in stores if store.is_file() and store.suffix == ".csv"), None)
-    if wrong is not None:
-        raise click.UsageError(f"the order is MANIFEST STORE: {wrong} is no store")
-    return manifests.read_manifest(manifest), [of.open_store(store) for store in stores]
+    for store in stores:
+        if store.is_file() and store.suffix == ".csv":
+            raise click.UsageError(f"the order is MANIFEST STORE: {store} is no store")
+    return Inputs(manifests.read_manifest(manifest), [of.open_store(store) for store in stores])
 
 
 def read_modalities(
-    manifest: Path, places: Sequence[Path], fuse: str | None, alone: Mapping[str, object]
-) -> "tuple[Manifest, Store | list[Store], str | list[str | None] | None, list[str]]":
-    """Read a manifest and one store, or several modalities: stores, what follows their colons, and names.
-
-    A modality is written `[NAME=]STORE[:BACKBONE]`; the name is "" where there is none.
+    manifest: Path, places: Sequence[Path], fuse: str | None, for_one_store: Mapping[str, object]
+) -> Modalities:
+    """Read a manifest and one store, or several modalities, each written as `[NAME=]STORE[:BACKBONE]`.
 
     Parameters
     ----------
-    alone
+    for_one_store
         Option -> its value, of those that are for one store alone.
 
     Raises
     ------
     UsageError
-        Several stores and no way to fuse them, or the other way round; or an option of `alone`.
+        Several stores and no way to fuse them, or the other way round; or an option of `for_one_store`.
     """
     parts = [parted(place) for place in places]
-    if (len(parts) > 1) != (fuse is not None):
-        told = "--fuse: give two STORE:BACKBONE" if fuse else "several stores: say how, as in --fuse late"
-        raise click.UsageError(told)
-    if fuse and (given := [option for option, value in alone.items() if value]):
-        raise click.UsageError(f"{', '.join(given)}: not with --fuse {fuse}")
-    clips, stores = read_inputs(manifest, [path for _, path, _ in parts])
-    names = [backbone for _, _, backbone in parts]
-    if fuse is None:
-        return clips, stores[0], names[0], []
-    return clips, stores, names, [name for name, _, _ in parts]
+    if fuse and len(parts) == 1:
+        raise click.UsageError("--fuse: give two STORE:BACKBONE")
+    if not fuse and len(parts) > 1:
+        raise click.UsageError("several stores: say how, as in --fuse late")
+    unfit = [option for option, value in for_one_store.items() if value]
+    if fuse and unfit:
+        raise click.UsageError(f"{', '.join(unfit)}: not with --fuse {fuse}")
+    clips, stores = read_inputs(manifest, [part.store for part in parts])
+    return Modalities(clips, stores, [part.backbone for part in parts], [part.name for part in parts])
 
 
-def read_named(
-    manifest: Path, places: Sequence[str]
-) -> "tuple[Manifest, dict[str, tuple[Store, str | None]]]":
+def read_named(manifest: Path, places: Sequence[str]) -> NamedStores:
     """Read a manifest, and stores written as `MODALITY=STORE[:BACKBONE]`.
 
     Raises
@@ -123,43 +167,50 @@ def read_named(
         One is written otherwise, or a modality is there twice.
     """
     parts = [parted(Path(place)) for place in places]
-    names = [name for name, _, _ in parts]
+    names = [part.name for part in parts]
     if not all(names) or len(set(names)) < len(names):
         raise click.UsageError("give each store a modality of its own, as in visual=stores/films:xclip")
-    clips, stores = read_inputs(manifest, [path for _, path, _ in parts])
-    return clips, {name: (store, backbone) for (name, _, backbone), store in zip(parts, stores, strict=True)}
+    clips, stores = read_inputs(manifest, [part.store for part in parts])
+    by_name = {}
+    for part, store in zip(parts, stores, strict=True):
+        by_name[part.name] = (store, part.backbone)
+    return NamedStores(clips, by_name)
 
 
-def parted(place: Path) -> tuple[str, Path, str | None]:
+def parted(place: Path) -> Place:
     """Split `[NAME=]STORE[:BACKBONE]`; a place that is there is a store, as is what follows no name."""
     name, _, rest = str(place).partition("=")
     if not (rest and fits(name, Name)) or place.exists():
         name, rest = "", str(place)
     before, _, backbone = rest.rpartition(":")
     # Of C:store and http://host:8000 what follows the colon is part of the place.
-    named = len(before) > 1 and not re.fullmatch(r"\w+:/+[^/]*", before)
-    if named and fits(backbone, Name) and not Path(rest).exists():
-        return name, Path(before), backbone
-    return name, Path(rest), None
+    is_backbone = len(before) > 1 and not re.fullmatch(r"\w+:/+[^/]*", before)
+    if is_backbone and fits(backbone, Name) and not Path(rest).exists():
+        return Place(name, Path(before), backbone)
+    return Place(name, Path(rest), None)
 
 
-def under_policy(clips: "Manifest", policy: str) -> "tuple[Manifest, list[str]]":
+def under_policy(clips: "Manifest", policy: str) -> Labelled:
     """Read labels under a policy; report how many it changed (under raw: how many the paper's would)."""
     labelled = manifests.apply_policy(clips, manifests.LabelPolicy(policy))
     if policy != "raw":
-        changed = _changed(clips, labelled)
-        left_out = len(clips) - len(labelled)
-        return labelled, [f"label policy {policy}: {changed} clips changed level, {left_out} left out"]
-    notices = []
-    if "paper" in clips.codebook.policies:
-        changed = _changed(clips, manifests.apply_policy(clips, manifests.LabelPolicy.PAPER))
-        told = (
-            "label policy raw: levels as annotated; --policy paper, which published numbers use, would make"
-        )
-        notices = [f"{told} EN of {changed} clips without a visual concept"] if changed else []
-    return labelled, notices
+        n_changed = _changed(clips, labelled)
+        n_left_out = len(clips) - len(labelled)
+        notice = f"label policy {policy}: {n_changed} clips changed level, {n_left_out} left out"
+        return Labelled(labelled, [notice])
+    if "paper" not in clips.codebook.policies:
+        return Labelled(labelled, [])
+    n_changed = _changed(clips, manifests.apply_policy(clips, manifests.LabelPolicy.PAPER))
+    if not n_changed:
+        return Labelled(labelled, [])
+    notice = (
+        "label policy raw: levels as annotated; --policy paper, which published numbers use, would make EN "
+        f"of {n_changed} clips without a visual concept"
+    )
+    return Labelled(labelled, [notice])
 
 
 def _changed(before: "Manifest", after: "Manifest") -> int:
+    """Count the clips of which two manifests have other levels."""
     level = {clip.clip_id: clip.level for clip in before}
     return sum(clip.level != level[clip.clip_id] for clip in after)

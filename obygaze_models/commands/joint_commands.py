@@ -1,33 +1,45 @@
 """`obygaze model sums` and `model join`: joint models of labs that share no features."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 import obygaze_models as om
+from obygaze_features.io import NO_LICENCE, refuse_existing
 from obygaze_features.manifest import counted
-from obygaze_features.options import Answer, Output, declared
-from obygaze_features.templates import sentences
+from obygaze_features.options import LOCAL, Answer, Number
+from obygaze_features.signatures import Force, argument, command, option
+from obygaze_features.text import visible
 from obygaze_models.commands.inputs import read_modalities, under_policy
+from obygaze_models.commands.shared_options import Policy
 from obygaze_models.errors import ModelError
 
 if TYPE_CHECKING:
     from obygaze_models.dataset.dataset import Dataset
-    from obygaze_models.joint import Sums
+    from obygaze_models.joint import Joint, Sums
 
 
-@declared(__package__, "model sums")
+# --- sums
+# ---------------------------------------------------------------------------
+@command()
 def sums(
-    manifest: Path,
-    store: Path,
-    task: str,
-    least: int,
-    at: Path | None,
-    licence: str,
-    policy: str,
-    output: Output,
+    manifest: Annotated[Path, argument()],
+    store: Annotated[Path, argument(metavar="STORE[:BACKBONE]")],
+    *,
+    task: Annotated[str, option("Task of two classes of the manifest's codebook, or concept:NAME.")],
+    least: Annotated[
+        int, option("Leave out films with fewer clips, and count them.", type=click.IntRange(2))
+    ] = 20,
+    at: Annotated[
+        Path | None, option("Joint model of the last round: gradients and curvatures there.")
+    ] = None,
+    licence: Annotated[str, option("Licence of the sums, an SPDX expression.")] = NO_LICENCE,
+    policy: Policy = "raw",
+    out: Annotated[Path, option("File of sums to write.", type=LOCAL)],
+    force: Force = False,
 ) -> Answer:
     """Sum up the films of a lab, for a joint model with labs that have others; no feature leaves the lab.
 
@@ -43,46 +55,74 @@ def sums(
       obygaze model sums films.csv stores/films --task hn_s \\
           --at round-1.model --out lab-a-2.sums
     """
-    import numpy as np
-
     from obygaze_features.store.provenance import validate_licence
     from obygaze_models.joint import gram, write_sums
     from obygaze_models.joint.sums import RECORD, recorded
 
-    output.refuse_existing()
-    clips, opened, backbone, _ = read_modalities(manifest, (store,), None, {})
-    clips, _ = under_policy(clips, policy)
-    data = om.load_dataset(opened, clips, backbone=backbone)
-    last = None if at is None else om.load_model(at)
-    made = gram(data, task, least=least, at=last, licence=validate_licence(licence), label_policy=policy)
-    with recorded(data, made, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):  # type: ignore[union-attr]
-        write_sums(made, output.path)
-    about, cut = made.about, _cut(data, made) if last is None else None
-    films = dict(zip(about.movies, made.counts.astype(int).tolist(), strict=True))
-    # Rounding of a share of clips: half a clip.
-    positives = made.counts[:, None] * made.means[:, about.n_features :] if last is None else np.zeros((0, 0))
-    document = {"file": str(output.path), "films": films, "left_out": about.left_out, "cut": cut}
-    text = sentences(
-        __package__,
-        "sums.txt.jinja",
-        {"counted": counted},
-        few=sum(n <= 2 * about.n_features for n in films.values()),
-        rare=int(((positives > 0.5) & (positives < least - 0.5)).any(axis=1).sum()),
-        n_features=about.n_features,
-        least=least,
-        **document,
+    refuse_existing(out, force=force)
+    inputs = read_modalities(manifest, (store,), None, {})
+    labelled = under_policy(inputs.clips, policy).clips
+    (opened,) = inputs.stores
+    data = om.load_dataset(opened, labelled, backbone=inputs.backbones[0])
+    last_round = None if at is None else om.load_model(at)
+    summed = gram(
+        data, task, least=least, at=last_round, licence=validate_licence(licence), label_policy=policy
     )
-    return Answer(document, "\n".join(text))
+    with recorded(data, summed, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):
+        write_sums(summed, out)
+    about = summed.about
+    n_clips = dict(zip(about.movies, summed.counts.astype(int).tolist(), strict=True))
+    cut = _on_cut_features(data, summed) if last_round is None else None
+    document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": cut}
+    lines = [
+        f"{sum(n_clips.values())} clips of {len(n_clips)} films summed up in {out}",
+        *(f"left out: {movie}, {n} clips" for movie, n in about.left_out.items()),
+        *_on_small_films(n_clips, about.n_features),
+    ]
+    if last_round is None:
+        lines += _on_rare_labels(summed, least)
+    if cut:
+        lines.append(cut)
+    return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
 
 
-def _cut(data: "Dataset", made: "Sums") -> str:
+def _on_small_films(n_clips: Mapping[str, int], n_features: int) -> list[str]:
+    """Say how many films have so few clips that their sums give each label away."""
+    n_films = sum(n <= 2 * n_features for n in n_clips.values())
+    if not n_films:
+        return []
+    films = counted(n_films, "film")
+    line = (
+        f"{films} of at most twice as many clips as features ({n_features}): who has their features can read "
+        "each label from these sums"
+    )
+    return [line]
+
+
+def _on_rare_labels(summed: "Sums", least: int) -> list[str]:
+    """Say how many films have a label or concept in so few clips that their mean feature is given away."""
+    # Counts come back from shares of clips, up to rounding: half a clip.
+    positives = summed.counts[:, None] * summed.means[:, summed.about.n_features :]
+    is_rare = (positives > 0.5) & (positives < least - 0.5)
+    n_films = int(is_rare.any(axis=1).sum())
+    if not n_films:
+        return []
+    films = counted(n_films, "film")
+    line = (
+        f"{films} with a label or concept in fewer than {least} clips: these sums tell the mean feature of "
+        "these clips"
+    )
+    return [line]
+
+
+def _on_cut_features(data: "Dataset", summed: "Sums") -> str:
     """Say what cutting features off at 5 deviations, as the zoo's own pipelines do, would change here."""
     import numpy as np
 
     from obygaze_models.joint import join
     from obygaze_models.models.linear import CLIP
 
-    planes = join([made]).linear(penalty=float(len(data)))
+    planes = join([summed]).linear(penalty=float(len(data)))
     Z = (data.X - planes.mean) / planes.scale
     cut = np.clip(Z, -CLIP, CLIP)
     change = np.abs((Z - cut) @ planes.weights[0])
@@ -93,14 +133,32 @@ def _cut(data: "Dataset", made: "Sums") -> str:
     )
 
 
-@declared(__package__, "model join")
+# --- join
+# ---------------------------------------------------------------------------
+@command()
 def join(
-    files: tuple[Path, ...],
-    concept: str,
-    without: tuple[str, ...],
-    penalty: float | None,
-    inverse: float,
-    output: Output,
+    files: Annotated[tuple[Path, ...], argument(metavar="SUMS...")],
+    *,
+    concept: Annotated[str, option("Learn this concept's ridge CAV, and not the task.")] = "",
+    without: Annotated[tuple[str, ...], option("Leave this film out; repeatable.", metavar="FILM")] = (),
+    penalty: Annotated[
+        float | None,
+        option(
+            "Weight of the squares of the weights; 0 is least squares.  [default: chosen by leaving films "
+            "out]",
+            type=Number(0),
+        ),
+    ] = None,
+    inverse: Annotated[
+        float,
+        option(
+            "Inverse strength of logistic regression's penalty, in rounds.",
+            name="C",
+            type=Number(0, min_open=True),
+        ),
+    ] = 1.0,
+    out: Annotated[Path, option("Model file to write.", type=LOCAL)],
+    force: Force = False,
 ) -> Answer:
     """Make one model of the sums of several labs: the one that all their clips together would give.
 
@@ -123,36 +181,65 @@ def join(
     from obygaze_models.joint import join as join_sums
     from obygaze_models.joint import newton_step, read_sums, save_joint
 
-    output.refuse_existing()
-    several = [read_sums(path) for path in files]
-    joint = join_sums(several).without(without)
-    about, rounds = joint.about, joint.about.at == "losses"
-    if rounds and (concept or penalty is not None):
+    refuse_existing(out, force=force)
+    labs = [read_sums(path) for path in files]
+    joint = join_sums(labs).without(without)
+    is_round = joint.about.at == "losses"
+    if is_round and (concept or penalty is not None):
         raise click.UsageError(
             "--concept and --penalty are of sums of squares; these are at a model, give --C"
         )
-    what = f"concept {concept}" if concept else about.target["name"]
-    step, labs = None, dict[str, tuple[float, float]]()
-    if rounds:
-        step = newton_step(joint, inverse)
+    step = newton_step(joint, inverse) if is_round else None
+    errors: dict[str, tuple[float, float]] = {}
+    if step is not None:
         planes = step.planes
     else:
         planes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
-        films_of = (set(sums.about.movies) - set(without) for sums in several)
-        for path, films in zip(files, films_of, strict=True):
-            if not films or films == set(about.movies):
-                continue
-            with suppress(ModelError):  # the others have not both classes
-                labs[str(path)] = joint.lab_error(films, float(planes.penalties[0]), concept)
-    save_joint(joint, planes, output.path, concept=concept)
+        errors = _lab_errors(joint, files, labs, without, float(planes.penalties[0]), concept)
+    save_joint(joint, planes, out, concept=concept)
+    n_films, n_clips = len(joint.about.movies), int(joint.sums.counts.sum())
+    chosen_penalty = float(planes.penalties[0])
+    squared_error = None if np.isnan(planes.losses[0]) else float(planes.losses[0])
     document = {
-        "model": str(output.path),
-        "films": len(about.movies),
-        "clips": int(joint.sums.counts.sum()),
-        "penalty": float(planes.penalties[0]),
-        "squared_error": None if np.isnan(planes.losses[0]) else float(planes.losses[0]),
+        "model": str(out),
+        "films": n_films,
+        "clips": n_clips,
+        "penalty": chosen_penalty,
+        "squared_error": squared_error,
         "change": None if step is None else step.change,
-        "labs": labs,
+        "labs": errors,
     }
-    text = sentences(__package__, "join.txt.jinja", {}, what=what, step=step, **document)
-    return Answer(document, "\n".join(text))
+    learnt = f"concept {concept}" if concept else joint.about.target["name"]
+    first = f"{learnt} of {n_clips} clips of {n_films} films in {out}"
+    if step is None:
+        first += f"; penalty {chosen_penalty:.4g}"
+    else:
+        then = "this is the last round" if step.is_last else "send it to the labs for another round"
+        first += f"; the weights changed by {step.change:.2g} of the largest: {then}"
+    if squared_error is not None:
+        first += f"; squared error on films left out {squared_error:.4f}"
+    lines = [first]
+    for path, (of_model, of_share) in errors.items():
+        lines.append(
+            f"{path}: squared error of the others' model on its films {of_model:.4f}, of their share "
+            f"{of_share:.4f}"
+        )
+    return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
+
+
+def _lab_errors(
+    joint: "Joint",
+    files: Sequence[Path],
+    labs: "Sequence[Sums]",
+    without: Sequence[str],
+    penalty: float,
+    concept: str,
+) -> dict[str, tuple[float, float]]:
+    """Measure the others' model, and their share alone, on the films of each lab: squared errors by file."""
+    errors = {}
+    for path, lab in zip(files, labs, strict=True):
+        films = set(lab.about.movies) - set(without)
+        if films and films != set(joint.about.movies):
+            with suppress(ModelError):  # the others have not both classes
+                errors[str(path)] = joint.lab_error(films, penalty, concept)
+    return errors

@@ -2,26 +2,44 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
 
 from obygaze_features import manifest as manifests
-from obygaze_features.io import write_whole
+from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.names import refuse_twins
-from obygaze_features.options import Answer, Output, declared
-from obygaze_features.templates import filled
+from obygaze_features.options import FILE, Answer
+from obygaze_features.screen import table
+from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from obygaze_models.evaluation.ranking import Ranking
+    from obygaze_models.evaluation.rounds import Drift, Progress
 
 COLUMNS = ("worker", "left", "right", "chosen")
 
 
-@declared(__package__, "manifest progress")
-def progress(round_: Path, annotated: Path, task: str | None) -> Answer:
+# --- progress
+# ---------------------------------------------------------------------------
+@command()
+def progress(
+    planned: Annotated[Path, argument(metavar="ROUND")],
+    annotated: Annotated[Path, argument()],
+    *,
+    task: Annotated[
+        str | None,
+        option(
+            "Task of levels, or concept:NAME, whose share may drift.  [default: mean level]", metavar="TASK"
+        ),
+    ] = None,
+) -> Answer:
     """Show how far a round of annotation is, and whether annotators drift.
 
     ROUND is what 'manifest assign' wrote; ANNOTATED is a manifest of what was annotated so far, of its clips
@@ -39,30 +57,101 @@ def progress(round_: Path, annotated: Path, task: str | None) -> Answer:
     """
     from obygaze_models.evaluation.rounds import round_progress
 
-    rows, planned = manifests.read_manifest(annotated), manifests.read_manifest(round_)
-    for what in ("annotator", "movie"):
-        named = ((path, clip) for path, of in ((annotated, rows), (round_, planned)) for clip in of)
-        refuse_twins(what, {getattr(c, what): (path, f"clip {c.clip_id!r}") for path, c in named})
-    found = round_progress(planned, rows, task)
-    films = {film for each in found.values() for film in each.films}
-    for what, told, known in (("annotators", "annotator", {*found}), ("films", "movie", films)):
-        if others := Counter(name for clip in rows if (name := getattr(clip, told)) not in known):
-            names = ", ".join(f"{name or 'nobody named'} ({n:,})" for name, n in others.items())
-            click.echo(f"{annotated}: left out clips of {what} that are not in the round: {names}", err=True)
-    document = {name: asdict(each) for name, each in found.items()}
-    for drifts in (each[what] for each in document.values() for what in ("alone", "against")):
-        drifts.update({key: None for key, value in drifts.items() if math.isnan(value)})
-    return Answer(document, filled(__package__, "progress.txt.jinja", {"found": found}).rstrip())
+    labels, assigned = manifests.read_manifest(annotated), manifests.read_manifest(planned)
+    for column in ("annotator", "movie"):
+        places = {}
+        for path, clips in ((annotated, labels), (planned, assigned)):
+            for clip in clips:
+                places[getattr(clip, column)] = (path, f"clip {clip.clip_id!r}")
+        refuse_twins(column, places)
+    by_annotator = round_progress(assigned, labels, task)
+    _tell_left_out(annotated, "annotators", (clip.annotator for clip in labels), by_annotator.keys())
+    films = {film for annotator in by_annotator.values() for film in annotator.films}
+    _tell_left_out(annotated, "films", (clip.movie for clip in labels), films)
+    document = {}
+    for name, annotator in by_annotator.items():
+        record = asdict(annotator)
+        for drift in (record["alone"], record["against"]):
+            for key, value in drift.items():
+                if math.isnan(value):
+                    drift[key] = None
+        document[name] = record
+    return Answer(document, "\n".join(_progress_lines(by_annotator)))
 
 
-@declared(__package__, "manifest rank")
+def _tell_left_out(path: Path, kind: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Print how many clips are of annotators or films that are not in a round."""
+    others = Counter(name for name in names if name not in known)
+    if others:
+        counts = ", ".join(f"{name or 'nobody named'} ({n:,})" for name, n in others.items())
+        click.echo(f"{path}: left out clips of {kind} that are not in the round: {counts}", err=True)
+
+
+def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
+    """Lay out how far each annotator is and whether they drift, and list the films to do."""
+    rows = []
+    to_do = []
+    for name, annotator in by_annotator.items():
+        rows.append(
+            (
+                name,
+                f"{len(annotator.done)} of {len(annotator.films)}",
+                f"{annotator.clips_done:,} of {annotator.clips:,}",
+                _change(annotator.alone),
+                _change(annotator.against),
+                "drifts" if annotator.against.is_found else "",
+            )
+        )
+        if annotator.to_do:
+            to_do.append(f"{name}: to do {', '.join(annotator.to_do)}")
+    headings = ["annotator", "films", "clips", "change over films", "against the others", ""]
+    lines = table(rows, headings).split("\n")
+    return [*lines, "", *to_do] if to_do else lines
+
+
+def _change(drift: "Drift") -> str:
+    if math.isnan(drift.value):
+        return f"{drift.films} films: too few"
+    return f"{drift.value:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}], {drift.films} films"
+
+
+# --- rank
+# ---------------------------------------------------------------------------
+class Judgement(NamedTuple):
+    """Which of two clips a worker chose.
+
+    Attributes
+    ----------
+    worker, chosen, other : str
+    path, line
+        Where it is written.
+    """
+
+    worker: str
+    chosen: str
+    other: str
+    path: Path
+    line: int
+
+    @property
+    def comparison(self) -> tuple[str, str, str]:
+        """Return it as `rank_items` and `next_pairs` take it."""
+        return self.worker, self.chosen, self.other
+
+
+@command()
 def rank(
-    manifest: Path,
-    comparisons: tuple[Path, ...],
-    scale: str,
-    masters: tuple[str, ...],
-    ask: bool,
-    output: Output,
+    manifest: Annotated[Path, argument()],
+    comparisons: Annotated[tuple[Path, ...], argument()] = (),
+    *,
+    scale: Annotated[str, option("Scale of the codebook, which has cuts.", metavar="NAME")],
+    masters: Annotated[
+        tuple[str, ...],
+        option("Worker of reliability 1; repeatable.", name="master", metavar="WORKER"),
+    ] = (),
+    ask: Annotated[bool, option("Write the pairs to judge next, by quicksort, and no ranking.")] = False,
+    out: Annotated[Path, option("Manifest to write: its clips with their place on the scale.", type=FILE)],
+    force: Force = False,
 ) -> Answer:
     """Rank clips by COMPARISONS of two, which workers chose between (Bradley-Terry).
 
@@ -84,69 +173,108 @@ def rank(
           --out ranked.csv
       obygaze evaluate ranked.csv stores/clips --task scale:valence
     """
-    import numpy as np
-
     from obygaze_models.evaluation.ranking import next_pairs, rank_items
 
     if ask and masters:
         raise click.UsageError("--master is of a ranking: --ask takes all workers alike")
-    output.refuse_existing()
-    read = manifests.read_manifest(manifest)
-    if not read.codebook.scale(scale).cuts:
+    refuse_existing(out, force=force)
+    clips = manifests.read_manifest(manifest)
+    if not clips.codebook.scale(scale).cuts:
         raise ProtocolError(
-            f"scale {scale!r} of codebook {read.codebook.name!r} has no cuts, which make levels"
+            f"scale {scale!r} of codebook {clips.codebook.name!r} has no cuts, which make levels"
         )
-    known = {clip.clip_id for clip in read}
-    given = [(path, line, each) for path in comparisons for line, each in _comparisons(path, known)]
-    refuse_twins("worker", {who: (path, f"line {line}") for path, line, (who, *_) in reversed(given)})
-    judged = [each for _, _, each in given]
-    if again := len(judged) - len({(who, frozenset(pair)) for who, *pair in judged}):
-        what = manifests.counted(again, "row repeats", "rows repeat")
-        click.echo(f"{what} a worker's judgement of two clips, and each counts", err=True)
+    known = {clip.clip_id for clip in clips}
+    judgements = [judgement for path in comparisons for judgement in _read_judgements(path, known)]
+    _check_workers(judgements)
+    judged = [judgement.comparison for judgement in judgements]
     if ask:
         pairs = next_pairs(sorted(known), judged)
         rows = [COLUMNS, *(("", *pair, "") for pair in pairs)]
-        write_whole(output.path, "".join(map(csv_line, rows)))
-        document = {"pairs": str(output.path), "asked": len(pairs)}
-        return Answer(document, f"{output.path}: {len(pairs):,} pairs to judge")
+        write_whole(out, "".join(map(csv_line, rows)))
+        return Answer({"pairs": str(out), "asked": len(pairs)}, f"{out}: {len(pairs):,} pairs to judge")
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
-    found = rank_items(judged, masters=[name.strip() for name in masters])
-    columns = (scale, f"{scale}_low", f"{scale}_high")
-    rows = np.char.mod("%.4f", np.stack([found.place, found.low, found.high], axis=1)).tolist()
-    places = {item: dict(zip(columns, row, strict=True)) for item, row in zip(found.items, rows, strict=True)}
-    if before := sum(any(clip.extras.get(name) for name in columns) for clip in read):
-        what = manifests.counted(before, "row")
-        click.echo(f"{what} had cells in {', '.join(columns)}, which are replaced or emptied", err=True)
-    level_of, ends = read.codebook.scale(scale).level_of, columns[1:]
-    sure = sum(len({level_of(place[end]) for end in ends}) == 1 for place in places.values())
-    nowhere = dict.fromkeys(columns, "")
-    clips = (replace(clip, extras={**clip.extras, **places.get(clip.clip_id, nowhere)}) for clip in read)
-    manifests.write_manifest(read.with_clips(clips), output.path)
+    ranking = rank_items(judged, masters=[name.strip() for name in masters])
+    n_in_one_level = _write_places(clips, ranking, scale, out)
     document = {
-        "manifest": str(output.path),
-        "clips": len(found.items),
-        "in_one_level": sure,
-        "logits_at_1": float(abs(found.strength).max()),
-        "workers": found.workers.to_dict("records"),
+        "manifest": str(out),
+        "clips": len(ranking.items),
+        "in_one_level": n_in_one_level,
+        "logits_at_1": float(abs(ranking.strength).max()),
+        "workers": ranking.workers.to_dict("records"),
     }
+    last = (
+        f"{out}: {len(ranking.items):,} of {len(known):,} clips ranked; of {n_in_one_level:,} the whole "
+        "interval is in one level"
+    )
+    lines = [*_workers_table(ranking.workers.to_dict("records")), "", last]
+    return Answer(document, "\n".join(lines))
 
-    return Answer(document, filled(__package__, "rank.txt.jinja", {**document, "known": len(known)}).rstrip())
 
-
-def _comparisons(path: Path, known: Collection[str]) -> list[tuple[int, tuple[str, str, str]]]:
-    """Read (worker, chosen, other) of each row, with its line."""
-    found, table = [], manifests.read_table(path, COLUMNS)
-    for row in table.checked():
+def _read_judgements(path: Path, known: Collection[str]) -> list[Judgement]:
+    """Read a table of comparisons; refuse rows of other clips than the manifest's."""
+    judgements = []
+    comparisons = manifests.read_table(path, COLUMNS)
+    problems = comparisons.problems
+    for row in comparisons.checked():
         worker, left, right, chosen = (composed(row.cells[name].strip()) for name in COLUMNS)
         if not worker:
-            table.problems.add(row.line, "no worker is named", "worker")
+            problems.add(row.line, "no worker is named", "worker")
         for column, name in (("left", left), ("right", right)):
             if name not in known:
-                table.problems.add(row.line, f"{name!r:.60} is no clip of the manifest", column)
+                problems.add(row.line, f"{name!r:.60} is no clip of the manifest", column)
         if chosen not in {left, right}:
-            table.problems.add(row.line, f"{chosen!r:.60} is neither left nor right", "chosen")
+            problems.add(row.line, f"{chosen!r:.60} is neither left nor right", "chosen")
         elif left == right:
-            table.problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
-        found.append((row.line, (worker, chosen, left if chosen == right else right)))
-    return found
+            problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
+        other = left if chosen == right else right
+        judgements.append(Judgement(worker, chosen, other, path, row.line))
+    return judgements
+
+
+def _check_workers(judgements: Sequence[Judgement]) -> None:
+    """Refuse a worker who is spelled in two ways; print how many judgements are there again."""
+    places = {}
+    different = set()
+    for judgement in reversed(judgements):
+        places[judgement.worker] = (judgement.path, f"line {judgement.line}")
+        different.add((judgement.worker, frozenset((judgement.chosen, judgement.other))))
+    refuse_twins("worker", places)
+    n_again = len(judgements) - len(different)
+    if n_again:
+        rows = manifests.counted(n_again, "row repeats", "rows repeat")
+        click.echo(f"{rows} a worker's judgement of two clips, and each counts", err=True)
+
+
+def _write_places(clips: "manifests.Manifest", ranking: "Ranking", name: str, out: Path) -> int:
+    """Write a manifest with the clips' places on a scale; return of how many the interval is in one level."""
+    scale = clips.codebook.scale(name)
+    columns = (name, f"{name}_low", f"{name}_high")
+    empty = dict.fromkeys(columns, "")
+    places: dict[str, dict[str, str]] = {}
+    n_in_one_level = 0
+    for item, *numbers in zip(ranking.items, ranking.place, ranking.low, ranking.high, strict=True):
+        _, low, high = cells = [f"{number:.4f}" for number in numbers]
+        places[item] = dict(zip(columns, cells, strict=True))
+        if scale.level_of(low) == scale.level_of(high):
+            n_in_one_level += 1
+    n_replaced = sum(any(clip.extras.get(column) for column in columns) for clip in clips)
+    if n_replaced:
+        rows = manifests.counted(n_replaced, "row")
+        click.echo(f"{rows} had cells in {', '.join(columns)}, which are replaced or emptied", err=True)
+    ranked = []
+    for clip in clips:
+        extras = {**clip.extras, **places.get(clip.clip_id, empty)}
+        ranked.append(replace(clip, extras=extras))
+    manifests.write_manifest(clips.with_clips(ranked), out)
+    return n_in_one_level
+
+
+def _workers_table(workers: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """Lay out workers, the least reliable first."""
+    rows = []
+    for worker in sorted(workers, key=lambda worker: worker["reliability"]):
+        reliability = f"{worker['reliability']:.2f} [{worker['low']:.2f}, {worker['high']:.2f}]"
+        at_random = "at random" if worker["random"] else ""
+        rows.append([worker["worker"], f"{worker['comparisons']:,}", reliability, at_random])
+    return table(rows, ["worker", "comparisons", "reliability", ""], right=[1]).split("\n")

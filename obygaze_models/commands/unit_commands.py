@@ -2,9 +2,9 @@
 
 import io
 import json
-from functools import partial as bound
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zipfile import BadZipFile
 
 import click
@@ -14,9 +14,11 @@ import obygaze_models as om
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import sha256_of, whole_file
-from obygaze_features.options import Answer, Output, declared
+from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
+from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_models.commands.inputs import finish, parted
+from obygaze_models.commands.shared_options import Html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from obygaze_features.store import Group
     from obygaze_models.concepts.texts import TextVectors
     from obygaze_models.concepts.units import Dictionary
+    from obygaze_models.dataset.dataset import Dataset
+    from obygaze_models.dataset.features import StoredClips
     from obygaze_models.evaluation.significance import Association
     from obygaze_models.report import Report
 
@@ -39,19 +43,33 @@ N_FRAMES = 5
 MOST = 1 << 31
 """Bytes of what a stopped run left: 100,000 units of 1,000 numbers have fewer."""
 
+ONLY_FOR_RESUMING = ("moments", "decays")
+"""Arrays of a dictionary that its training goes on with, and nobody else needs."""
+
 FOUND = 0.05
 """Largest p of a unit that goes with a concept."""
 
 
-@declared(__package__, "model units")
+@command()
 def units(
-    store: Path,
-    features: str,
-    seed: int,
-    labels: Path | None,
-    texts: Path | None,
-    output: Output,
-    **sizes: int,
+    store: Annotated[Path, argument(metavar="STORE[:BACKBONE]")],
+    *,
+    features: Annotated[Literal["frames", "tokens"], option("What is read.")] = "frames",
+    n_units: Annotated[int, option("Number of units.", name="units", type=click.IntRange(1))] = 512,
+    n_active: Annotated[
+        int, option("Most units active in a frame or token.", name="active", type=click.IntRange(1))
+    ] = 16,
+    seed: Annotated[int, option("Random seed.", type=click.IntRange(0))] = 0,
+    labels: Annotated[
+        Path | None, option("Compare units with these clips' concepts.", metavar="MANIFEST")
+    ] = None,
+    texts: Annotated[
+        Path | None, option("Name the nearest texts, in the space of STORE.", metavar="STORE")
+    ] = None,
+    out: Annotated[Path, option("Folder to write.")],
+    html: Html = None,
+    force: Force = False,
+    json: Json = False,
 ) -> Answer:
     """Learn units of the frames or tokens of STORE without labels, by a top-k sparse autoencoder.
 
@@ -71,48 +89,85 @@ def units(
     from obygaze_models.concepts.texts import read_texts
     from obygaze_models.concepts.units import N_EPOCHS, learn_dictionary, strongest
     from obygaze_models.dataset.features import StoredClips, find_group
-    from obygaze_models.evaluation.significance import associate
     from obygaze_models.report import check_folder
 
-    check_folder(output.path, force=output.force)
-    _, place, backbone = parted(store)
-    opened = of.open_store(place)
-    group = find_group(opened, backbone)
+    check_folder(out, force=force)
+    place = parted(store)
+    opened = of.open_store(place.store)
+    group = find_group(opened, place.backbone)
     if features not in group.arrays:
         raise click.UsageError(f"--features {features}: {group.name} has {', '.join(group.arrays)} here")
-    names = None if texts is None else read_texts(of.open_store(texts), group.name, group)[1]
+    vectors = None if texts is None else read_texts(of.open_store(texts), group.name, group)[1]
     clips = StoredClips(group, features, np.flatnonzero(group.usable))
 
     def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
         return np.asarray(clips[rows], np.float32).reshape(-1, clips.shape[-1])
 
-    sizes["n_epochs"] = N_EPOCHS
-    asked = {"store": opened.fingerprint, "backbone": group.name, "features": features, "seed": seed, **sizes}
-    digest = np.frombuffer(sha256_of(json.dumps(asked, sort_keys=True).encode()).encode(), np.uint8)
-    partial = output.path.with_name(f"{output.path.name}.partial.npz")
+    arguments: dict[str, Any] = {
+        "store": opened.fingerprint,
+        "backbone": group.name,
+        "features": features,
+        "seed": seed,
+        "n_units": n_units,
+        "n_active": n_active,
+        "n_epochs": N_EPOCHS,
+    }
+    digest = _digest(arguments)
+    unfinished = out.with_name(f"{out.name}.partial.npz")
     with progress_bar("learning units", "epoch") as show:
 
-        def keep(made: "Dictionary") -> None:
-            _write(partial, made.to_arrays() | {"asked": digest})
-            show(made.epoch, N_EPOCHS)
+        def keep(learnt: "Dictionary") -> None:
+            _write(unfinished, learnt.to_arrays() | {"asked": digest})
+            show(learnt.epoch, N_EPOCHS)
 
-        made = learn_dictionary(
-            read, len(clips), seed=seed, begun=_begun(partial, digest), keep=keep, **sizes
+        dictionary = learn_dictionary(
+            read,
+            len(clips),
+            n_units=n_units,
+            n_active=n_active,
+            n_epochs=N_EPOCHS,
+            seed=seed,
+            begun=_begun(unfinished, digest),
+            keep=keep,
         )
-    values, places = strongest(made, clips)
+    values, places = strongest(dictionary, clips)
     concepts: Sequence[str] = ()
     association = None
     if labels is not None:
         data = om.load_dataset(opened, of.read_manifest(labels), backbone=group.name)
-        row_of = {group.clip_ids[row]: place for place, row in enumerate(clips.rows)}
-        own = [row_of[clip_id] for clip_id in data.clip_ids.tolist()]
-        concepts, present = data.labels.concepts, data.labels.present
-        association = associate(values[own], present, data.movies, seed=seed)
-    described = _unit_table(made, _frames(group, features, values, places), concepts, association, names)
-    kept = {name: each for name, each in made.to_arrays().items() if name not in {"moments", "decays"}}
-    answer = finish(_report(made, described, asked), output, {"units.npz": bound(_write, arrays=kept)})
-    partial.unlink(missing_ok=True)
+        concepts = data.labels.concepts
+        association = _associate(data, group, clips, values, seed)
+    frames = _frames(group, features, values, places)
+    table = _unit_table(dictionary, frames, concepts, association, vectors)
+    directions = dictionary.to_arrays()
+    for name in ONLY_FOR_RESUMING:
+        directions.pop(name, None)
+    answer = finish(
+        _report(dictionary, table, arguments),
+        Output(out, html, force=force, json=json),
+        {"units.npz": partial(_write, arrays=directions)},
+    )
+    unfinished.unlink(missing_ok=True)
     return answer
+
+
+def _digest(arguments: dict[str, Any]) -> "NDArray[np.uint8]":
+    """Return the SHA-256 of a command's arguments, as characters that an npz file can keep."""
+    import numpy as np
+
+    text = json.dumps(arguments, sort_keys=True)
+    return np.frombuffer(sha256_of(text.encode()).encode(), np.uint8)
+
+
+def _associate(
+    data: "Dataset", group: "Group", clips: "StoredClips", values: "NDArray[np.float32]", seed: int
+) -> "Association":
+    """Compare units with the concepts of the labelled ones among the clips."""
+    from obygaze_models.evaluation.significance import associate
+
+    row_of = {group.clip_ids[row]: place for place, row in enumerate(clips.rows)}
+    labelled = [row_of[clip_id] for clip_id in data.clip_ids.tolist()]
+    return associate(values[labelled], data.labels.present, data.movies, seed=seed)
 
 
 def _write(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
@@ -132,8 +187,9 @@ def _begun(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
     try:
         with np.load(io.BytesIO(read_bytes(path, MOST)), allow_pickle=False) as stored:
             arrays = dict(stored)
-        same = np.array_equal(arrays.pop("asked"), digest)
-        return Dictionary.from_arrays(arrays) if same else None
+        if not np.array_equal(arrays.pop("asked"), digest):
+            return None
+        return Dictionary.from_arrays(arrays)
     except (OSError, ObygazeError, ValueError, LookupError, TypeError, EOFError, BadZipFile):
         return None  # none, or damaged: it is learnt anew
 
@@ -141,25 +197,37 @@ def _begun(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
 def _frames(
     group: "Group", features: str, values: "NDArray[np.float32]", places: "NDArray[np.int32]"
 ) -> list[str]:
-    """Name the strongest frames of each unit: clip and time in the video, of one frame a clip."""
+    """Name the strongest frames of each unit: clip and time in the video, of one frame a clip.
+
+    Parameters
+    ----------
+    values, places
+        Largest activation of each unit in each clip [N, H], and at which of the clip's frames or tokens.
+    """
     import numpy as np
 
     from obygaze_models.prediction.predict import frame_times
 
-    rows, told = np.flatnonzero(group.usable), []
-    known = "frames" in group.arrays  # else nobody knows which tokens are of one time
-    times = frame_times(group, rows) if known else np.full((len(rows), 1), np.nan)
-    n_each, first = divmod(group.shape(features)[1], times.shape[1])
-    steps = np.maximum(places - first, 0) // n_each
-    for unit, best in enumerate(np.argsort(-values, axis=0, kind="stable")[:N_FRAMES].T):
-        active = best[values[best, unit] > 0]
-        names = (f"{group.clip_ids[rows[row]]} {times[row, steps[row, unit]]:.1f} s" for row in active)
-        told.append("; ".join(name.removesuffix(" nan s") for name in names))
-    return told
+    rows = np.flatnonzero(group.usable)
+    times = np.full((len(rows), 1), np.nan)  # nobody knows which tokens are of one time
+    if "frames" in group.arrays:
+        times = frame_times(group, rows)
+    n_each, n_first = divmod(group.shape(features)[1], times.shape[1])
+    frame_of = np.maximum(places - n_first, 0) // n_each
+    strongest = np.argsort(-values, axis=0, kind="stable")[:N_FRAMES]
+    texts = []
+    for unit, clips in enumerate(strongest.T):
+        names = []
+        for clip in clips[values[clips, unit] > 0]:
+            time_s = times[clip, frame_of[clip, unit]]
+            clip_id = group.clip_ids[rows[clip]]
+            names.append(clip_id if np.isnan(time_s) else f"{clip_id} {time_s:.1f} s")
+        texts.append("; ".join(names))
+    return texts
 
 
 def _unit_table(
-    made: "Dictionary",
+    dictionary: "Dictionary",
     frames: "Sequence[str]",
     concepts: "Sequence[str]",
     association: "Association | None",
@@ -177,40 +245,46 @@ def _unit_table(
 
     from obygaze_models.evaluation.intervals import t_interval
 
-    table = pd.DataFrame({"unit": 1 + np.arange(len(frames)), "share": made.shares, "frames": frames})
+    units = np.arange(len(frames))
+    table = pd.DataFrame({"unit": 1 + units, "share": dictionary.shares, "frames": frames})
     if association is not None:
         auc, p = association
-        away = np.abs(np.nansum(auc - 0.5, axis=0)) / np.maximum((~np.isnan(auc)).sum(axis=0), 1)
+        n_films = np.maximum((~np.isnan(auc)).sum(axis=0), 1)
+        away = np.abs(np.nansum(auc - 0.5, axis=0)) / n_films
         nearest = away.argmax(axis=1)
-        units = np.arange(len(frames))
-        means = [t_interval(own, bounds=(0, 1)) for own in auc[:, units, nearest].T]
+        means = [t_interval(by_film, bounds=(0, 1)) for by_film in auc[:, units, nearest].T]
         table["concept"] = [concepts[place] for place in nearest]
-        table[["auc", "auc_low", "auc_high"]] = [(each.mean, each.low, each.high) for each in means]
+        table["auc"] = [mean.mean for mean in means]
+        table["auc_low"] = [mean.low for mean in means]
+        table["auc_high"] = [mean.high for mean in means]
         table["p"] = p[units, nearest]
     if texts is not None:
         directions = normalize(texts.vectors - texts.vectors.mean(axis=0))
-        order = np.argsort(-(made.decoder @ directions.T), axis=1, kind="stable")[:, :3]
-        table["words"] = ["; ".join(texts.texts[place] for place in own) for own in order]
+        likeness = dictionary.decoder @ directions.T
+        nearest_three = np.argsort(-likeness, axis=1, kind="stable")[:, :3]
+        table["words"] = ["; ".join(texts.texts[place] for place in places) for places in nearest_three]
     return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
-def _report(made: "Dictionary", described: "pd.DataFrame", asked: dict[str, Any]) -> "Report":
+def _report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: dict[str, Any]) -> "Report":
     """Say how well the units explain what they were learnt on, and list the most used."""
     from obygaze_models.report.blocks import Report, block, cell, interval, number
 
     columns: list[Any] = [("unit", "unit", cell), ("active", "share", number), ("strongest", "frames", str)]
-    left = f"{made.unexplained:.1%} of the variance unexplained"
-    notes = [f"{len(described)} units, at most {made.n_active} active, leave {left}; {made.n_dead} are dead."]
-    if "p" in described:
+    unexplained = f"{dictionary.unexplained:.1%} of the variance unexplained"
+    first = f"{len(table)} units, at most {dictionary.n_active} active, leave {unexplained}; "
+    notes = [f"{first}{dictionary.n_dead} are dead."]
+    if "p" in table:
         auc = ("auc", "auc_low", "auc_high")
         columns += [("concept", "concept", str), ("AUC by film", auc, interval), ("p", "p", number)]
+        n_with_concept = (table["p"] <= FOUND).sum()
         notes.append(
-            f"{(described['p'] <= FOUND).sum()} units go with a concept: p at most {FOUND:g}, corrected for "
+            f"{n_with_concept} units go with a concept: p at most {FOUND:g}, corrected for "
             "all units and concepts by labels shifted within films. The units have seen all films."
         )
-    if "words" in described:
+    if "words" in table:
         columns.append(("nearest texts", "words", str))
-    shown = described.head(SHOWN).to_dict(orient="records")
-    most = block(f"The {len(shown)} units active most often", columns, shown)
-    record = {**asked, "dead": made.n_dead, "unexplained": made.unexplained}
-    return Report("units", "Units without labels", tuple(notes), (most,), described, record)
+    shown = table.head(SHOWN).to_dict(orient="records")
+    most_used = block(f"The {len(shown)} units active most often", columns, shown)
+    record = {**arguments, "dead": dictionary.n_dead, "unexplained": dictionary.unexplained}
+    return Report("units", "Units without labels", tuple(notes), (most_used,), table, record)

@@ -1,0 +1,147 @@
+"""Lay out how annotators and machines agree; every function returns lines."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from obygaze_features.screen import table
+
+if TYPE_CHECKING:
+    from obygaze_features.manifest.agreement import Gamma, PairAgreement, PairLevels
+    from obygaze_models.evaluation.alttest import Alternative, Form
+    from obygaze_models.evaluation.unitising import UnitGamma
+
+
+TITLES: "Mapping[Form, str]" = {
+    "clips": "agreement, clips as units (published)",
+    "films": "agreement, films as units",
+    "balanced": "balanced agreement, films as units",
+}
+"""Of the forms of the test whether a machine may stand in for an annotator."""
+
+PARTS = ("spans", "alike", "overlooked", "other readings")
+"""How the spans that two annotators labelled differ, as `PairLevels.parted` counts them."""
+
+
+def agreement_on_clips(
+    pairs: "Sequence[PairAgreement[Gamma]]", means: Mapping[str, float | None], levels_aside: Sequence[str]
+) -> list[str]:
+    """Lay out gamma of clips: a row for each pair of annotators, then the means.
+
+    Parameters
+    ----------
+    means
+        View of the labels (a field of `PairAgreement`) -> mean gamma; the views are the parts of a row.
+    levels_aside
+        Levels that the second view leaves out.
+    """
+    rows = []
+    for pair in pairs:
+        row = [pair.movie, " / ".join(pair.annotators)]
+        for view in means:
+            gamma: Gamma = getattr(pair, view)
+            row += [str(gamma.n_clips), _number(gamma.value)]
+        rows.append(row)
+    return _with_means(rows, ["clips", "gamma"], means, levels_aside)
+
+
+def agreement_on_segments(
+    pairs: "Sequence[PairAgreement[UnitGamma]]",
+    means: Mapping[str, float | None],
+    levels_aside: Sequence[str],
+) -> list[str]:
+    """Lay out gamma of free segments, as `agreement_on_clips` that of clips."""
+    rows = []
+    for pair in pairs:
+        row = [pair.movie, " / ".join(pair.annotators)]
+        for view in means:
+            gamma: UnitGamma = getattr(pair, view)
+            error = "" if gamma.standard_error is None else f" ± {gamma.standard_error:.3f}"
+            segments = " / ".join(map(str, gamma.n_units))
+            row += [segments, str(gamma.n_aligned), _number(gamma.value) + error]
+        rows.append(row)
+    return _with_means(rows, ["segments", "aligned", "gamma"], means, levels_aside)
+
+
+def _with_means(
+    rows: Sequence[Sequence[str]],
+    columns: Sequence[str],
+    means: Mapping[str, float | None],
+    levels_aside: Sequence[str],
+) -> list[str]:
+    """Lay out rows of agreement below their headings; gamma is the last of the columns of a view."""
+    headings = ["movie", "annotators", *columns]
+    if levels_aside:
+        without = ", ".join(levels_aside)
+        headings += [f"{column}\nwithout\n{without}" for column in columns]
+    last = ["mean", ""]
+    for mean in means.values():
+        last += [""] * (len(columns) - 1)
+        last.append(_number(mean))
+    return table([*rows, last], headings).split("\n")
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
+
+
+def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:
+    """Lay out how every two annotators differ, and the levels of all of them against each other.
+
+    Parameters
+    ----------
+    levels
+        Of the codebook, the lowest first.
+    """
+    lowest = levels[0]
+    rows = []
+    totals = dict.fromkeys(PARTS, 0)
+    for pair in pairs:
+        counts = pair.parted(lowest)
+        rows.append([pair.movie, " / ".join(pair.annotators), *(counts[part] for part in PARTS)])
+        for part in PARTS:
+            totals[part] += counts[part]
+    rows.append(["all", "", *totals.values()])
+    matrix = []
+    for first in levels:
+        row = [sum(pair.counts.get((first, second), 0) for pair in pairs) for second in levels]
+        matrix.append([first, *row])
+    differ = totals["overlooked"] + totals["other readings"]
+    by_pair = table(rows, ["movie", "annotators", *PARTS], right=range(2, 2 + len(PARTS)))
+    by_level = table(matrix, ["first / second", *levels], right=range(1, 1 + len(levels)))
+    last = (
+        f"{differ:,} of {totals['spans']:,} differ; in {totals['overlooked']:,} of them one annotator is at "
+        f"{lowest} and the other above it"
+    )
+    return [*by_pair.split("\n"), "", *by_level.split("\n"), "", last]
+
+
+def machines(compared: "Mapping[str, Alternative]") -> list[str]:
+    """Lay out whether each machine may stand in for an annotator."""
+    lines: list[str] = []
+    for name, alternative in compared.items():
+        if lines:
+            lines.append("")
+        annotators = ", ".join(f"{who} ({clips} clips)" for who, clips in alternative.annotators.items())
+        lines += [
+            *_standings(alternative),
+            "",
+            f"{alternative.films} films; left out in turn: {annotators}",
+            "win: share of annotators that it is as good as, less a margin of 0 to .2",
+            f"{name}: {alternative.answer}",
+        ]
+    return lines
+
+
+def _standings(alternative: "Alternative") -> list[str]:
+    """Lay out a machine and those that know nothing, each by three forms of the test."""
+    from obygaze_models.evaluation.alttest import MARGINS
+
+    headings = ["", "by", "advantage\nprobability", "below\nannotators"]
+    headings += [f"win\n{margin:g}" for margin in MARGINS]
+    rows = []
+    for standing in alternative.standings:
+        for form, title in TITLES.items():
+            advantage = f"{standing.advantage:.2f}" if form == "clips" else ""
+            rates = [f"{standing.winning_rate(form, margin):.2f}" for margin in MARGINS]
+            rows.append([standing.name, title, advantage, f"{standing.below(form):+.3f}", *rates])
+    return table(rows, headings, right=range(2, len(headings))).split("\n")

@@ -1,0 +1,232 @@
+"""`obygaze predict`, `explain`, `localise`: apply a model, explain a decision, look at its frames."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features import manifest as manifests
+from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.options import FILE, Answer
+from obygaze_features.screen import table
+from obygaze_features.signatures import Json, argument, command, option
+from obygaze_models.commands.shared_options import Zoo
+
+if TYPE_CHECKING:
+    from obygaze_models.evaluation.localise import Localisation
+    from obygaze_models.prediction.predict import Predicted
+
+DECIMALS = {"start_s": 2, "logit": 3, "p": 2, "p_low": 2, "p_high": 2, "unlike": 3}
+"""Of the numbers in a table of predictions."""
+
+SHOWN = ("clip_id", "start_s", "logit", "p", "p_low", "p_high", "called", "unlike", "flags")
+"""Columns of predictions that fit a terminal; the CSV file has all columns."""
+
+ModelFile = Annotated[str, argument(type=click.STRING)]
+Stores = Annotated[tuple[str, ...], argument(type=click.STRING, metavar="STORE...")]
+
+
+@command()
+def predict(
+    model: ModelFile,
+    stores: Stores,
+    *,
+    manifest: Annotated[
+        Path | None, option("Manifest of the clips, to fill the column video (stores do not keep it).")
+    ] = None,
+    frames: Annotated[
+        Path | None,
+        option("Write a CSV file with a row a frame: time, attention weight, concepts' values.", type=FILE),
+    ] = None,
+    zoo: Zoo = None,
+    out: Annotated[Path | None, option("Write a CSV file instead of printing a table.", type=FILE)] = None,
+    force: Annotated[bool, option("Replace an earlier --out or --frames.")] = False,
+    json: Json = False,
+) -> Answer:
+    """Score the clips of stores with MODEL, saved by `obygaze evaluate --save`: a file, its URL, or a NAME.
+
+    A NAME or NAME@VERSION is looked up in a list of models (`obygaze model ls`).
+
+    Each clip gets a logit, a calibrated probability with its 80 % band (of films drawn anew), a call, and the
+    share of training clips nearer than it (unlike). A clip farther than 99 % of them is flagged and gets no
+    probability. A concept model adds each concept's value, probability and contribution to the logit.
+
+    The stores' features must be made as those the model was trained on: the same backbone,
+    weights, preparation, sampling, software. What a model file holds is never executed.
+
+    \b
+    Examples:
+      obygaze evaluate films.csv stores/films --task hn_s --test enhn_s \\
+          --save pcbm_lr
+      obygaze predict run/pcbm_lr.model stores/more-films --out scores.csv
+      obygaze predict run/pcbm_lr.model stores/a stores/b --json
+      obygaze predict run/attention.model stores/more-films --frames frames.csv
+      obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
+      obygaze predict hn-linear@1.0.0 stores/more-films --zoo /share/models
+    """
+    from obygaze_models.commands.predict_remarks import remarks
+    from obygaze_models.prediction.predict import document, refuse_wrong_order
+
+    refuse_wrong_order(model, stores)
+    refuse_existing(out, frames, force=force)
+    loaded = om.load_model(model, zoo=zoo)
+    opened = [of.open_store(store) for store in stores]
+    clips = None if manifest is None else manifests.read_manifest(manifest)
+    predicted = om.predict(loaded, opened, clips, progress=True)
+    # All is computed before anything is written.
+    of_frames = None if frames is None else om.predict_frames(loaded, opened)
+    lines = remarks(predicted, loaded)
+    if out is not None:
+        predicted.write(out)
+        lines.append(f"{len(predicted.table)} predictions in {out}")
+    if frames is not None and of_frames is not None:
+        write_whole(frames, str(of_frames.to_csv(index=False, lineterminator="\n")))
+        lines.append(f"{len(of_frames)} frames in {frames}")
+    if out is not None and not json:
+        return Answer(None, remarks=lines)
+    return Answer(document(predicted, loaded, opened), lambda: _predictions_table(predicted), lines)
+
+
+def _predictions_table(predicted: "Predicted") -> str:
+    """Lay out the columns that fit a terminal."""
+    import pandas as pd
+
+    def cell(name: str, value: Any) -> str:
+        if pd.isna(value):
+            return ""
+        return f"{value:.{DECIMALS[name]}f}" if name in DECIMALS else str(value)
+
+    columns = []
+    for name in SHOWN:
+        values = predicted.table[name].astype(object)
+        columns.append([cell(name, value) for value in values])
+    rows = list(zip(*columns, strict=True))
+    return table(rows, SHOWN, right=range(1, len(SHOWN) - 1))
+
+
+@command()
+def explain(
+    model: ModelFile,
+    stores: Stores,
+    *,
+    clip_id: Annotated[str, option("Id of the clip.", name="clip")],
+    settings: Annotated[
+        tuple[str, ...],
+        option(
+            "Set a concept's value to this quantile (0 to 1) of the training clips' values and show the "
+            "change; repeatable.",
+            name="set",
+            metavar="CONCEPT=QUANTILE",
+        ),
+    ] = (),
+) -> Answer:
+    """Explain the decision of MODEL, which has concepts, attention or several modalities, on one clip.
+
+    Prints the decision, each concept's contribution to the logit, and the probability if only that concept
+    were low or high among the training clips; and, if the store keeps frames, for each of them its time and
+    the concepts' probabilities or its attention weight and contribution. Of a model of several modalities
+    prints what each contributes.
+
+    \b
+    Examples:
+      obygaze explain run/pcbm_lr.model stores/more-films --clip tt9000007-003
+      obygaze explain run/pcbm_lr.model stores/more-films \\
+          --clip tt9000007-003 --set Body=0.95
+      obygaze explain run/attention.model stores/more-films --clip tt9000007-003
+    """
+    from obygaze_models.prediction.explain import describe, parse_settings
+    from obygaze_models.prediction.explain import explain as explain_clip
+    from obygaze_models.prediction.predict import refuse_wrong_order, summary
+
+    refuse_wrong_order(model, stores)
+    quantiles = parse_settings(settings)
+    loaded = om.load_model(model)
+    explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, quantiles)
+    document = {"model": summary(loaded.card), **asdict(explained)}
+    return Answer(document, describe(explained, loaded))
+
+
+@command()
+def localise(
+    frames: Annotated[Path, argument()],
+    manifest: Annotated[Path, argument()],
+    *,
+    positive: Annotated[tuple[str, ...], option("Level to find; repeatable.", metavar="LEVEL")] = (),
+    concept: Annotated[str | None, option("Concept to find, instead of --positive.")] = None,
+    score: Annotated[
+        str,
+        option("Column of FRAMES to rank frames by: weight, contribution, Body_value, ...", metavar="COLUMN"),
+    ] = "weight",
+) -> Answer:
+    """Compare FRAMES, written by `obygaze predict --frames`, with the segments of MANIFEST.
+
+    Only clips with frames inside and outside of segments count. Average precision ranks the frames of each
+    clip; pointing is the share of clips whose highest frame lies in a segment. Both are means over movies,
+    for each annotator. Chance is the same with the scores of the movie's other clips; p, from circular
+    shifts of the clips' scores within each movie, says whether a mean differs from it. --json has the
+    numbers of each movie.
+
+    \b
+    Examples:
+      obygaze predict run/attention.model stores/more --frames frames.csv
+      obygaze localise frames.csv marked.csv --positive S
+      obygaze localise concepts.csv marked.csv --concept Body --score Body_value
+    """
+    from obygaze_models.evaluation.localise import SEED, marked_segments, read_frames
+    from obygaze_models.evaluation.predictions import records
+
+    scored = read_frames(frames)
+    clips = manifests.read_manifest(manifest).spelled_as(scored["movie"].unique())
+    results: dict[str, Localisation] = {}
+    document: dict[str, Any] = {}
+    left_out = []
+    for annotator, segments in marked_segments(clips, positive, concept).items():
+        result = om.localise(scored, segments, score)
+        results[annotator] = result
+        document[annotator] = {
+            "measures": records(result.pooled),
+            "movies": records(result.by_movie),
+            "left_out": result.n_left_out,
+            "n_shifts": result.n_shifts,
+            "seed": SEED,
+        }
+        left_out.append(f"{annotator}: {result.n_left_out} clips without a boundary left out")
+    return Answer(document, "\n".join(_localisation_lines(results)), left_out)
+
+
+def _localisation_lines(results: "Mapping[str, Localisation]") -> list[str]:
+    """Lay out how well frames are ranked, for each annotator, and say what the columns mean."""
+    from obygaze_models.evaluation.localise import SEED
+    from obygaze_models.evaluation.predictions import records
+
+    rows = []
+    for annotator, result in results.items():
+        n_clips = int(result.by_movie["n_clips"].sum())
+        for measured in records(result.pooled):
+            low, high, chance = measured["low"], measured["high"], measured["chance"]
+            rows.append(
+                (
+                    annotator,
+                    measured["measure"].replace("_", " "),
+                    f"{measured['value']:.3f}",
+                    "" if low is None else f"[{low:.3f}, {high:.3f}]",
+                    "" if chance is None else f"{chance:.3f}",
+                    f"{measured['p']:.3f}",
+                    len(result.by_movie),
+                    n_clips,
+                )
+            )
+    headings = ["annotator", "measure", "mean", "95 %", "chance", "p", "movies", "clips"]
+    n_shifts = next(iter(results.values())).n_shifts
+    return [
+        *table(rows, headings, right=range(2, len(headings))).split("\n"),
+        "",
+        "above chance: the mean is larger than chance, and p is at most .05",
+        "chance: mean with the scores of the movie's other clips; blank where there are none",
+        f"p: two-sided, {n_shifts} shifts of the clips' scores within movies (seed {SEED})",
+        "95 %: interval of the mean over movies like these, not a test against chance",
+    ]

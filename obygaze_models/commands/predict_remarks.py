@@ -1,0 +1,104 @@
+"""Say beside the predictions of a model what their reader must know; every function returns lines."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from obygaze_features.text import visible
+from obygaze_models.persistence.card import FLAT, PROTOCOL
+from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
+from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
+from obygaze_models.prediction.reading import WITHOUT
+
+if TYPE_CHECKING:
+    from obygaze_models.prediction.predict import Predicted
+    from obygaze_models.prediction.saved_model import Model
+
+
+def remarks(predicted: "Predicted", model: "Model") -> list[str]:
+    """Say all that is to be said, a sentence a line."""
+    lines = [
+        _on_calls(predicted, model),
+        *_on_known_films(predicted),
+        *_on_modalities(predicted, model),
+        *_on_partial_clips(predicted),
+        *_on_unlike_clips(predicted),
+        *_on_calibration(model),
+        *_on_excluded(predicted.excluded),
+    ]
+    return [visible(line, lines=False) for line in lines]
+
+
+def _on_calls(predicted: "Predicted", model: "Model") -> str:
+    """Say what the model is, and how many clips it calls positive, if it decides."""
+    card = model.card
+    n_clips = len(predicted.table)
+    trained = (
+        f"{card.title} trained for {card.target['name']} (codebook {card.codebook['name']}) on "
+        f"{card.n_clips} clips of {len(card.movies)} films"
+    )
+    if not model.decides:
+        return f"{trained}: {n_clips} clips"
+    n_called = int(predicted.table["called"].sum())
+    n_unlike = int(predicted.has(OUT_OF_DISTRIBUTION).sum())
+    not_judged = f", {n_unlike} not judged" if n_unlike else ""
+    return f"{trained}: {n_called} of {n_clips - n_unlike} clips called positive{not_judged}"
+
+
+def _on_known_films(predicted: "Predicted") -> list[str]:
+    n_clips = int(predicted.has(TRAINED_ON).sum())
+    if not n_clips:
+        return []
+    return [f"{n_clips} clips are of films that the model was trained on: their scores are no predictions"]
+
+
+def _on_modalities(predicted: "Predicted", model: "Model") -> list[str]:
+    lines = []
+    for modality in model.card.modalities:
+        name = modality["name"]
+        n_clips = int(predicted.has(WITHOUT + name).sum())
+        if n_clips:
+            lines.append(f"{n_clips} clips have no {name}: they are judged by what they have")
+    return lines
+
+
+def _on_partial_clips(predicted: "Predicted") -> list[str]:
+    n_clips = int(predicted.has(PARTIAL).sum())
+    return [f"{n_clips} clips are partial: a part of their video could not be read"] if n_clips else []
+
+
+def _on_unlike_clips(predicted: "Predicted") -> list[str]:
+    movies = predicted.table["movie"]
+    n_all = Counter(movies)
+    n_unlike = Counter(movies[predicted.has(OUT_OF_DISTRIBUTION)])
+    lines = []
+    for movie, count in n_unlike.items():
+        lines.append(
+            f"{movie}: no probability for {count} of {n_all[movie]} clips, unlike any that the model was "
+            "trained on"
+        )
+    return lines
+
+
+def _on_calibration(model: "Model") -> list[str]:
+    """Say why there is no probability, or why one is the same for all clips."""
+    if model.out_of_distribution is None:
+        kind = f"a model file of format {model.card.number}"
+        if model.card.number == PROTOCOL:
+            kind = "a model joined from sums over films"
+        line = (
+            f"{kind}: it has no calibration, so p is empty, and does not say how far its training clips "
+            "reach, so unlike is empty"
+        )
+        return [line]
+    if model.decides and model.calibration is None:
+        return ["the model has no calibration, as it keeps no out-of-fold scores: p is empty"]
+    return [f"the model {FLAT}"] if model.card.is_flat else []
+
+
+def _on_excluded(excluded: Mapping[str, list[str]]) -> list[str]:
+    lines = []
+    for reason, clip_ids in sorted(excluded.items()):
+        more = ", ..." if len(clip_ids) > 1 else ""
+        lines.append(f"excluded {len(clip_ids)}: {reason} ({clip_ids[0]}{more})")
+    return lines
