@@ -18,7 +18,6 @@ from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_models.commands.inputs import finish, parted
-from obygaze_models.commands.shared_options import Html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +66,6 @@ def units(
         Path | None, option("Name the nearest texts, in the space of STORE.", metavar="STORE")
     ] = None,
     out: Annotated[Path, option("Folder to write.")],
-    html: Html = None,
     force: Force = False,
     json: Json = False,
 ) -> Answer:
@@ -144,7 +142,7 @@ def units(
         directions.pop(name, None)
     answer = finish(
         _report(dictionary, table, arguments),
-        Output(out, html, force=force, json=json),
+        Output(out, force=force, json=json),
         {"units.npz": partial(_write, arrays=directions)},
     )
     unfinished.unlink(missing_ok=True)

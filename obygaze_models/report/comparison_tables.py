@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from obygaze_features.templates import sentences
-from obygaze_models.evaluation.compare import Comparison
+from obygaze_features.text import visible
+from obygaze_models.evaluation.compare import Comparison, Side
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
@@ -33,40 +33,34 @@ def comparison_report(comparison: Comparison) -> Report:
     'A linear against B movie_prior, movie by movie'
     """
     tests = comparison.metrics
-    rows, paired = tests.to_dict(orient="records"), int(tests["n_movies"].max())
+    rows = tests.to_dict(orient="records")
+    n_paired = int(tests["n_movies"].max())
     known = metrics_of(comparison.a.predictions.n_classes)
+    record = _comparison_record(comparison, n_paired)
     name: Column = ("metric", "metric", lambda metric: known[metric].title)
-    parts: list[list[Column]] = [
-        [
-            ("A - B [95 %]", ("difference", f"{of}low", f"{of}high"), signed),
-            ("p", f"{of}p", p_value),
-            ("p Holm", f"{of}p_holm", p_value),
-        ]
-        for of in ("", "method_")
+    of_models: list[Column] = [
+        name,
+        ("A", "a", number),
+        ("B", "b", number),
+        ("A - B [95 %]", ("difference", "low", "high"), signed),
+        ("p", "p", p_value),
+        ("p Holm", "p_holm", p_value),
     ]
-    models, methods = parts
-    record = _comparison_record(comparison, paired)
-    sides: list[Column] = [name, ("A", "a", number), ("B", "b", number)]
+    of_methods: list[Column] = [
+        name,
+        ("A - B [95 %]", ("difference", "method_low", "method_high"), signed),
+        ("p", "method_p", p_value),
+        ("p Holm", "method_p_holm", p_value),
+    ]
     return Report(
         name="compare",
         title=f"A {comparison.a.model} against B {comparison.b.model}, movie by movie",
-        notes=sentences(
-            __package__,
-            "assets/comparison_notes.txt.jinja",
-            record=record,
-            patterns=int(tests["n_patterns"].max()),
-            exact=tests["exact"].all(),
-            n_tests=tests["p_holm"].notna().sum(),
-            caption=CAPTIONS["p"],
-            paired=paired,
-            few=FEW,
-            detectable=detectable(paired),
-        ),
+        notes=_notes(comparison, record, n_paired),
         blocks=(
-            block("do these trained models differ on movies like these?", [*sides, *models], rows),
+            block("do these trained models differ on movies like these?", of_models, rows),
             block(
                 "do the methods differ, retrained on movies like these?",
-                [name, *methods],
+                of_methods,
                 rows,
                 ("corrected resampled t test (Nadeau and Bengio 2003)",),
             ),
@@ -77,37 +71,70 @@ def comparison_report(comparison: Comparison) -> Report:
     )
 
 
+def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> tuple[str, ...]:
+    """Say what was compared, how it was tested, and what so many movies can show; a note a line."""
+    tests = comparison.metrics
+    exact = "exact " if tests["exact"].all() else ""
+    n_patterns, n_tests = int(tests["n_patterns"].max()), int(tests["p_holm"].notna().sum())
+    movies = f"{n_paired} movies are few" if n_paired < FEW else f"with {n_paired} movies"
+    clips = f"{record['n_clips']} test clips of {record['n_movies']} movies"
+    lines = [
+        _on_side("A", record["a"]),
+        _on_side("B", record["b"]),
+        f"{clips}; metrics are means over the movies that define them",
+        f"p: {exact}sign-flip test over movies, {n_patterns} patterns; Holm over {n_tests} metrics",
+        CAPTIONS["p"],
+        (
+            f"{movies}: no exact p can be below {record['smallest_p']:.2g}; a difference must be "
+            f"{detectable(n_paired):.2f} of its SD between movies to be found 4 times of 5"
+        ),
+    ]
+    return tuple(visible(line, lines=False) for line in lines)
+
+
+def _on_side(letter: str, side: Mapping[str, Any]) -> str:
+    """Say which model of which run is compared."""
+    trained_on = (side["trained_on"] or {}).get("title", side["task"])
+    line = f"{letter}: {side['model']} of {side['run']}, trained on {trained_on}, store {side['store'][:12]}"
+    n_seeds = len(side["seeds"])
+    return f"{line}, mean of {n_seeds} seeds" if n_seeds > 1 else line
+
+
 def _verdict(rows: Sequence[Row], known: Mapping[str, Metric]) -> str:
     """Say whether the models differ in the first of their main metrics."""
     row = next((row for row in rows if known[row["metric"]].answers), rows[0])
     metric = known[row["metric"]]
     better = "A" if (row["difference"] > 0) == metric.higher_is_better else "B"
     claim = f"{better} is better" if row["p_holm"] < 0.05 else "no difference is shown"
-    said = interval(row["difference"], row["low"], row["high"], signed=True)
+    difference = interval(row["difference"], row["low"], row["high"], signed=True)
     return (
-        f"{claim} in {metric.title} by movie: A - B is {said} on {int(row['n_movies'])} movies, "
+        f"{claim} in {metric.title} by movie: A - B is {difference} on {int(row['n_movies'])} movies, "
         f"p {p_value(row['p_holm'])} after Holm's correction (these trained models)"
     )
 
 
-def _comparison_record(comparison: Comparison, paired: int) -> dict[str, object]:
-    table, lowest = comparison.a.predictions.table, detectable(paired)
+def _comparison_record(comparison: Comparison, n_paired: int) -> dict[str, Any]:
+    table = comparison.a.predictions.table
+    lowest = detectable(n_paired)
     return {
-        **{
-            letter: {
-                "run": PurePath(side.run.where).name,  # the folders above it are this machine's
-                "model": side.model,
-                "task": side.task,
-                "trained_on": side.run.record.get("train"),
-                "store": side.predictions.table["store"].iloc[0],
-                "seeds": sorted(set(side.predictions.table["seed"].tolist())),
-            }
-            for letter, side in (("a", comparison.a), ("b", comparison.b))
-        },
+        "a": _side_record(comparison.a),
+        "b": _side_record(comparison.b),
         "protocol": comparison.a.run.record.get("protocol"),
         "n_clips": int(table["clip_id"].nunique()),
         "n_movies": int(table["movie"].nunique()),
-        "smallest_p": smallest_p(paired),
+        "smallest_p": smallest_p(n_paired),
         "detectable_sd": None if math.isnan(lowest) else lowest,
         "movies": records(comparison.movies),
+    }
+
+
+def _side_record(side: Side) -> dict[str, Any]:
+    table = side.predictions.table
+    return {
+        "run": PurePath(side.run.where).name,  # the folders above it are this machine's
+        "model": side.model,
+        "task": side.task,
+        "trained_on": side.run.record.get("train"),
+        "store": table["store"].iloc[0],
+        "seeds": sorted(set(table["seed"].tolist())),
     }

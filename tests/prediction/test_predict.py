@@ -13,6 +13,7 @@ from obygaze_features.errors import OutputError, StoreError
 from obygaze_features.manifest import load_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.commands.predict_remarks import remarks
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
@@ -151,6 +152,22 @@ def test_clips_without_features_are_counted_by_reason_and_several_stores_are_one
     assert found.table["movie"].is_monotonic_increasing
     with pytest.raises(ModelError, match="g8-00"):
         predict(model, [alien, alien])
+
+
+def test_what_is_said_beside_predictions_counts_clips_and_takes_no_name_for_a_sentence(shelf, more, alien):
+    model = load_model(shelf.paths["linear"])
+    predicted = predict(model, [alien, more[0]])
+    broken = replace(predicted, excluded={"failed: cut.mkv\nAll is well": ["g8-00", "g1-00"]})
+    lines = remarks(broken, model)
+    unlike = predicted.has("unlike")
+    n_unlike, n_of_alien = int(unlike.sum()), int(unlike[predicted.table["movie"] == "g8"].sum())
+    n_known = int(predicted.has("trained_on").sum())
+    assert all("\n" not in line and "\r" not in line for line in lines)
+    assert f"{n_unlike} not judged" in lines[0]
+    assert lines[1].startswith(f"{n_known} clips")
+    assert any(line.startswith("g8: ") and f"{n_of_alien} of 29" in line for line in lines)
+    assert lines[-1].startswith("excluded 2: failed: cut.mkv")
+    assert "All is well" in lines[-1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,251 @@
+"""Say what a run answers, a sentence a line: which models beat the baselines, what concepts hold, p."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from obygaze_features.text import visible
+from obygaze_models.evaluation.intervals import Interval, t_interval
+from obygaze_models.evaluation.metrics import Metric, metrics_of
+from obygaze_models.evaluation.run import Run
+from obygaze_models.evaluation.summary import by_movie
+from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
+from obygaze_models.models.registry import BUILTIN_MODELS
+from obygaze_models.report.blocks import interval, number, p_value
+
+ANNOTATED = "concept_labels"
+"""The model of annotated concepts, with which completeness is measured."""
+
+OF_FEATURES = ("attention", "linear")
+"""Models of all features: of the first that there is completeness is said."""
+
+OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
+"""Models that decide by concepts: what they find beyond the concepts' labels leaked."""
+
+YARDSTICKS = {*HOMES[BASELINES], LENGTH, STAGING}
+"""Baselines, which know no feature."""
+
+MEANING = "of two clips of one movie, one positive and one negative, "
+"""Of what an AUC means, which a whole report says and a short one does not."""
+
+
+def answers(run: Run) -> tuple[str, ...]:
+    """Say of each task which models beat the baselines, and the best of them on how many movies."""
+    metrics = metrics_of(run.predictions.n_classes)
+    metric = next(metric for metric in metrics.values() if metric.answers)
+    on_models: list[str] = []
+    on_concepts: list[str] = []
+    for task in _tasks(run, metric):
+        standing = _compared(task.values, metric)
+        if standing is not None:
+            on_models += _on_models(task.before, standing, metric)
+        completeness = _completeness(task.values)
+        if completeness is not None and metric.name == "auc":
+            on_concepts.append(_on_concepts(task.before, completeness))
+    lines = [*on_models, *on_concepts, *_on_refits(run, metrics)]
+    return tuple(visible(line, lines=False) for line in lines)
+
+
+def title_prefix(run: Run, task: object) -> str:
+    """Begin a title or sentence with its task, where a run has several."""
+    n_tasks = len(run.metrics["task"].unique())
+    return f"{task}: " if n_tasks > 1 else ""
+
+
+def is_yardstick(name: str) -> bool:
+    """Whether a row is a yardstick and no model of features: a baseline, a control or chance."""
+    return name in {"(chance)", *YARDSTICKS} or (name in BUILTIN_MODELS and BUILTIN_MODELS[name].control)
+
+
+class _Task(NamedTuple):
+    """A task of a run: how its sentences begin, and its models' values of a metric by movie."""
+
+    before: str
+    values: "dict[str, pd.Series[float]]"
+
+
+def _tasks(run: Run, metric: Metric) -> Iterator[_Task]:
+    for task, of_task in by_movie(run.predictions, {"": metric}).groupby("task", sort=False):
+        values = {}
+        for model, of_model in of_task.groupby("model", sort=False):
+            values[str(model)] = of_model.set_index("movie")["value"]
+        yield _Task(title_prefix(run, task), values)
+
+
+# --- which models beat the baselines
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Standing:
+    """How the models of a task stand against the baselines.
+
+    Attributes
+    ----------
+    n_models : int
+    beating : list of str
+        Those that beat every baseline.
+    best, nearest : str
+        The model with the largest mean difference, and the baseline nearest to it.
+    difference : Interval
+        Between these two by movie; above 0 the model is better.
+    n_better : int
+        Movies on which it is.
+    mean : float
+        Mean of the metric of the best by movie.
+    """
+
+    n_models: int
+    beating: list[str]
+    best: str
+    nearest: str
+    difference: Interval
+    n_better: int
+    mean: float
+
+
+class _Difference(NamedTuple):
+    """A model against one baseline."""
+
+    interval: Interval
+    baseline: str
+    n_better: int
+
+
+def _compared(values: "Mapping[str, pd.Series[float]]", metric: Metric) -> _Standing | None:
+    """Find the models of a task that beat the baselines; None where there are none to compare.
+
+    A model beats them if the interval of its difference to each lies above 0. As the best of several models
+    is named, intervals hold for all models together (Bonferroni); they are those of the methods, which are
+    wider than those of the trained models.
+    """
+    models = [name for name in values if name != OTHER and not is_yardstick(name)]
+    # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
+    baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
+    sign = 1 if metric.higher_is_better else -1
+    nearest: dict[str, _Difference] = {}
+    for model, baseline in product(models, baselines):
+        by_film = (values[model] - values[baseline]) * sign
+        above = t_interval(by_film, 1 - 0.05 / len(models), covers="method")
+        # Where an interval is undefined the last baseline counts.
+        if model not in nearest or not above.low > nearest[model].interval.low:
+            nearest[model] = _Difference(above, baseline, int((by_film > 0).sum()))
+    if not nearest:
+        return None
+    beating = [model for model in models if nearest[model].interval.low > 0]
+    best = max(beating or models, key=lambda model: nearest[model].interval.mean)
+    difference, baseline, n_better = nearest[best]
+    mean = float(values[best].mean())
+    return _Standing(len(models), beating, best, baseline, difference, n_better, mean)
+
+
+def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
+    """Say which models are better than every baseline, by how much the best is, and what its AUC means."""
+    n_movies = standing.difference.n_movies
+    if n_movies == 0:
+        line = (
+            "no movie has clips of both classes, and scores of different movies come from different models: "
+            "nothing can be ranked, and calls are shown over all clips"
+        )
+        return [before + line]
+    found = "no model is shown to be better than every baseline"
+    if standing.beating:
+        found = f"better than every baseline: {', '.join(standing.beating)}"
+    together = f" for {standing.n_models} models together" if standing.n_models > 1 else ""
+    line = (
+        f"{before}{found}; {standing.best} is {_lead(standing)} in {metric.title} by movie, on "
+        f"{standing.n_better} of {n_movies} movies (95 %{together}, retrained)"
+    )
+    if metric.name != "auc":
+        return [line]
+    n_higher = f"{100 * standing.mean:.0f}"
+    meaning = (
+        f"{before}{MEANING}{standing.best} gives the positive one the higher score in {n_higher} of 100 "
+        "draws; chance: 50"
+    )
+    return [line, meaning]
+
+
+def _lead(standing: _Standing) -> str:
+    """Say by how much the best model is ahead of the nearest baseline, or behind it."""
+    mean, low, high = standing.difference.mean, standing.difference.low, standing.difference.high
+    if not high > low:  # the same lead on every movie has no interval
+        low, high = math.nan, math.nan
+    if mean >= 0:
+        lead = interval(mean, low, high, signed=True)
+        return f"ahead of the nearest, {standing.nearest}, by {lead}"
+    return f"behind the nearest, {standing.nearest}, by {interval(-mean, -high, -low)}"
+
+
+# --- what concepts hold
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Completeness:
+    """How much of a label concepts' labels hold, and what is found beyond them.
+
+    Attributes
+    ----------
+    features : str
+        The model of all features.
+    auc_labels, auc_features : float
+        AUC by movie of annotated concepts, and of all features.
+    share : str
+        The first above .5 over the second above .5.
+    beyond : list of str
+        Models with what they find beyond the concepts' labels.
+    """
+
+    features: str
+    auc_labels: float
+    auc_features: float
+    share: str
+    beyond: list[str]
+
+
+def _completeness(values: "Mapping[str, pd.Series[float]]") -> _Completeness | None:
+    """Find how much of the label concepts' labels hold; None without models of them, or of all features.
+
+    Completeness is the AUC above .5 of annotated concepts over that of all features (Yeh et al. 2020).
+    """
+    features = next((name for name in OF_FEATURES if name in values), "")
+    if ANNOTATED not in values or not features:
+        return None
+    labels, whole = float(values[ANNOTATED].mean()), float(values[features].mean())
+    share = f"{(labels - 0.5) / (whole - 0.5):.2f}" if whole > 0.5 else "undefined"
+    beyond = []
+    for name in (features, *OF_CONCEPTS):
+        if name in values:
+            more = t_interval(values[name] - values[ANNOTATED], covers="method")
+            beyond.append(f"{name} {interval(more.mean, more.low, more.high, signed=True)}")
+    return _Completeness(features, labels, whole, share, beyond)
+
+
+def _on_concepts(before: str, completeness: _Completeness) -> str:
+    return (
+        f"{before}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of all "
+        f"features ({completeness.features}) {number(completeness.auc_features)}: completeness "
+        f"{completeness.share}; found beyond the labels: {', '.join(completeness.beyond)} (95 %, retrained)"
+    )
+
+
+# --- p by refits
+# ---------------------------------------------------------------------------
+def _on_refits(run: Run, metrics: Mapping[str, Metric]) -> list[str]:
+    """Say p of each model that was trained again with films' labels exchanged."""
+    if "refits" not in run.record:
+        return []
+    refits: Mapping[str, Any] = run.record["refits"]
+    title = metrics[refits["metric"]].title
+    failed = f"; {refits['left_out']} could not be trained" if refits["left_out"] else ""
+    lines = []
+    for model in refits["models"]:
+        before = title_prefix(run, model["task"])
+        p = p_value(model["p"])
+        observed, mean = number(model["observed"]), number(model["refits"])
+        lines.append(
+            f"{before}{model['model']}: p {p} by {refits['n']} refits with films' sequences of labels "
+            f"exchanged ({title} by movie {observed}, of refits {mean} on average{failed})"
+        )
+    return lines
