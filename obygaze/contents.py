@@ -29,10 +29,10 @@ COMMANDS = {
         ),
     ),
     "manifest import folder": Entry(
-        "Import a folder of videos.", "obygaze_features.commands.manifest_import:import_folder_"
+        "Import a folder of videos.", "obygaze_features.commands.manifest_import:import_folder"
     ),
     "manifest import images": Entry(
-        "Import a folder of still images.", "obygaze_features.commands.manifest_import:import_images_"
+        "Import a folder of still images.", "obygaze_features.commands.manifest_import:import_images"
     ),
     "manifest import film": Entry(
         "Cut films into windows or scenes.", "obygaze_features.commands.manifest_film:film"

@@ -2,21 +2,32 @@
 
 import json
 from pathlib import Path
+from typing import Annotated
 
 import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import complete_codebook
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import sha256_of, write_whole
+from obygaze_features.io import refuse_existing, sha256_of, write_whole
 from obygaze_features.lines import csv_line, json_bytes
-from obygaze_features.options import Answer, Output, declared
+from obygaze_features.options import FILE, Answer
 from obygaze_features.screen import table
-from obygaze_features.templates import filled
+from obygaze_features.signatures import Force, argument, command, option
+
+CodebookArgument = Annotated[
+    str,
+    argument(type=click.STRING, metavar="NAME|FILE|MANIFEST", shell_complete=complete_codebook),
+]
 
 
-@declared(__package__, "codebook show", what={"shell_complete": complete_codebook})
-def show(what: str | None) -> Answer:
+@command()
+def show(
+    what: Annotated[
+        str | None,
+        argument(type=click.STRING, metavar="[NAME|FILE|MANIFEST]", shell_complete=complete_codebook),
+    ] = None,
+) -> Answer:
     """Show a codebook: levels, concepts with their instances, tasks, scales and label policies.
 
     The argument is the name of a built-in codebook, a .toml file, or a manifest (for the codebook it names).
@@ -31,16 +42,17 @@ def show(what: str | None) -> Answer:
     """
     if what is not None:
         codebook = _codebook_of(what)
-        values = {"book": codebook, "policies": manifests.policies_of(codebook)}
-        return Answer(_record(codebook), filled(__package__, "codebook.txt.jinja", values).removesuffix("\n"))
-    books = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
-    rows = [[book.name, book.version, _counts(book), book.source] for book in books]
+        return Answer(_record(codebook), "\n".join(_lines(codebook)))
+    codebooks = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
+    rows = [[codebook.name, codebook.version, _counts(codebook), codebook.source] for codebook in codebooks]
     shown = table(rows, ["name", "version", "holds", "source"], full=True)
-    return Answer([*map(_record, books)], f"{shown}\n")
+    return Answer([_record(codebook) for codebook in codebooks], f"{shown}\n")
 
 
-@declared(__package__, "codebook check")
-def check(file: Path) -> Answer:
+@command()
+def check(
+    file: Annotated[Path, argument()],
+) -> Answer:
     """Check a codebook file and report its content, or the error, in one line.
 
     \b
@@ -52,8 +64,11 @@ def check(file: Path) -> Answer:
     return Answer(document, f"{file}: codebook {codebook.name} {codebook.version}: {_counts(codebook)}")
 
 
-@declared(__package__, "codebook init")
-def init(out: Path) -> Answer:
+@command()
+def init(
+    *,
+    out: Annotated[Path, option("File to write (.toml).", type=FILE)],
+) -> Answer:
     """Write a commented template of a codebook. An existing file is never replaced.
 
     \b
@@ -72,8 +87,13 @@ def init(out: Path) -> Answer:
     return Answer({"file": str(out)}, f"{out}: edit it, then run: obygaze codebook check {out}")
 
 
-@declared(__package__, "codebook texts", what={"shell_complete": complete_codebook})
-def texts(what: str, output: Output) -> Answer:
+@command()
+def texts(
+    what: CodebookArgument,
+    *,
+    out: Annotated[Path, option("CSV file to write: text_id, concept, kind, text.", type=FILE)],
+    force: Force = False,
+) -> Answer:
     """Write the texts of a codebook's visual concepts, for a text backbone to encode.
 
     Definitions (or names, where there is none), names of instances and their examples.
@@ -85,19 +105,26 @@ def texts(what: str, output: Output) -> Answer:
       obygaze evaluate films.csv stores/films --task concept:Body \\
           --texts stores/thesaurus
     """
-    output.refuse_existing()
+    refuse_existing(out, force=force)
     codebook = _codebook_of(what)
-    texts = manifests.concept_texts(codebook)
-    if not texts:
+    concept_texts = manifests.concept_texts(codebook)
+    if not concept_texts:
         raise ManifestError(f"the codebook {codebook.name!r} has no visual concepts, so no texts of them")
-    write_whole(output.path, "".join(map(csv_line, (texts[0]._fields, *texts))))
-    n = len(codebook.visual_concepts)
-    document = {"file": str(output.path), "texts": len(texts), "concepts": n}
-    return Answer(document, f"{output.path}: {len(texts)} texts of {manifests.counted(n, 'concept')}")
+    header = concept_texts[0]._fields
+    write_whole(out, "".join(csv_line(row) for row in [header, *concept_texts]))
+    n_concepts = len(codebook.visual_concepts)
+    document = {"file": str(out), "texts": len(concept_texts), "concepts": n_concepts}
+    counts = f"{len(concept_texts)} texts of {manifests.counted(n_concepts, 'concept')}"
+    return Answer(document, f"{out}: {counts}")
 
 
-@declared(__package__, "codebook questions")
-def questions(manifest: Path, output: Output) -> Answer:
+@command()
+def questions(
+    manifest: Annotated[Path, argument()],
+    *,
+    out: Annotated[Path, option("File to write: a JSON object a line, one for each clip.", type=FILE)],
+    force: Force = False,
+) -> Answer:
     """Write the questions of a codebook about each clip, for a vision-language model to answer.
 
     A question for each level and concept, by what the codebook says it `means`: yes or no. Put a line's
@@ -110,24 +137,41 @@ def questions(manifest: Path, output: Output) -> Answer:
       obygaze manifest import spans films.csv answers.jsonl \\
           --annotator qwen-vl --out judged.csv
     """
-    output.refuse_existing()
-    read = manifests.read_manifest(manifest)
-    if not read.clips:
+    refuse_existing(out, force=force)
+    clips = manifests.read_manifest(manifest)
+    if not clips.clips:
         raise ManifestError(f"{manifest}: there is no clip to ask about")
-    asked = manifests.codebook_questions(read.codebook)
+    asked = manifests.codebook_questions(clips.codebook)
     prompt = sha256_of(json_bytes(asked))
-    names = ("clip_id", "movie", "video", "start_s", "end_s")
-    clips = {clip.clip_id: {name: getattr(clip, name) for name in names} for clip in read}
-    lines = [{**clip, "prompt": prompt, "questions": asked} for clip in clips.values()]
-    write_whole(output.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    document = {"file": str(output.path), "clips": len(clips), "questions": asked, "prompt": prompt}
-    return Answer(
-        document, f"{output.path}: {len(asked)} questions about {manifests.counted(len(clips), 'clip')}"
-    )
+    lines: dict[str, str] = {}  # by clip: annotators may have a row each
+    for clip in clips:
+        line = {
+            "clip_id": clip.clip_id,
+            "movie": clip.movie,
+            "video": clip.video,
+            "start_s": clip.start_s,
+            "end_s": clip.end_s,
+            "prompt": prompt,
+            "questions": asked,
+        }
+        lines[clip.clip_id] = json.dumps(line, ensure_ascii=False)
+    write_whole(out, "".join(f"{line}\n" for line in lines.values()))
+    document = {"file": str(out), "clips": len(lines), "questions": asked, "prompt": prompt}
+    counts = f"{len(asked)} questions about {manifests.counted(len(lines), 'clip')}"
+    return Answer(document, f"{out}: {counts}")
 
 
-@declared(__package__, "codebook template", what={"shell_complete": complete_codebook})
-def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], output: Output) -> Answer:
+@command()
+def template(
+    what: CodebookArgument,
+    films: Annotated[tuple[Path, ...], argument()],
+    *,
+    annotators: Annotated[
+        tuple[str, ...], option("Name of an annotator; repeatable.", name="annotator")
+    ] = (),
+    out: Annotated[Path, option("Folder for a document (.eaf) for each film.")],
+    force: Annotated[bool, option("Replace existing documents.")] = False,
+) -> Answer:
     """Write a blank ELAN document for each film, to annotate without a model's opinion in sight.
 
     It offers the codebook's levels and lists its concepts; each annotator has tiers of their own. 'manifest
@@ -140,19 +184,18 @@ def template(what: str, films: tuple[Path, ...], annotators: tuple[str, ...], ou
       obygaze manifest import spans blank/*.eaf --out annotated.csv
     """
     codebook = _codebook_of(what)
-    documents = {
-        film.stem: manifests.blank_document(codebook, manifests.slug(film.stem), annotators, media=film.name)
-        for film in films
-    }
-    paths = manifests.write_documents(documents, output.path, force=output.force)
-    document = {"files": [*map(str, paths)], "codebook": codebook.name}
-    return Answer(
-        document,
-        f"{output.path}: {manifests.counted(len(films), 'blank document')} of codebook {codebook.name}",
-    )
+    documents = {}
+    for film in films:
+        movie = manifests.slug(film.stem)
+        documents[film.stem] = manifests.blank_document(codebook, movie, annotators, media=film.name)
+    paths = manifests.write_documents(documents, out, force=force)
+    document = {"files": [str(path) for path in paths], "codebook": codebook.name}
+    count = manifests.counted(len(films), "blank document")
+    return Answer(document, f"{out}: {count} of codebook {codebook.name}")
 
 
 def _codebook_of(what: str) -> "manifests.Codebook":
+    """Return the codebook of a name, a file or a manifest."""
     path = Path(what)
     if what not in manifests.BUILTIN and path.suffix.lower() != ".toml" and path.is_file():
         return manifests.read_manifest(path).codebook
@@ -160,15 +203,87 @@ def _codebook_of(what: str) -> "manifests.Codebook":
 
 
 def _counts(codebook: "manifests.Codebook") -> str:
-    few, seen = len(codebook.labels), len(codebook.visual_concepts)
-    parts = [
-        ("level", codebook.levels, f" ({few} in tasks)" * (few < len(codebook.levels))),
-        ("concept", codebook.concepts, f" ({seen} visual)" * (seen < len(codebook.concepts))),
-        ("task", codebook.tasks, ""),
-        *[("scale", codebook.scales, "")] * bool(codebook.scales),
-    ]
-    return ", ".join(f"{manifests.counted(len(things), name)}{more}" for name, things, more in parts)
+    """Say how many levels, concepts, tasks and scales a codebook has."""
+    levels = manifests.counted(len(codebook.levels), "level")
+    if len(codebook.labels) < len(codebook.levels):
+        levels += f" ({len(codebook.labels)} in tasks)"
+    concepts = manifests.counted(len(codebook.concepts), "concept")
+    if len(codebook.visual_concepts) < len(codebook.concepts):
+        concepts += f" ({len(codebook.visual_concepts)} visual)"
+    counts = [levels, concepts, manifests.counted(len(codebook.tasks), "task")]
+    if codebook.scales:
+        counts.append(manifests.counted(len(codebook.scales), "scale"))
+    return ", ".join(counts)
 
 
 def _record(codebook: "manifests.Codebook") -> dict[str, object]:
     return {**codebook.record(), "digest": codebook.digest()}
+
+
+# --- a codebook as text
+# ---------------------------------------------------------------------------
+def _lines(codebook: "manifests.Codebook") -> list[str]:
+    """Lay out a codebook: what it is, its tables, what its concepts stand for, and their instances."""
+    policies = ", ".join(manifests.policies_of(codebook))
+    lines = [
+        f"{codebook.name} {codebook.version}  {codebook.source}".strip(),
+        f"digest {codebook.digest()}",
+        f"label policies: {policies}",
+        "",
+    ]
+    for shown in _tables(codebook):
+        lines += [shown, ""]
+    if codebook.sub_constructs:
+        lines += [f"sub-constructs: {'; '.join(codebook.sub_constructs)}", ""]
+    for concept in codebook.concepts:
+        lines += _instance_lines(concept)
+    return lines
+
+
+def _tables(codebook: "manifests.Codebook") -> list[str]:
+    """Lay out levels, concepts, tasks and scales, each in a table of its own, if there are any."""
+    tables = []
+    if codebook.levels:
+        rows = [
+            [level.name, level.title, _yes_or_no(level.label), ", ".join(level.synonyms)]
+            for level in codebook.levels
+        ]
+        tables.append(table(rows, ["level", "title", "in tasks", "also spelled"], full=True))
+    if codebook.concepts:
+        rows = [
+            [
+                concept.name,
+                concept.group,
+                _yes_or_no(concept.visual),
+                ", ".join(concept.synonyms),
+                concept.definition,
+            ]
+            for concept in codebook.concepts
+        ]
+        tables.append(table(rows, ["concept", "group", "visual", "also spelled", "definition"], full=True))
+    if codebook.tasks:
+        rows = [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks]
+        tables.append(table(rows, ["task", "negative", "positive"], full=True))
+    if codebook.scales:
+        rows = []
+        for scale in codebook.scales:
+            levels = ", ".join(level.name for level in scale.levels)
+            cuts = ", ".join(f"{cut:g}" for cut in scale.cuts)
+            rows.append([scale.name, levels, cuts])
+        tables.append(table(rows, ["scale", "levels", "cuts"], full=True))
+    return tables
+
+
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _instance_lines(concept: "manifests.Concept") -> list[str]:
+    """List the instances of a concept, each with its examples, below the concept's name."""
+    if not concept.instances:
+        return []
+    lines = [f"{concept.name}:"]
+    for instance in concept.instances:
+        examples = f" ({'; '.join(instance.examples)})" if instance.examples else ""
+        lines.append(f"  {instance.name}{examples}")
+    return lines

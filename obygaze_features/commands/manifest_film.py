@@ -4,48 +4,65 @@ import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import click
 
 import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features import video
-from obygaze_features.commands.manifest_file import folder_for, write_imported
+from obygaze_features.commands.manifest_file import NewManifest, folder_for, write_imported
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import Answer, Output, declared
+from obygaze_features.options import Answer
 from obygaze_features.screen import progress_bar
+from obygaze_features.signatures import Force, Json, argument, command, option
 
 DETECTORS = ("own", "transnet", "scenedetect")
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
-    """Parse seconds; the word that the option may have in their place stays."""
-    word = str(param.metavar).partition("|")[0]
-    if value in (None, word):
-        return value
-    try:
-        seconds = float(value or 0)
-    except ValueError:
-        seconds = 0.0
-    if not 0.001 <= seconds < math.inf:
-        raise click.BadParameter(f"seconds or {word} is expected, not {value!r}", ctx, param)
-    return seconds
-
-
-@declared(__package__, "manifest import film", window={"callback": _seconds}, hop={"callback": _seconds})
+@command()
 def film(
-    films: tuple[Path, ...],
-    window: float | str | None,
-    hop: float | str,
-    frames: int | None,
-    stride: int | None,
-    model: Path | None,
-    store: Path | None,
-    scenes: Path | None,
-    shots: str,
-    output: Output,
+    films: Annotated[tuple[Path, ...], argument(metavar="FILM...")],
+    *,
+    window: Annotated[
+        str | None,
+        option(
+            "Length of a window. train: median length of the clips the model was trained on.",
+            metavar="train|SECONDS",
+        ),
+    ] = None,
+    hop: Annotated[
+        str,
+        option(
+            "Time between the starts of two windows. auto: a quarter of the window, at least 5 s.",
+            metavar="auto|SECONDS",
+        ),
+    ] = "auto",
+    frames: Annotated[
+        int | None, option("Frames of a window, in place of --window.", type=click.IntRange(1))
+    ] = None,
+    stride: Annotated[
+        int | None, option("Frames to the next window.  [default: --frames]", type=click.IntRange(1))
+    ] = None,
+    model: Annotated[Path | None, option("Model whose training clips give --window train.")] = None,
+    store: Annotated[Path | None, option("Store of training clips that gives --window train.")] = None,
+    scenes: Annotated[
+        Path | None, option("Cut into these scenes in place of windows.", metavar="FILE.csv")
+    ] = None,
+    shots: Annotated[
+        str,
+        option(
+            "How shots are found, or a table of them. This decodes every frame; with none, "
+            "'obygaze extract --shots' finds them on the frames that it decodes anyway.",
+            type=click.STRING,
+            metavar="own|transnet|scenedetect|none|FILE.csv",
+        ),
+    ] = "own",
+    out: NewManifest,
+    force: Force = False,
+    json: Json = False,
 ) -> Answer:
     """Import whole films, each cut into windows of equal length that may overlap, or into scenes.
 
@@ -72,65 +89,97 @@ def film(
       obygaze manifest import film films/*.mkv --frames 16 --shots none \\
           --out windows.csv
     """
-    folder = folder_for(output)
-    beside = None if shots == "none" else manifests.shots_file(output.path)
-    if beside is not None and output.path == STANDARD:
+    hop_s = _seconds(hop, "auto", "'--hop'")
+    typed_window_s = None if window is None else _seconds(window, "train", "'--window'")
+    folder = folder_for(out, force=force)
+    beside = None if shots == "none" else manifests.shots_file(out)
+    if beside is not None and out == STANDARD:
         raise click.UsageError("--out - has no place for shots: give --shots none, or --out FILE")
-    refuse_existing(beside, force=output.force)
-    if output.path.stem.endswith(".shots"):
-        raise click.UsageError(f"--out {output.path}: so the table of shots of another manifest is called")
+    refuse_existing(beside, force=force)
+    if out.stem.endswith(".shots"):
+        raise click.UsageError(f"--out {out}: so the table of shots of another manifest is called")
     if stride is not None and frames is None:
         raise click.UsageError("--stride is in frames: give --frames too")
-    window_s = _window_s(window, model, store, scenes, frames)
-    probed = [(path, of.probe(path)) for path in films]
-    shown = {path: video.frame_times(path).tolist() for path in films if frames is not None}
-    read = [
-        manifests.Film(path, video.start_s + video.duration_s, video.damage, shown.get(path, []))
-        for path, video in probed
-    ]
-    movies = [film.movie for film in read]
+    _choose_one_way(typed_window_s, model, store, scenes, frames, trained=window == "train")
+    if model is not None:
+        window_s: float | None = manifests.window_of_model(model)
+    elif store is not None:
+        window_s = _window_of_store(store)
+    else:
+        window_s = typed_window_s
+    read_films = [_read_film(path, with_frames=frames is not None) for path in films]
+    movies = [film.movie for film in read_films]
     imported = manifests.import_film(
-        read,
+        read_films,
         folder,
         window_s,
-        hop if isinstance(hop, float) else None,
+        hop_s,
         manifests.read_parts(scenes, movies) if scenes else None,
         frames=None if frames is None else (frames, stride or frames),
     )
-    if shots in DETECTORS:
-        table = manifests.shots_bytes({film.movie: _parts(film, shots) for film in read}, shots)
-    elif shots != "none":
-        table = manifests.shots_bytes(manifests.read_parts(Path(shots), movies), Path(shots).name)
-    clips, rest = Counter(clip.movie for clip in imported.manifest), imported.remainder_s
-    cut = [{"movie": movie, "clips": clips[movie], "remainder_s": rest[movie]} for movie in rest]
-    more = {"shots": beside and str(beside), "films": cut}
-    answer = write_imported(imported, output, beside=None if beside is None else {beside: table}, more=more)
+    cut = _cut_films(imported)
     if beside is None:
-        return answer
-    n = table.count(b"\n") - 1
-    said = f"{beside}: {n:,} shots ({Path(shots).name})"
-    return replace(answer, text=f"{answer.text}\n{said}", remarks=[said] * output.json)
+        return write_imported(imported, out, more={"shots": None, "films": cut})
+    if shots in DETECTORS:
+        parts = {film.movie: _find_shots(film, shots) for film in read_films}
+        detector = shots
+    else:
+        parts = manifests.read_parts(Path(shots), movies)
+        detector = Path(shots).name
+    table = manifests.shots_bytes(parts, detector)
+    answer = write_imported(imported, out, beside={beside: table}, more={"shots": str(beside), "films": cut})
+    n_shots = table.count(b"\n") - 1
+    remark = f"{beside}: {n_shots:,} shots ({detector})"
+    return replace(answer, text=f"{answer.text}\n{remark}", remarks=[remark] if json else [])
 
 
-def _window_s(
-    window: float | str | None,
+def _seconds(text: str, word: str, option_name: str) -> float | None:
+    """Parse seconds; None for the word that the option may have in their place."""
+    if text == word:
+        return None
+    try:
+        seconds = float(text or 0)
+    except ValueError:
+        seconds = 0.0
+    if not 0.001 <= seconds < math.inf:
+        raise click.BadParameter(f"seconds or {word} is expected, not {text!r}", param_hint=option_name)
+    return seconds
+
+
+def _choose_one_way(
+    window_s: float | None,
     model: Path | None,
     store: Path | None,
     scenes: Path | None,
     frames: int | None,
-) -> float | None:
-    """Return the window length in seconds; None for scenes and for windows counted in frames."""
-    seconds = window if isinstance(window, float) else None
-    ways = (seconds, model, store, scenes, frames)
-    untrained = window == "train" and model is None and store is None
-    if untrained or sum(way is not None for way in ways) != 1:
+    *,
+    trained: bool,
+) -> None:
+    """Refuse no way to cut films, or several; with `trained`, by the length of training clips."""
+    ways = (window_s, model, store, scenes, frames)
+    n_ways = sum(way is not None for way in ways)
+    unknown = trained and model is None and store is None
+    if unknown or n_ways != 1:
         raise click.UsageError(
             "give one of --window SECONDS, --model MODEL or --store STORE (for --window train), --frames N, "
             "and --scenes FILE.csv"
         )
-    if model is not None:
-        return manifests.window_of_model(model)
-    return seconds if store is None else _window_of_store(store)
+
+
+def _read_film(path: Path, *, with_frames: bool) -> "manifests.Film":
+    """Read what windows are cut by: a film's end, its damage, and perhaps when its frames are shown."""
+    probed = of.probe(path)
+    times_s = video.frame_times(path).tolist() if with_frames else []
+    return manifests.Film(path, probed.start_s + probed.duration_s, probed.damage, times_s)
+
+
+def _cut_films(imported: "manifests.Imported") -> list[dict[str, object]]:
+    """Say of each film how many clips it was cut into, and how many seconds fill none."""
+    n_clips = Counter(clip.movie for clip in imported.manifest)
+    return [
+        {"movie": movie, "clips": n_clips[movie], "remainder_s": remainder_s}
+        for movie, remainder_s in imported.remainder_s.items()
+    ]
 
 
 def _window_of_store(path: Path) -> float:
@@ -147,7 +196,7 @@ def _window_of_store(path: Path) -> float:
     return round(float(np.median(lengths)), 3)
 
 
-def _parts(film: "manifests.Film", detector: str) -> "list[manifests.FilmPart]":
+def _find_shots(film: "manifests.Film", detector: str) -> "list[manifests.FilmPart]":
     """Find the shots of a film, with a progress bar."""
     with progress_bar(f"shots of {film.movie}", "frame") as show:
         return [manifests.FilmPart(*shot) for shot in video.find_shots(film.path, detector, show)]

@@ -1,47 +1,73 @@
 """`obygaze manifest import`: make manifests from annotations, folders and films."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import (
+    NewManifest,
     complete_codebook,
     folder_for,
     write_imported,
 )
-from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, completed, declared
+from obygaze_features.options import PROBLEMS_FOUND, Answer, completed
+from obygaze_features.signatures import Force, argument, command, option
 
 
-def _roles(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Parse NAME=levels and NAME=concepts; a tier's name may hold "="."""
-    roles: dict[str, str] = {}
-    for value in values:
-        name, _, role = value.rpartition("=")
-        if not name or role not in {"levels", "concepts"}:
-            raise click.BadParameter(f"{value!r}: expected NAME=levels or NAME=concepts", ctx, param)
-        if roles.setdefault(name, role) != role:
-            raise click.BadParameter(f"{name!r} is levels or concepts, not both", ctx, param)
-    return roles
-
-
-@declared(
-    __package__,
-    "manifest import spans",
-    kind={"shell_complete": completed(lambda _: tuple(manifests.SOURCES))},
-    tiers={"callback": _roles},
-    codebook={"shell_complete": complete_codebook},
-)
+@command()
 def spans(
-    files: tuple[Path, ...],
-    tiers: dict[str, str],
-    decisions: bool,
-    rate: str | None,
-    codebook: str | None,
-    output: Output,
-    **given: Any,
+    files: Annotated[tuple[Path, ...], argument(metavar="FILE...")],
+    *,
+    kind: Annotated[
+        str,
+        option(
+            "Kind of the files, where their content does not tell: eaf, boris, elan-text, textgrid, rttm, "
+            "labelstudio, cvat, vian, via, answers, moviegraphs, activitynet, srt, vtt, ass, judgements, "
+            "table.",
+            name="as",
+            metavar="KIND",
+            shell_complete=completed(lambda _: tuple(manifests.SOURCES)),
+        ),
+    ] = "",
+    tiers: Annotated[
+        tuple[str, ...],
+        option(
+            "Read this tier (track, category, attribute) and no other that is not named; repeatable.",
+            name="tier",
+            metavar="NAME=levels|concepts",
+        ),
+    ] = (),
+    decisions: Annotated[
+        bool,
+        option(
+            "Read what was decided in documents of 'manifest disagreements --out', "
+            "with who signed it and when."
+        ),
+    ] = False,
+    movie: Annotated[str, option("The film, where a file does not say it.")] = "",
+    annotator: Annotated[str, option("Who annotated, where a file does not say it.")] = "",
+    rate: Annotated[
+        str | None,
+        option("Frame rate of times that are, or end in, frames, such as 25 or 23.976.", metavar="FPS"),
+    ] = None,
+    encoding: Annotated[str, option("Of texts that are not UTF-8, such as cp1251 or gb18030.")] = "",
+    videos: Annotated[Path | None, option("Folder of the video files that the manifest refers to.")] = None,
+    codebook: Annotated[
+        str | None,
+        option(
+            "Codebook of the levels and concepts: a built-in name or your own file.  "
+            "[default: the files' own]",
+            type=click.STRING,
+            metavar="NAME|FILE",
+            shell_complete=complete_codebook,
+        ),
+    ] = None,
+    out: NewManifest,
+    force: Force = False,
 ) -> Answer:
     """Import spans of films: annotations, judgements, subtitles, tables.
 
@@ -69,22 +95,44 @@ def spans(
     """
     from obygaze_features.manifest.spans.eaf import DECIDED
 
-    if decisions and tiers:
+    roles = _roles(tiers)
+    if decisions and roles:
         raise click.UsageError("--decisions names its tiers: give no --tier with it")
     fps = None if rate is None else manifests.frame_rate(rate)
     labels = manifests.find_codebook(codebook) if codebook else None
+    folder = folder_for(out, labels, force=force)
     imported = manifests.import_spans(
         files,
-        folder_for(output, labels),
-        tiers=dict(DECIDED) if decisions else tiers,
-        codebook=labels,
+        folder,
+        kind=kind,
+        tiers=dict(DECIDED) if decisions else roles,
+        movie=movie,
+        annotator=annotator,
         rate=fps,
+        encoding=encoding,
+        videos=videos,
+        codebook=labels,
         length_of=_length_of,
-        **given,
     )
-    more = {"accounts": [account.record() for account in imported.accounts]}
-    answer = write_imported(imported, output, more=more)
-    return replace(answer, code=PROBLEMS_FOUND * (not imported.manifest.clips))
+    accounts = [account.record() for account in imported.accounts]
+    answer = write_imported(imported, out, more={"accounts": accounts})
+    if imported.manifest.clips:
+        return answer
+    return replace(answer, code=PROBLEMS_FOUND)
+
+
+def _roles(tiers: Sequence[str]) -> dict[str, str]:
+    """Parse NAME=levels and NAME=concepts; a tier's name may hold "="."""
+    roles: dict[str, str] = {}
+    for tier in tiers:
+        name, _, role = tier.rpartition("=")
+        if not name or role not in {"levels", "concepts"}:
+            raise click.BadParameter(
+                f"{tier!r}: expected NAME=levels or NAME=concepts", param_hint="'--tier'"
+            )
+        if roles.setdefault(name, role) != role:
+            raise click.BadParameter(f"{name!r} is levels or concepts, not both", param_hint="'--tier'")
+    return roles
 
 
 def _length_of(path: Path) -> float | None:
@@ -100,8 +148,22 @@ def _length_of(path: Path) -> float | None:
         return None
 
 
-@declared(__package__, "manifest import folder", codebook={"shell_complete": complete_codebook})
-def import_folder_(source: Path, codebook: str, output: Output) -> Answer:
+@command("folder")
+def import_folder(
+    source: Annotated[Path, argument()],
+    *,
+    codebook: Annotated[
+        str,
+        option(
+            "Codebook of the levels and concepts that the clips may get: a built-in name or your own file.",
+            type=click.STRING,
+            metavar="NAME|FILE",
+            shell_complete=complete_codebook,
+        ),
+    ] = "obygaze12",
+    out: NewManifest,
+    force: Force = False,
+) -> Answer:
     """Import a folder of videos.
 
     Makes one clip per file below SOURCE. A clip's id is its path without suffix, separators turned into "-";
@@ -113,11 +175,17 @@ def import_folder_(source: Path, codebook: str, output: Output) -> Answer:
       obygaze manifest import folder films --out films.csv
     """
     labels = manifests.find_codebook(codebook)
-    return write_imported(manifests.import_folder(source, folder_for(output, labels), labels), output)
+    folder = folder_for(out, labels, force=force)
+    return write_imported(manifests.import_folder(source, folder, labels), out)
 
 
-@declared(__package__, "manifest import images")
-def import_images_(source: Path, output: Output) -> Answer:
+@command("images")
+def import_images(
+    source: Annotated[Path, argument()],
+    *,
+    out: NewManifest,
+    force: Force = False,
+) -> Answer:
     """Import a folder of still images, each a clip of one frame.
 
     Makes one clip per .jpg, .png, .webp, .avif, .bmp or .tif below SOURCE. Its id is its path without suffix,
@@ -128,4 +196,5 @@ def import_images_(source: Path, output: Output) -> Answer:
       obygaze manifest import images stills --out stills.csv
       obygaze extract stills.csv stores/stills --backbone clip
     """
-    return write_imported(manifests.import_images(source, folder_for(output)), output)
+    folder = folder_for(out, force=force)
+    return write_imported(manifests.import_images(source, folder), out)

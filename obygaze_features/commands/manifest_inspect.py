@@ -1,28 +1,46 @@
 """`obygaze manifest inspect | project | sheets`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.manifest_file import folder_for, level_counts, write_imported
+from obygaze_features.commands.manifest_file import NewManifest, folder_for, level_counts, write_imported
 from obygaze_features.manifest.spans.names import of_one_film
-from obygaze_features.options import Answer, Output, declared
+from obygaze_features.options import Answer, Number
 from obygaze_features.screen import table
-from obygaze_features.templates import filled
+from obygaze_features.signatures import Force, argument, command, option
 
-SHOWN_ROWS, CLIPS_A_SHEET = 5, 24
+SHOWN_ROWS = 5
+CLIPS_A_SHEET = 24
 
 
-@declared(__package__, "manifest sheets")
+@command()
 def sheets(
-    manifest: Path,
-    concepts: tuple[str, ...],
-    predictions: Path | None,
-    model: str | None,
-    task: str | None,
-    output: Output,
+    manifest: Annotated[Path, argument()],
+    *,
+    concepts: Annotated[
+        tuple[str, ...],
+        option(
+            "Draw a sheet of this concept only; may be repeated.  [default: every visual concept]",
+            name="concept",
+        ),
+    ] = (),
+    predictions: Annotated[
+        Path | None,
+        option(
+            "predictions.csv of a run: draw a sheet of a model's false alarms and one of its misses instead."
+        ),
+    ] = None,
+    model: Annotated[str | None, option("With --predictions: the model, if the run has several.")] = None,
+    task: Annotated[
+        str | None, option("With --predictions: the task, such as 'hn_s>enhn_s', if the run has several.")
+    ] = None,
+    out: Annotated[
+        Path, option("Folder to store the sheets in. They hold frames of the films, whose rights apply.")
+    ],
+    force: Annotated[bool, option("Replace earlier sheets.")] = False,
 ) -> Answer:
     """Draw contact sheets of clips: one per concept, or one per kind of error.
 
@@ -44,20 +62,21 @@ def sheets(
     if predictions is None and (model or task):
         raise click.UsageError("--model and --task go with --predictions")
     clips = manifests.read_manifest(manifest)
-    groups = (
-        concept_groups(clips, concepts)
-        if predictions is None
-        else error_groups(clips, predictions, model, task)
-    )
-    drawn = write_sheets(clips, groups, output.path, n=CLIPS_A_SHEET, force=output.force)
+    if predictions is None:
+        groups = concept_groups(clips, concepts)
+    else:
+        groups = error_groups(clips, predictions, model, task)
+    drawn = write_sheets(clips, groups, out, n=CLIPS_A_SHEET, force=force)
     columns = ("name", "n_clips", "n_with_video", "n_drawn", "file")
     rows = [[sheet[column] or "-" for column in columns] for sheet in drawn]
     headers = ("sheet", "clips", "with video here", "drawn", "file")
-    return Answer(drawn, table(rows, headers, right=range(1, 4)), [f"kept in {output.path}"])
+    return Answer(drawn, table(rows, headers, right=range(1, 4)), [f"kept in {out}"])
 
 
-@declared(__package__, "manifest inspect")
-def inspect(manifest: Path) -> Answer:
+@command()
+def inspect(
+    manifest: Annotated[Path, argument()],
+) -> Answer:
     """Check a manifest; show its content and which videos are on this machine.
 
     \b
@@ -67,19 +86,31 @@ def inspect(manifest: Path) -> Answer:
     """
     clips = manifests.read_manifest(manifest)
     summary = _summary(clips)
-    values = {"summary": summary, "first": clips.clips[:SHOWN_ROWS], "columns": manifests.FIELDS, "zip": zip}
-    text = filled(__package__, "inspect.txt.jinja", values).rstrip()
-    return Answer({"manifest": str(manifest), **summary}, text, of_one_film(clips.movies))
+    lines = [*_summary_lines(summary), *_first_clips_lines(clips)]
+    return Answer({"manifest": str(manifest), **summary}, "\n".join(lines), of_one_film(clips.movies))
 
 
-@declared(__package__, "manifest project")
+@command()
 def project(
-    annotations: Path,
-    onto: Path | None,
-    window: float | None,
-    per_annotator: bool,
-    merge: str | None,
-    output: Output,
+    annotations: Annotated[Path, argument()],
+    *,
+    onto: Annotated[Path | None, option("Manifest of the clips to label.")] = None,
+    window: Annotated[
+        float | None,
+        option("Cut films into windows of this length in seconds.", type=Number(0, min_open=True)),
+    ] = None,
+    per_annotator: Annotated[bool, option("Write a row per annotator instead of one merged row.")] = False,
+    merge: Annotated[
+        str | None,
+        option(
+            "How annotators' labels become one. highest: the highest level and its concepts, over all "
+            "annotations. any: the highest level and all concepts. both: the lowest level and the concepts "
+            "that all gave. NAME: that annotator's alone.  [default: highest]",
+            metavar="highest|any|both|NAME",
+        ),
+    ] = None,
+    out: NewManifest,
+    force: Force = False,
 ) -> Answer:
     """Project free annotations onto clips, or onto equal windows (Tores et al., CVPR 2024, App. 7.2).
 
@@ -96,41 +127,43 @@ def project(
     if (onto is None) == (window is None):
         raise click.UsageError("say what to project onto: either --onto CLIPS or --window SECONDS")
     marks = manifests.read_manifest(annotations)
-    folder_for(output, marks.codebook)
+    folder_for(out, marks.codebook, force=force)
     clips = manifests.read_manifest(onto) if onto is not None else manifests.windows(marks, window or 0.0)
     if per_annotator and merge:
         raise click.UsageError("--per-annotator keeps a row for each, and --merge makes one")
     result = manifests.project(marks, clips, per_annotator=per_annotator or merge is not None)
     labelled = result.manifest
-    if merge is not None:
-        how = merge if merge in ("highest", "any", "both") else "expert"
-        labelled = manifests.merge_annotators(labelled, how, merge)  # type: ignore[arg-type]  # one of its words
-    replaced = sum(clip.level is not None for clip in clips)
-    unwatched, elsewhere = ", ".join(result.unwatched), ", ".join(result.elsewhere)
-    notices = {
-        f"replaced the labels that {replaced:,} clips of {onto} had": replaced,
-        f"nobody annotated {unwatched}: no level for their clips": unwatched,
-        f"left out the annotations of {elsewhere}: no clip of theirs to label": elsewhere,
-    }
-    told = tuple(notice for notice, holds in notices.items() if holds)
-    return write_imported(manifests.Imported(labelled, told), output)
+    if merge in ("highest", "any", "both"):
+        labelled = manifests.merge_annotators(labelled, merge)  # type: ignore[arg-type]  # one of its words
+    elif merge is not None:
+        labelled = manifests.merge_annotators(labelled, "expert", merge)
+    notices = []
+    if n_replaced := sum(clip.level is not None for clip in clips):
+        notices.append(f"replaced the labels that {n_replaced:,} clips of {onto} had")
+    if result.unwatched:
+        notices.append(f"nobody annotated {', '.join(result.unwatched)}: no level for their clips")
+    if result.elsewhere:
+        movies = ", ".join(result.elsewhere)
+        notices.append(f"left out the annotations of {movies}: no clip of theirs to label")
+    return write_imported(manifests.Imported(labelled, tuple(notices)), out)
 
 
 def _summary(manifest: "manifests.Manifest") -> dict[str, Any]:
+    """Count what a manifest holds, by the name of each fact."""
     from obygaze_features.video.file_facts import is_here
 
-    book = manifest.codebook
+    codebook = manifest.codebook
     paths = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
     missing = sorted(str(path) for path in paths if not is_here(path))
-    spans = [clip.duration_s for clip in manifest if clip.duration_s is not None]
+    durations_s = [clip.duration_s for clip in manifest if clip.duration_s is not None]
     return {
         "clips": len(manifest),
         "movies": len(manifest.movies),
         "levels": level_counts(manifest, "none"),
-        "codebook": {"name": book.name, "version": book.version, "digest": book.digest()},
+        "codebook": {"name": codebook.name, "version": codebook.version, "digest": codebook.digest()},
         "annotators": sorted({clip.annotator for clip in manifest if clip.annotator}),
         "extra_columns": list(manifest.clips[0].extras) if len(manifest) else [],
-        "spans": {"clips": len(spans), "seconds": round(sum(spans), 3)},
+        "spans": {"clips": len(durations_s), "seconds": round(sum(durations_s), 3)},
         "videos": {
             "files": len(paths),
             "on_disk": len(paths) - len(missing),
@@ -140,3 +173,52 @@ def _summary(manifest: "manifests.Manifest") -> dict[str, Any]:
         "missing_videos": missing[:SHOWN_ROWS],
         "digest": manifest.digest(),
     }
+
+
+def _summary_lines(summary: dict[str, Any]) -> list[str]:
+    """Lay out a summary, a fact a line."""
+    facts = summary | {"codebook": f"{summary['codebook']['name']} {summary['codebook']['version']}"}
+    rows = [[_in_words(name), _fact(value)] for name, value in facts.items()]
+    return [table(rows)]
+
+
+def _fact(value: str | int | list[str] | dict[str, int]) -> str:
+    """Write a fact of a summary: a text, a number, several numbers by name, or a list of texts."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list):
+        return ", ".join(value) or "none"
+    return ", ".join(f"{number:,} {_in_words(name)}" for name, number in value.items())
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _first_clips_lines(manifest: "manifests.Manifest") -> list[str]:
+    """Lay out the first clips of a manifest, without columns that are empty in all of them."""
+    clips = manifest.clips[:SHOWN_ROWS]
+    columns: dict[str, list[str]] = {}
+    for name in manifests.FIELDS:
+        cells = [_cell(getattr(clip, name)) for clip in clips]
+        if any(cells):
+            columns[name] = cells
+    lines = []
+    if columns:
+        lines += ["", table(list(zip(*columns.values(), strict=True)), list(columns))]
+    if n_more := len(manifest) - len(clips):
+        lines.append(f"... and {n_more:,} more")
+    return lines
+
+
+def _cell(value: str | float | tuple[str, ...] | None) -> str:
+    """Write a clip's value: seconds to the millisecond, several concepts with a semicolon between them."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return ";".join(value)
+    return f"{value:.3f}"

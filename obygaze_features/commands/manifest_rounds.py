@@ -2,16 +2,31 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Annotated
+
+import click
 
 from obygaze_features import manifest as manifests
-from obygaze_features.options import Answer, Output, declared
-from obygaze_features.templates import filled
+from obygaze_features.commands.manifest_file import NewManifest
+from obygaze_features.io import refuse_existing
+from obygaze_features.options import Answer
+from obygaze_features.screen import table
+from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import composed
 
 
-@declared(__package__, "manifest assign")
+@command()
 def assign(
-    manifest: Path, annotators: tuple[str, ...], each: int, calibration: int, seed: int, output: Output
+    manifest: Annotated[Path, argument()],
+    *,
+    annotators: Annotated[tuple[str, ...], option("Name of an annotator; repeatable.", name="annotator")],
+    each: Annotated[int, option("How many annotate each film.", type=click.IntRange(1))] = 2,
+    calibration: Annotated[
+        int, option("Films, drawn at random, that all annotate.", type=click.IntRange(0))
+    ] = 0,
+    seed: Annotated[int, option("Seed of the draws.", type=click.IntRange(0))] = 0,
+    out: NewManifest,
+    force: Force = False,
 ) -> Answer:
     """Assign the films of MANIFEST to annotators.
 
@@ -24,12 +39,17 @@ def assign(
       obygaze manifest assign clips.csv --annotator AB --annotator CD \\
           --annotator EF --annotator GH --each 2 --calibration 2 --out round.csv
     """
-    output.refuse_existing()
-    read = manifests.read_manifest(manifest)
-    made = manifests.assign(read, annotators, each, calibration=calibration, seed=seed)
-    written = manifests.write_manifest(made, output.path)
-    names = map(composed, annotators)
-    films = {name: list(dict.fromkeys(c.movie for c in written if c.annotator == name)) for name in names}
-    clips = Counter(clip.annotator for clip in written)
-    document = {"manifest": str(output.path), "films": films}
-    return Answer(document, filled(__package__, "assign.txt.jinja", {**document, "clips": clips}).rstrip())
+    refuse_existing(out, force=force)
+    clips = manifests.read_manifest(manifest)
+    assigned = manifests.assign(clips, annotators, each, calibration=calibration, seed=seed)
+    written = manifests.write_manifest(assigned, out)
+    n_clips = Counter(clip.annotator for clip in written)
+    films: dict[str, list[str]] = {}
+    rows = []
+    for annotator in map(composed, annotators):
+        movies = [clip.movie for clip in written if clip.annotator == annotator]
+        films[annotator] = list(dict.fromkeys(movies))
+        in_order = films[annotator]
+        rows.append([annotator, len(in_order), f"{n_clips[annotator]:,}", ", ".join(in_order)])
+    shown = table(rows, ["annotator", "films", "clips", "in this order"], right=[1, 2])
+    return Answer({"manifest": str(out), "films": films}, f"{shown}\n\n{out}: the round")
