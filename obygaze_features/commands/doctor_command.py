@@ -2,12 +2,16 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
-from obygaze_features.options import PROBLEMS_FOUND, Answer, declared
+from obygaze_features.options import PROBLEMS_FOUND, Answer
+from obygaze_features.signatures import argument, command
 
 
-@declared(__package__, "doctor")
-def doctor(path: Path | None) -> Answer:
+@command()
+def doctor(
+    path: Annotated[Path | None, argument()] = None,
+) -> Answer:
     """Examine this machine and, at PATH, the place of a store, before a long extraction.
 
     Prints one line per finding: versions and extras, GPUs and their memory, weights in the cache, usable
@@ -27,8 +31,8 @@ def doctor(path: Path | None) -> Answer:
     from obygaze_features.extraction.doctor import examine
 
     findings = examine(path)
-    faults = sum(finding.level == "fault" for finding in findings)
+    n_faults = sum(finding.level == "fault" for finding in findings)
     width = max(len(finding.about) for finding in findings)
     lines = [f"{finding.level:5}  {finding.about:{width}}  {finding.text}" for finding in findings]
-    document = {"faults": faults, "findings": [asdict(finding) for finding in findings]}
-    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND * (faults > 0))
+    document = {"faults": n_faults, "findings": [asdict(finding) for finding in findings]}
+    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if n_faults else 0)

@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
 
 import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
-from obygaze_features.io import write_whole
+from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.lines import csv_line
-from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
+from obygaze_features.options import FILE, PROBLEMS_FOUND, Answer
 from obygaze_features.screen import progress_bar
+from obygaze_features.signatures import Force, argument, command, option
 
 if TYPE_CHECKING:
     from obygaze_features.extraction.variables import Motions
@@ -20,20 +21,44 @@ if TYPE_CHECKING:
 WINDOW_S = 10.0
 """Length of windows where none are given."""
 
-Window = tuple[str, str, float, float]
-"""Id, movie, start and end of a clip of a film."""
-
 Values = dict[str, float]
+"""Name of a variable -> its value in a window, in which it can be told."""
 
 
-@declared(__package__, "film variables")
+class Window(NamedTuple):
+    """A clip of a film, in seconds of the film."""
+
+    clip_id: str
+    movie: str
+    start_s: float
+    end_s: float
+
+
+@command()
 def variables(
-    films: tuple[Path, ...],
-    source: Path | None,
-    shots: Path | None,
-    sound: bool,
-    faces: str | None,
-    output: Output,
+    films: Annotated[tuple[Path, ...], argument(metavar="FILM...")],
+    *,
+    source: Annotated[
+        Path | None,
+        option(
+            "Windows of the films: a manifest with its shots beside it (windows.shots.csv), or a store of "
+            "them, whose group camera is read.  [default: 10 s each]",
+            name="windows",
+            metavar="CSV|STORE",
+        ),
+    ] = None,
+    shots: Annotated[Path | None, option("Table of shots.  [default: found]", metavar="FILE.csv")] = None,
+    sound: Annotated[bool, option("Measure speech too; needs the extra sound, and CPU time.")] = False,
+    faces: Annotated[
+        str | None,
+        option(
+            "Detector of faces, of which count and height are measured, and nothing else.",
+            type=click.STRING,
+            metavar="onnx:FILE[:LAYER]",
+        ),
+    ] = None,
+    out: Annotated[Path, option("CSV file to write.", type=FILE)],
+    force: Force = False,
 ) -> Answer:
     """Measure how films are staged, window by window: sound, cuts and camera; nobody is recognised.
 
@@ -65,43 +90,67 @@ def variables(
     from obygaze_features.backbones.faces import FaceDetector
     from obygaze_features.extraction.variables import VARIABLES, film_variables
 
-    output.refuse_existing()
+    refuse_existing(out, force=force)
     detector = FaceDetector(faces) if faces else None
-    windows, cameras = _windows(films, source), _cameras(source)
-    movies = [own[0][1] for own in windows.values()]
-    beside = shots or (source and manifests.shots_file(source))
-    parts: dict[str, list[manifests.FilmPart]] = {}
-    if beside and (shots or beside.is_file()):
-        if len({*movies}) < len(movies):
-            raise ManifestError(f"{beside}: it has shots of whole films, and several files are of one movie")
-        told = manifests.read_parts(beside, movies if len(movies) == 1 else None)
-        parts = {manifests.find_film(name, movies) or name: own for name, own in told.items()}
-        if left := [movie for movie in movies if movie not in parts]:
-            click.echo(f"{beside}: no shots of {', '.join(left)}: they are found", err=True)
+    windows = _windows(films, source)
+    cameras = _cameras(source)
+    parts = _shots_of(windows, shots, source)
     rows: list[tuple[Window, Values]] = []
     code = 0
-    for path, own in windows.items():
+    for path, film_windows in windows.items():
+        spans = [(window.start_s, window.end_s) for window in film_windows]
+        camera = None if cameras is None else [cameras.get(window.clip_id) for window in film_windows]
         with progress_bar(f"variables of {path.name}", "window") as show:
-            found = film_variables(
+            measured = film_variables(
                 path,
-                [(start_s, end_s) for *_, start_s, end_s in own],
-                shots=parts.get(own[0][1]),
-                camera=None if cameras is None else [cameras.get(clip_id) for clip_id, *_ in own],
+                spans,
+                shots=parts.get(film_windows[0].movie),
+                camera=camera,
                 speech=sound,
                 faces=detector,
                 note=lambda line: click.echo(line, err=True),
                 show=show,
             )
-        rows += zip(own, found, strict=True)
-        code = code if any("cuts" in values for values in found) else PROBLEMS_FOUND
+        rows += zip(film_windows, measured, strict=True)
+        if not any("cuts" in values for values in measured):
+            code = PROBLEMS_FOUND
     columns = [name for name in VARIABLES if any(name in values for _, values in rows)]
-    lines = [csv_line(["clip_id", "movie", "start_s", "end_s", *columns])]
-    for (clip_id, movie, *span), values in rows:
-        measured = [f"{values[name]:.5g}" if name in values else "" for name in columns]
-        lines.append(csv_line([clip_id, movie, *map(repr, span), *measured]))
-    write_whole(output.path, "".join(lines).encode())
-    document = {"file": str(output.path), "windows": len(rows), "columns": columns}
-    return Answer(document, f"{output.path}: {len(rows):,} windows; {', '.join(columns)}", code=code)
+    lines = [csv_line([*Window._fields, *columns])]
+    for window, values in rows:
+        cells = [f"{values[name]:.5g}" if name in values else "" for name in columns]
+        times = [repr(window.start_s), repr(window.end_s)]
+        lines.append(csv_line([window.clip_id, window.movie, *times, *cells]))
+    write_whole(out, "".join(lines).encode())
+    document = {"file": str(out), "windows": len(rows), "columns": columns}
+    return Answer(document, f"{out}: {len(rows):,} windows; {', '.join(columns)}", code=code)
+
+
+def _shots_of(
+    windows: Mapping[Path, Sequence[Window]], shots: Path | None, source: Path | None
+) -> "dict[str, list[manifests.FilmPart]]":
+    """Read the shots of movies, of the table that is given or lies beside the windows."""
+    movies = [film_windows[0].movie for film_windows in windows.values()]
+    if shots is not None:
+        table = shots
+    elif source is not None and manifests.shots_file(source).is_file():
+        table = manifests.shots_file(source)
+    else:
+        return {}
+    if len(set(movies)) < len(movies):
+        raise ManifestError(f"{table}: it has shots of whole films, and several files are of one movie")
+    parts = {}
+    for name, film_parts in manifests.read_parts(table, movies if len(movies) == 1 else None).items():
+        parts[manifests.find_film(name, movies) or name] = film_parts
+    if without := [movie for movie in movies if movie not in parts]:
+        click.echo(f"{table}: no shots of {', '.join(without)}: they are found", err=True)
+    return parts
+
+
+class Clips(NamedTuple):
+    """The clips of a manifest or a store, and the file of each that has one, by its id."""
+
+    clips: Sequence[Any]
+    file_of: Mapping[str, Path]
 
 
 def _windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Window]]:
@@ -110,47 +159,72 @@ def _windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Wind
     They are the clips of its file, and those of the movie that its file is named after that have times and no
     other of the files: without times, a clip is the whole of its own file.
     """
-    known = [manifests.Film(path, (video := of.probe(path)).start_s + video.duration_s) for path in films]
-    clips: Sequence[Any]
-    if source is not None and source.is_dir():
-        clips, files = of.open_store(source).clips, dict[str, Path]()
-    else:
-        if source is None:
-            manifest = manifests.import_film(known, Path(), WINDOW_S, WINDOW_S).manifest
-        else:
-            manifest = manifests.merge_annotators(of.read_manifest(source))
-        clips = manifest.clips
-        files = {clip.clip_id: path.resolve() for clip in clips if (path := manifest.video_path(clip))}
-    by_file, movies = {film.path.resolve(): [film] for film in known}, {clip.movie: "" for clip in clips}
-    named = {film.path: manifests.find_film(film.movie, movies) for film in known}
-    windows: dict[Path, list[Window]] = {path: [] for path in named}
+    known = [_read_film(path) for path in films]
+    clips, file_of = _clips(known, source)
+    film_at = {film.path.resolve(): film for film in known}
+    movies = {clip.movie: "" for clip in clips}
+    movie_of = {film.path: manifests.find_film(film.movie, movies) for film in known}
+    windows: dict[Path, list[Window]] = {path: [] for path in movie_of}
     for clip in clips:
-        own = by_file.get(files.get(clip.clip_id, Path())) or [
-            film for film in known if named[film.path] == clip.movie and clip.start_s is not None
-        ]
-        if len(own) > 1:
+        file = file_of.get(clip.clip_id)
+        if file in film_at:
+            matching = [film_at[file]]
+        elif clip.start_s is not None:
+            matching = [film for film in known if movie_of[film.path] == clip.movie]
+        else:
+            matching = []
+        if len(matching) > 1:
             raise ManifestError(f"{source}: two files have the window {clip.clip_id}: give one file a film")
-        for film in own:
-            span = clip.start_s or 0.0, clip.end_s or film.end_s
-            windows[film.path].append((clip.clip_id, clip.movie, *span))
+        for film in matching:
+            window = Window(clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s)
+            windows[film.path].append(window)
     for film in known:
         if not windows[film.path]:
             hint = manifests.name_hint(film.movie, movies)
-            hint = ": its clips are whole files: give these, and their manifest" if named[film.path] else hint
+            if movie_of[film.path]:
+                hint = ": its clips are whole files: give these, and their manifest"
             raise ManifestError(f"{film.path}: {source} has no window of this file or movie{hint}")
-    if left := len(clips) - sum(map(len, windows.values())):
-        click.echo(f"left out {left:,} of {len(clips):,} windows, of films not given", err=True)
+    n_taken = sum(len(film_windows) for film_windows in windows.values())
+    if n_left := len(clips) - n_taken:
+        click.echo(f"left out {n_left:,} of {len(clips):,} windows, of films not given", err=True)
     return windows
+
+
+def _clips(films: "Sequence[manifests.Film]", source: Path | None) -> Clips:
+    """Read the clips of a store or a manifest; without either, cut the films into windows."""
+    if source is not None and source.is_dir():
+        return Clips(of.open_store(source).clips, {})
+    if source is None:
+        manifest = manifests.import_film(films, Path(), WINDOW_S, WINDOW_S).manifest
+    else:
+        manifest = manifests.merge_annotators(of.read_manifest(source))
+    file_of = {}
+    for clip in manifest:
+        if path := manifest.video_path(clip):
+            file_of[clip.clip_id] = path.resolve()
+    return Clips(manifest.clips, file_of)
+
+
+def _read_film(path: Path) -> "manifests.Film":
+    probed = of.probe(path)
+    return manifests.Film(path, probed.start_s + probed.duration_s)
 
 
 def _cameras(source: Path | None) -> "Mapping[str, Motions] | None":
     """Read what is known of the camera in the windows of a store."""
     from obygaze_features.backbones.camera import FEATURES
 
-    if source is None or not source.is_dir() or "camera" not in (store := of.open_store(source)):
+    if source is None or not source.is_dir():
+        return None
+    store = of.open_store(source)
+    if "camera" not in store:
         return None
     group = store["camera"]
     if group.provenance["architecture"].get("features") != [*FEATURES]:
         return None
-    read = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
-    return {clip: (moved, time_s) for clip, there, moved, time_s in read if there}
+    motions = {}
+    rows = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
+    for clip_id, usable, moved, time_s in rows:
+        if usable:
+            motions[clip_id] = (moved, time_s)
+    return motions

@@ -1,7 +1,8 @@
 """`obygaze frames`: show or save the frames an extraction would use."""
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -9,8 +10,9 @@ import obygaze_features as of
 from obygaze_features import video as videos
 from obygaze_features.errors import ManifestError, VideoError
 from obygaze_features.io import refuse_existing, whole_file, write_whole
-from obygaze_features.options import Answer, Output, declared
+from obygaze_features.options import FILE, Answer, Number
 from obygaze_features.screen import table
+from obygaze_features.signatures import argument, command, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,18 +37,42 @@ class Time(click.types.FloatParamType):
         return time_s
 
 
-@declared(__package__, "frames", start={"type": Time()}, end={"type": Time()})
+@command()
 def frames(
-    video: Path,
-    n: int | None,
-    indices: str | None,
-    rate: float | None,
-    keyframes: int | None,
-    start: float | None,
-    end: float | None,
-    npz: Path | None,
-    sheet: Path | None,
-    output: Output,
+    video: Annotated[Path, argument()],
+    *,
+    n: Annotated[
+        int | None,
+        option(
+            "Number of evenly spaced frames: frame int(i * L / n) of L.  [default: 32; 1 for a still]",
+            type=click.IntRange(1),
+        ),
+    ] = None,
+    indices: Annotated[
+        str | None,
+        option("Indices of the frames, 0-based over the whole video, e.g. 0,5,390.", metavar="LIST"),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        option("Take the frame nearest to every 1/FPS seconds.", name="fps", type=Number(0, min_open=True)),
+    ] = None,
+    keyframes: Annotated[
+        int | None,
+        option("Take the keyframe nearest to each of this many evenly spaced times.", type=click.IntRange(1)),
+    ] = None,
+    start: Annotated[
+        float | None,
+        option("Start of sampling, in seconds or as a clock (1:01:30.5), as shown by a player.", type=Time()),
+    ] = None,
+    end: Annotated[float | None, option("End of sampling (exclusive), likewise.", type=Time())] = None,
+    npz: Annotated[
+        Path | None, option("Save frames [F,H,W,3] uint8, index and time_s to this file.", type=FILE)
+    ] = None,
+    sheet: Annotated[
+        Path | None,
+        option("Save a contact sheet (.png): thumbnails with their index and time.", type=FILE),
+    ] = None,
+    force: Annotated[bool, option("Replace existing files.")] = False,
 ) -> Answer:
     """Show or save the frames an extraction would use.
 
@@ -61,14 +87,14 @@ def frames(
     from obygaze_features.video.sheet import contact_sheet, thumbnail
 
     sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if videos.is_still(video) else 32)
-    check_output(npz, ".npz", force=output.force)
-    check_output(sheet, ".png", force=output.force)
+    check_output(npz, ".npz", "--npz", force=force)
+    check_output(sheet, ".png", "--sheet", force=force)
     keep = thumbnail if npz is None else lambda frame: frame
     taken = of.read_frames(video, sampling, start_s=start, end_s=end, each=keep)
     if npz is not None:
         save_npz(npz, video, taken)
     if sheet is not None:
-        pictures = taken.images if npz is None else list(map(thumbnail, taken.images))
+        pictures = taken.images if npz is None else [thumbnail(image) for image in taken.images]
         write_whole(sheet, contact_sheet(pictures, taken.index, taken.time_s))
     document = as_document(video, sampling, start, end, taken)
     return Answer(document, as_table(video, taken), [f"saved {path}" for path in (npz, sheet) if path])
@@ -78,29 +104,32 @@ def chosen_sampling(
     n: int | None, indices: str | None, rate: float | None, keyframes: int | None, *, default: int
 ) -> "videos.Sampling":
     """Return the sampling rule that the options name; by default, evenly spaced frames."""
-    given = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
-    names = [name for name, value in given.items() if value is not None]
+    ways = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
+    names = [name for name, value in ways.items() if value is not None]
     if len(names) > 1:
         raise click.UsageError(f"{' and '.join(names)} cannot be combined: each is a way to choose frames")
     try:
         if indices is not None:
-            return videos.at(int(item) for item in indices.split(","))
+            return videos.at(int(index) for index in indices.split(","))
         if rate is not None:
             return videos.fps(rate)
     except VideoError as error:
         raise click.BadParameter(str(error), param_hint=names[0]) from None
     except ValueError:
-        wanted = "whole numbers joined by commas are expected"
-        raise click.BadParameter(f"{wanted}, not {indices!r}", param_hint=names[0]) from None
-    return videos.uniform(n or default) if keyframes is None else videos.keyframes(keyframes)
+        raise click.BadParameter(
+            f"whole numbers joined by commas are expected, not {indices!r}", param_hint=names[0]
+        ) from None
+    if keyframes is not None:
+        return videos.keyframes(keyframes)
+    return videos.uniform(n or default)
 
 
-def check_output(path: Path | None, suffix: str, *, force: bool) -> None:
+def check_output(path: Path | None, suffix: str, option_name: str, *, force: bool) -> None:
     """Refuse a wrong suffix, and an existing file unless `force` is set."""
     if path is None:
         return
     if path.suffix.lower() != suffix:
-        raise click.UsageError(f"--{'npz' if suffix == '.npz' else 'sheet'} {path}: name it {suffix}")
+        raise click.UsageError(f"{option_name} {path}: name it {suffix}")
     refuse_existing(path, force=force)
 
 
@@ -116,18 +145,19 @@ def save_npz(path: Path, video: Path, taken: "videos.Frames[NDArray[np.uint8]]")
 
 def as_table(video: Path, taken: "videos.Frames[NDArray[np.uint8]]") -> str:
     """Format the frames as a plain table, headed by how they were read."""
-    how = taken.method + (f" ({taken.why_sequential})" if taken.why_sequential else "")
-    turned = f", turned {taken.rotation} degrees clockwise" if taken.rotation else ""
+    size = f"{taken.width}x{taken.height}"
+    if taken.rotation:
+        size += f", turned {taken.rotation} degrees clockwise"
+    method = taken.method
+    if taken.why_sequential:
+        method += f" ({taken.why_sequential})"
+    rows = [(index, f"{time_s:.3f}") for index, time_s in zip(taken.index, taken.time_s, strict=True)]
     lines = [
-        f"{video}: {len(taken)} of {taken.total} frames, {taken.width}x{taken.height}{turned}",
-        f"status {taken.status}, method {how}, {taken.decoded} frames decoded",
+        f"{video}: {len(taken)} of {taken.total} frames, {size}",
+        f"status {taken.status}, method {method}, {taken.decoded} frames decoded",
         *(f"note: {note}" for note in taken.notes),
         "",
-        table(
-            [(index, f"{time_s:.3f}") for index, time_s in zip(taken.index, taken.time_s, strict=True)],
-            ("index", "time_s"),
-            right=(0, 1),
-        ),
+        table(rows, ("index", "time_s"), right=(0, 1)),
     ]
     return "\n".join(lines)
 
@@ -140,12 +170,14 @@ def as_document(
     taken: "videos.Frames[NDArray[np.uint8]]",
 ) -> dict[str, object]:
     """Return the same for JSON; unknown times are null."""
-    times = [None if second != second else second for second in taken.time_s.tolist()]  # noqa: PLR0124 - NaN alone differs
+    shown = []
+    for index, time_s in zip(taken.index.tolist(), taken.time_s.tolist(), strict=True):
+        shown.append({"index": index, "time_s": None if math.isnan(time_s) else time_s})
     return {
         "video": str(video),
         "sampling": sampling.record(),
         "start_s": start,
         "end_s": end,
         **taken.record(),
-        "frames": [{"index": i, "time_s": t} for i, t in zip(taken.index.tolist(), times, strict=True)],
+        "frames": shown,
     }

@@ -3,30 +3,68 @@
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 import obygaze_features as of
 from obygaze_features import backbones
 from obygaze_features.errors import SearchError
-from obygaze_features.options import Answer, Output, declared
+from obygaze_features.options import LOCAL, Answer
 from obygaze_features.screen import table
+from obygaze_features.signatures import Json, argument, command, option
 from obygaze_features.text import composed
 
 if TYPE_CHECKING:
     from obygaze_features.text_search import Ranking
 
 
-@declared(__package__, "search")
+@command()
 def search(
-    store: str,
-    query: str | None,
-    like: str | None,
-    sheet: Path | None,
-    manifest: Path | None,
-    output: Output,
-    **chosen: Any,
+    store: Annotated[str, argument(type=click.STRING)],
+    query: Annotated[str | None, argument(type=click.STRING)] = None,
+    *,
+    like: Annotated[
+        str | None,
+        option(
+            "Find clips like this one of STORE, or like this video file, whose features are extracted now.",
+            type=click.STRING,
+            metavar="CLIP_ID|FILE",
+        ),
+    ] = None,
+    sheet: Annotated[
+        Path | None,
+        option(
+            "Folder for a contact sheet of the clips found, with --manifest. It holds frames of films.",
+            type=LOCAL,
+        ),
+    ] = None,
+    manifest: Annotated[Path | None, option("Manifest with the clips' videos, for --sheet.")] = None,
+    text_store: Annotated[
+        str | None,
+        option(
+            "Store of texts that holds QUERY, by its text or id; no network runs then.",
+            type=click.STRING,
+            metavar="STORE",
+        ),
+    ] = None,
+    backbone: Annotated[
+        str | None, option("Group of STORE; needed if several can be searched.", metavar="NAME")
+    ] = None,
+    weights: Annotated[
+        str | None,
+        option(
+            "Weights of the text half: a file, folder or repository[@revision].  "
+            "[default: those that the store names on the hub]",
+            type=click.STRING,
+            metavar="WEIGHTS",
+        ),
+    ] = None,
+    top: Annotated[int, option("Number of clips to print.", type=click.IntRange(1))] = 10,
+    device: Annotated[
+        str, option("Device to run on.", metavar="auto|cpu|cuda[:N]", envvar="OBYGAZE_DEVICE")
+    ] = "auto",
+    json: Json = False,
 ) -> Answer:
     """Find the clips of STORE (a path or URL) that are nearest to the text QUERY, or like a clip or a file.
 
@@ -51,25 +89,42 @@ def search(
     """
     from obygaze_features.text_search import COLUMNS
 
-    if chosen["text_store"] is not None and (chosen["weights"] or like):
+    if text_store is not None and (weights or like):
         raise click.UsageError("--text-store has the text's vector: leave out --weights and --like")
-    if (query is None) == (like is None):
-        raise click.UsageError("give a text, or --like CLIP_ID|FILE")
     if (sheet is None) != (manifest is None):
         raise click.UsageError("--sheet and --manifest go together")
-    if query is not None:
-        ranking = of.search(store, query, **chosen)
+    if query is not None and like is None:
+        ranking = of.search(
+            store,
+            query,
+            text_store=text_store,
+            backbone=backbone,
+            weights=weights,
+            top=top,
+            device=device,
+        )
+    elif like is not None and query is None:
+        ranking = _alike(store, like, backbone=backbone, weights=weights, top=top, device=device)
     else:
-        del chosen["text_store"]
-        ranking = _alike(store, str(like), **chosen)
+        raise click.UsageError("give a text, or --like CLIP_ID|FILE")
     if sheet is not None and manifest is not None:
         _draw(ranking, sheet, manifest)
-    cells = [(*row[:3], *map(_time, row[3:5]), f"{row[5]:z.4f}") for row in ranking.rows()]
-    without = f"; {ranking.n_without} more have no features" if ranking.n_without else ""
-    told = [f"{ranking.n_clips} clips ranked by {ranking.backbone}{without}"]
-    told += [f"note: {note}" for note in ranking.notes]
-    shown = table(cells, COLUMNS, right=(0, 3, 4, 5))
-    return Answer(asdict(ranking), shown, [] if output.json else told)
+    if json:
+        return Answer(asdict(ranking))
+    rows = []
+    for hit in ranking:
+        cells = (hit.rank, hit.clip_id, hit.movie, _time(hit.start_s), _time(hit.end_s), f"{hit.score:z.4f}")
+        rows.append(cells)
+    shown = table(rows, COLUMNS, right=(0, 3, 4, 5))
+    return Answer(asdict(ranking), shown, _remarks(ranking))
+
+
+def _remarks(ranking: "Ranking") -> list[str]:
+    """Say how many clips were ranked, by what, and what is to be known of it."""
+    counts = f"{ranking.n_clips} clips ranked by {ranking.backbone}"
+    if ranking.n_without:
+        counts += f"; {ranking.n_without} more have no features"
+    return [counts, *(f"note: {note}" for note in ranking.notes)]
 
 
 def _alike(
@@ -78,27 +133,37 @@ def _alike(
     """Rank by a clip of the store; or by a file, extracted into a folder that goes again."""
     opened = of.open_store(store)
     path = Path(like)
-    if any(composed(like) in opened[name].clip_ids for name in opened.names) or not path.is_file():
+    is_clip = any(composed(like) in opened[name].clip_ids for name in opened.names)
+    if is_clip or not path.is_file():
         return of.search_like(opened, like, backbone=backbone, top=top)
+    return _like_file(opened, path, backbone=backbone, weights=weights, top=top, device=device)
+
+
+def _like_file(
+    store: "of.Store", path: Path, *, backbone: str | None, weights: str | None, top: int, device: str
+) -> "Ranking":
+    """Rank by a video file, whose features are extracted as those of the store were."""
     from obygaze_features.backbones.registry import made_by
     from obygaze_features.commands.extract_output import note
     from obygaze_features.text_search import choose_group
 
-    group = choose_group(opened, backbone)
+    group = choose_group(store, backbone)
     name, source = made_by(group.provenance, weights)
-    network = {"weights": source, "compute": backbones.Compute(device)} if source else {}
-    made = of.load_backbone(name, group.n_frames, **network)
+    network: dict[str, Any] = {}
+    if source:
+        network = {"weights": source, "compute": backbones.Compute(device)}
+    loaded = of.load_backbone(name, group.n_frames, **network)
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
-        with_file = of.extract(
-            clips, Path(folder, "file"), [made], workers=1, licence="CC0-1.0", progress=False, note=note
+        extracted = of.extract(
+            clips, Path(folder, "file"), [loaded], workers=1, licence="CC0-1.0", progress=False, note=note
         )
-        (read,) = with_file.clips
-        if read.status == "failed":
-            raise SearchError(f"{path}: {read.reason}")
-        if read.reason:
-            note(f"{path}: {read.reason}")
-        return of.search_like(opened, "file", other=with_file, backbone=group.name, top=top)
+        (clip,) = extracted.clips
+        if clip.status == "failed":
+            raise SearchError(f"{path}: {clip.reason}")
+        if clip.reason:
+            note(f"{path}: {clip.reason}")
+        return of.search_like(store, "file", other=extracted, backbone=group.name, top=top)
 
 
 def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
@@ -106,8 +171,11 @@ def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
     from obygaze_features.extraction.sheets import write_sheets
 
     clips = of.read_manifest(manifest)
-    known = {clips.by_id[hit.clip_id]: (hit.score, 0.0) for hit in ranking if hit.clip_id in clips.by_id}
-    for drawn in write_sheets(clips, {"found": known}, sheet, n=len(known), force=False):
+    scores = {}
+    for hit in ranking:
+        if hit.clip_id in clips.by_id:
+            scores[clips.by_id[hit.clip_id]] = (hit.score, 0.0)
+    for drawn in write_sheets(clips, {"found": scores}, sheet, n=len(scores), force=False):
         counts = f"{drawn['n_drawn']} of {len(ranking)} clips"
         click.echo(f"{counts} drawn in {sheet / str(drawn['file'])}", err=True)
 

@@ -3,16 +3,22 @@
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from obygaze_features.errors import BackboneError
-from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
+from obygaze_features.options import PROBLEMS_FOUND, Answer
+from obygaze_features.signatures import Json, argument, command, option
+
+if TYPE_CHECKING:
+    from obygaze_features.backbones.weights import Weights
 
 
-@declared(__package__, "weights fetch")
-def fetch(name: str) -> Answer:
+@command()
+def fetch(
+    name: Annotated[str, argument(type=click.STRING)],
+) -> Answer:
     """Download weights, tokenizer and processor of NAME to the hub's cache.
 
     NAME is a backbone, a model that OpenCLIP has under a known name, or a repository; NAME@REVISION is its
@@ -28,8 +34,8 @@ def fetch(name: str) -> Answer:
     """
     from obygaze_features.backbones import weights
 
-    known, _, revision = name.partition("@")
-    repository = weights.HUB.get(known, known)
+    known_name, _, revision = name.partition("@")
+    repository = weights.HUB.get(known_name, known_name)
     layout = weights.TRANSFORMERS
     if repository in weights.OPENCLIP:
         repository, layout = weights.OPENCLIP[repository].repository, weights.OPEN_CLIP
@@ -39,17 +45,23 @@ def fetch(name: str) -> Answer:
             f"a model of OpenCLIP ({', '.join(weights.OPENCLIP)}) or a repository OWNER/NAME"
         )
     weight_files = weights.fetch(repository, revision or None, layout)
-    wanted = (*weights.TOKENIZER_FILES, *weights.PROCESSOR_FILES, *weights.SENTENCE_FILES)
-    beside = [name for name in wanted if weights.file_of(weight_files, name)]
+    companions = (*weights.TOKENIZER_FILES, *weights.PROCESSOR_FILES, *weights.SENTENCE_FILES)
+    beside = [file_name for file_name in companions if weights.file_of(weight_files, file_name)]
     licence = weights.licence_of(weight_files)
     lines = [f"weights   {weight_files.name}", f"sha256    {weight_files.sha256}", f"licence   {licence}"]
     lines += [f"file      {path.name}  {path.stat().st_size} bytes" for path in weight_files.files]
-    lines += [f"beside    {', '.join(beside)}"] if beside else []
+    if beside:
+        lines.append(f"beside    {', '.join(beside)}")
     return Answer(_record(weight_files) | {"licence": licence, "beside": beside}, "\n".join(lines))
 
 
-@declared(__package__, "weights verify")
-def verify(path: Path, sha256: str, output: Output) -> Answer:
+@command()
+def verify(
+    path: Annotated[Path, argument()],
+    *,
+    sha256: Annotated[str, option("Expected digest, 64 hexadecimal digits.")],
+    json: Json = False,
+) -> Answer:
     """Verify the digest of a weight file, or of a folder with config.json and weights.
 
     The digest of one file is its SHA-256; of several, that of the lines `digest  name`, as in a store's
@@ -72,11 +84,14 @@ def verify(path: Path, sha256: str, output: Output) -> Answer:
     weight_files = weights.find_weights(os.path.abspath(path))  # noqa: PTH100 - always a path, even if it looks like a repository
     equal = weight_files.sha256 == expected
     record = _record(weight_files) | {"expected": sha256, "equal": equal}
-    remarks = [] if output.json or equal else [f"expected {sha256}: these are other weights"]
-    return Answer(record, f"{weight_files.sha256}  {path}", remarks, code=PROBLEMS_FOUND * (not equal))
+    shown = f"{weight_files.sha256}  {path}"
+    if equal:
+        return Answer(record, shown)
+    remarks = [] if json else [f"expected {sha256}: these are other weights"]
+    return Answer(record, shown, remarks, code=PROBLEMS_FOUND)
 
 
-def _record(weight_files: Any) -> dict[str, Any]:
+def _record(weight_files: "Weights") -> dict[str, Any]:
     return {
         "repository": weight_files.repository,
         "revision": weight_files.revision,
