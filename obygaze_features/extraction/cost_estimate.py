@@ -16,7 +16,6 @@ from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.keep_frames import keeping
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
-from obygaze_features.templates import sentences
 from obygaze_features.video import probe
 from obygaze_features.video.file_facts import file_state, is_here
 
@@ -72,8 +71,36 @@ class Estimate:
 
     def facts(self) -> list[tuple[str, object]]:
         """List the work to be done as pairs of name and value; the last three are about the disk."""
-        lines = sentences(__package__, "estimate.txt.jinja", work=self, cores=usable_cores())
-        return [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
+        facts: list[tuple[str, object]] = [
+            ("clips to do", self.clips),
+            ("video files", f"{self.files} ({self.absent} absent), read in {self.passes} passes"),
+            ("CPU hours", "unknown" if self.cpu_s is None else _hours(self.cpu_s)),
+        ]
+        if self.gpu_s is not None and self.cores_per_card is not None:
+            cores = f"{self.cores_per_card:.3g} keep a card busy; {usable_cores()} here"
+            facts += [("GPU hours", _hours(self.gpu_s)), ("decoding cores", cores)]
+        if self.room is not None and self.free is not None:
+            facts += _disk_facts(self.room, self.free)
+        return facts
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.3g}"
+
+
+def _disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
+    """Say how much room a stage and its store need, and how much there is."""
+    peak = f"{room.peak_bytes / 1e9:.3g} GB; {free.bytes / 1e9:.3g} GB free"
+    if not room.links:
+        peak += ", with shards twice: this file system has no hard links"
+    files = f"{room.files:,}"
+    if free.files is not None:
+        files += f", {free.files:,} more fit"
+    return [
+        ("store on disk", f"{room.store_bytes / 1e9:.3g} GB"),
+        ("peak disk", peak),
+        ("files on disk", files),
+    ]
 
 
 def _now() -> NDArray[np.float64]:

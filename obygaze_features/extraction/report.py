@@ -19,7 +19,7 @@ from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.row_digests import RowDigests
 from obygaze_features.manifest import counted
 from obygaze_features.store import ClipResult, Stage, StageWriter
-from obygaze_features.templates import sentences
+from obygaze_features.text import visible
 
 REPORTS = "reports"  # folder of a stage, one file per run
 
@@ -120,9 +120,40 @@ class RunReport:
 
     def sentence(self, unit: str = "clip") -> str:
         """Format as one line; `unit` names a row: clip or text. Texts are not decoded."""
-        here = {"cores": usable_cores(), "memory_mb": peak_memory_mb()}
-        facts = sentences(__package__, "report.txt.jinja", report=self, unit=unit, here=here)
+        facts = [_speed(self, unit), _shares(self, unit)]
+        busy_percent = self.gpu_busy_percent()
+        if busy_percent is not None:
+            facts.append(_cards(self, busy_percent))
+        if cores := self.cores_per_card():
+            facts.append(f"{cores:g} decoding cores keep a card busy, {usable_cores()} here")
+        facts.append(f"peak memory {peak_memory_mb():.0f} MB")
         return f"{counted(self.clips, unit)} in {self.wall_s:.1f} s ({'; '.join(facts)})"
+
+
+def _speed(report: RunReport, unit: str) -> str:
+    """Say how many rows a second were done; of clips, how many frames a core decoded."""
+    speed = f"{report.clips / max(report.wall_s, 1e-9):.1f} {unit}s/s"
+    if unit == "clip":
+        frames = report.n_decoded / max(report.decode_cpu_s, 1e-9)
+        speed += f", {frames:.0f} decoded frames/s per core"
+    return speed
+
+
+def _shares(report: RunReport, unit: str) -> str:
+    """Say which part of the time went into what."""
+    shares = report.shares()
+    if unit != "clip":
+        del shares["decode"]
+    return ", ".join(f"{name} {percent:g} %" for name, percent in shares.items())
+
+
+def _cards(report: RunReport, busy_percent: float) -> str:
+    """Say how busy the GPUs were, and how much of the memory of each was in use."""
+    peaks = [
+        f", {visible(name, lines=False)}, peak {card['peak_memory_mb']:,} MB"
+        for name, card in report.gpus.items()
+    ]
+    return f"GPU had work {busy_percent:g} %{''.join(peaks)}"
 
 
 Run = Generator[tuple[RunReport, list[ClipResult]]]

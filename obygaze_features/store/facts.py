@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from obygaze_features.store.format import TEXTS
+from obygaze_features.text import visible
 
 
 @dataclass(frozen=True)
@@ -38,3 +39,22 @@ class Facts:
         """Name of the rows: clips or texts."""
         texts = any(provenance["sampling"]["policy"] == TEXTS for _, provenance, _ in self.groups)
         return TEXTS if texts else "clips"
+
+
+def limits(facts: Facts) -> list[str]:
+    """Say what a store lacks, and what its features do not mean: sentences without line breaks."""
+    counts = facts.counts
+    n_without = counts["failed"] + counts["missing"]
+    sentences = [
+        f"{n_without} of {facts.total} {facts.rows} have no features, {counts['partial']} were read in part."
+    ]
+    for name, n_absent in facts.absent.items():
+        if n_absent:
+            sentences.append(f"{visible(name, lines=False)} has none of {n_absent} others.")
+    for name, provenance, _ in facts.groups:
+        shown = visible(name, lines=False)
+        if provenance.get("untrained"):
+            sentences.append(f"{shown} is of random weights: its features mean nothing.")
+        if provenance.get("imported"):
+            sentences.append(f"{shown} is imported: its origin is as declared, not observed.")
+    return sentences

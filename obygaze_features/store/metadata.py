@@ -13,7 +13,7 @@ from typing import Any
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.store.arrays import array_layout, string_chunk, with_checksum
 from obygaze_features.store.croissant import croissant as croissant_json
-from obygaze_features.store.facts import Facts
+from obygaze_features.store.facts import Facts, limits
 from obygaze_features.store.format import (
     ARRAYS,
     ATTRIBUTE,
@@ -35,7 +35,7 @@ from obygaze_features.store.records import (
     clips_csv_bytes,
 )
 from obygaze_features.store.store_files import write_bag
-from obygaze_features.templates import filled, packaged, sentences
+from obygaze_features.templates import filled, packaged
 
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 
@@ -187,7 +187,7 @@ def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -
         name=_name(facts.about["corpus"]["name"]),
         licence=_licence(facts.about["licence"]),
         version=version,
-        limits=sentences(__package__, "limits.txt.jinja", facts=facts),
+        limits=limits(facts),
         table_sha256=table_sha256,
         table_bytes=table_bytes,
     )
