@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -15,61 +15,235 @@ from obygaze_features import backbones, extraction
 from obygaze_features.commands.extract_output import NOTE, estimated, logs_as_notes, note, outcome
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, completed, declared
+from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Answer, Number, completed
+from obygaze_features.signatures import Json, argument, command, option
 
-PRECISIONS: Mapping[str, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
+Precision = Literal["fp32", "bf16", "fp16", "bf16-weights"]
+PRECISIONS: Mapping[Precision, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
     "fp32": "float32",
     "bf16": "bfloat16",
     "fp16": "float16",
     "bf16-weights": "bfloat16-weights",
 }
-COMPUTE = ("device", "dtype", "tf32", "compiled", "clips_at_once", "same_device")
-"""Parameters about how networks run."""
 OF_FRAMES = (
     *("n_frames", "sampling", "preset", "tokens", "track", "questions", "tf32", "compiled", "same_device"),
     *("engine", "workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots", "keep_frames"),
 )
 """Parameters that mean nothing where no video is decoded."""
+NOT_TYPED = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT, None)
+ARRAY_TASK = "SLURM_ARRAY_TASK_ID"
+"""What the environment of a task of a Slurm job array has."""
+
+GROUPS = {
+    "Options that most people need": (
+        "backbone weights n device workers licence corpus store-version retry-failed dry-run"
+    ),
+    "Frames, sound and what is stored of them": (
+        "sampling preset tokens track shots keep-frames decoder strict timeout hash-sources"
+    ),
+    "Networks": "questions dtype tf32 compile clips-at-once batch-size same-device",
+    "Several GPUs, machines and jobs": "gpus engine shard limit",
+    "The store": "append citation json",
+}
+"""Sections of the help."""
 
 
-def _shard(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Parse `i/n`: shard i (0-based) of n jobs that share the clips."""
-    if value is None:
-        return None
-    part, _, parts = value.partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
-        raise click.BadParameter(f"'{value}' is not i/n with i from 0 to n-1, as in 0/4", context, option)
-    return int(part), int(parts)
+@dataclass(frozen=True)
+class ComputeOptions:
+    """How networks run, as it was typed; None and False where nothing was."""
+
+    device: str | None = None
+    dtype: Precision | None = None
+    tf32: bool = False
+    compiled: bool = False
+    clips_at_once: int | None = None
+    same_device: bool = False
+
+    def typed(self) -> list[str]:
+        """List the options that were given."""
+        values = {
+            "--device": self.device,
+            "--dtype": self.dtype,
+            "--tf32": self.tf32,
+            "--compile": self.compiled,
+            "--clips-at-once": self.clips_at_once,
+            "--same-device": self.same_device,
+        }
+        return [name for name, value in values.items() if value]
+
+    def compute(self) -> "backbones.Compute":
+        """Return the settings of a network; those that were not given are the usual ones."""
+        return backbones.Compute(
+            self.device or "auto",
+            PRECISIONS[self.dtype or "fp32"],
+            tf32=self.tf32,
+            compiled=self.compiled,
+            clips_at_once=self.clips_at_once,
+            same_device=self.same_device,
+        )
 
 
-def _numbers(context: click.Context, option: click.Parameter, value: str) -> tuple[int, ...]:
-    """Parse numbers of GPUs: `0,1,3`."""
-    parts = [part.strip() for part in value.split(",")] if value else []
-    if not all(part.isdecimal() for part in parts):
-        raise click.BadParameter(f"'{value}' is no list of numbers such as 0,1", context, option)
-    return tuple(map(int, parts))
-
-
-@declared(
-    __package__,
-    "extract",
-    names={"shell_complete": completed(lambda _: of.backbone_names())},
-    gpus={"callback": _numbers},
-    shard={"callback": _shard},
-)
-@click.pass_context
+@command(groups=GROUPS)
 def extract(
-    ctx: click.Context,
-    /,
-    manifest: Path,
-    store: Path,
-    names: tuple[str, ...],
-    n_frames: int | None,
-    shard: tuple[int, int] | None,
-    dry_run: bool,
-    append: Path | None,
-    output: Output,
-    **settings: Any,
+    manifest: Annotated[Path, argument()],
+    store: Annotated[Path, argument(type=LOCAL)],
+    *,
+    names: Annotated[
+        tuple[str, ...],
+        option(
+            "Backbone to run; repeatable.",
+            name="backbone",
+            type=click.STRING,
+            metavar="NAME|onnx:FILE[:LAYER]",
+            shell_complete=completed(lambda _: of.backbone_names()),
+        ),
+    ] = ("descriptors",),
+    n_frames: Annotated[
+        int | None,
+        option(
+            "Number of frames per clip.  [default: the backbone's; 1 for still images]",
+            name="n",
+            type=click.IntRange(1),
+        ),
+    ] = None,
+    sampling: Annotated[
+        Literal["uniform", "keyframes"],
+        option(
+            "uniform: evenly spaced frames, exactly. keyframes: the nearest keyframe of each; "
+            "faster, but not the same frames."
+        ),
+    ] = "uniform",
+    weights: Annotated[
+        tuple[str, ...],
+        option(
+            "Weights of the backbone NAME: a file, folder, repository[@revision] or random:SEED.",
+            type=click.STRING,
+            metavar="[NAME=]WEIGHTS",
+        ),
+    ] = (),
+    preset: Annotated[
+        tuple[str, ...], option("Preprocessing preset for frames.", metavar="[NAME=]PRESET")
+    ] = (),
+    questions: Annotated[
+        tuple[str, ...],
+        option(
+            "What a vision-language model answers: a file of 'obygaze codebook questions'.",
+            type=click.STRING,
+            metavar="[NAME=]FILE",
+        ),
+    ] = (),
+    tokens: Annotated[tuple[str, ...], option("Which tokens to store.", metavar="[NAME=]WHICH")] = (),
+    track: Annotated[
+        tuple[str, ...],
+        option("Sound track to hear: a language or a number.", metavar="[NAME=]TRACK"),
+    ] = (),
+    device: Annotated[
+        str | None,
+        option(
+            "Device to run networks on.  [default: auto]",
+            metavar="auto|cpu|cuda[:N]",
+            envvar="OBYGAZE_DEVICE",
+        ),
+    ] = None,
+    dtype: Annotated[
+        Precision | None,
+        option(
+            "Precision of networks. bf16 and fp16 keep the weights in fp32; bf16-weights does not.  "
+            "[default: fp32]"
+        ),
+    ] = None,
+    tf32: Annotated[bool, option("Let fp32 products on a GPU drop mantissa bits, for speed.")] = False,
+    compiled: Annotated[bool, option("Compile networks with torch.compile.", name="compile")] = False,
+    clips_at_once: Annotated[
+        int | None,
+        option("Clips in each call of a network.  [default: 8 on a GPU, 1 on a CPU]", type=click.IntRange(1)),
+    ] = None,
+    same_device: Annotated[
+        bool,
+        option("Record the model of the GPU, and refuse to continue the store on another."),
+    ] = False,
+    engine: Annotated[
+        Literal["local", "ray"],
+        option("local: this machine. ray: a Ray cluster, at RAY_ADDRESS or started for the run."),
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        option(
+            "Number of decoding processes.  [default: the usable cores]",
+            type=click.IntRange(1),
+            envvar="OBYGAZE_WORKERS",
+        ),
+    ] = None,
+    gpus: Annotated[
+        str,
+        option(
+            "GPUs of this machine that share the clips and the cores, a process each, such as 0,1,3.",
+            metavar="0,1,...",
+        ),
+    ] = "",
+    batch_size: Annotated[
+        int | None,
+        option("Rows to encode together.  [default: 8 clips or 64 texts]", type=click.IntRange(1)),
+    ] = None,
+    timeout_s: Annotated[
+        float,
+        option(
+            "Time limit for decoding one clip, in seconds.", name="timeout", type=Number(0, min_open=True)
+        ),
+    ] = 600.0,
+    decoder: Annotated[
+        str,
+        option("What decodes the videos: pyav, or a decoder that an installed package brings."),
+    ] = "pyav",
+    strict: Annotated[
+        bool,
+        option("Mark damaged files as failed instead of keeping the readable part as 'partial'."),
+    ] = False,
+    hash_sources: Annotated[bool, option("Record the SHA-256 of every video file.")] = False,
+    limit: Annotated[int | None, option("Process at most N clips.", type=click.IntRange(1))] = None,
+    shard: Annotated[
+        str | None,
+        option(
+            "Process shard i of n (0-based). Shards, and tasks of job arrays, never seal the store.  "
+            "[default: all clips, or the shard of a task of a Slurm job array from 0 to n-1]",
+            metavar="i/n",
+        ),
+    ] = None,
+    retry_failed: Annotated[bool, option("Retry clips that failed before.")] = False,
+    corpus: Annotated[
+        str | None, option("Name of the corpus in the store.  [default: the manifest's name]")
+    ] = None,
+    licence: Annotated[str, option("SPDX licence of the features.", envvar="OBYGAZE_LICENCE")] = NO_LICENCE,
+    citation: Annotated[str, option("How to cite the store.")] = "",
+    version: Annotated[str, option("Version of the sealed store.", name="store-version")] = "1.0.0",
+    append: Annotated[
+        Path | None,
+        option(
+            "Make the next version of this sealed store, with the clips of MANIFEST that it lacks.",
+            metavar="STORE",
+        ),
+    ] = None,
+    shots: Annotated[
+        Path | None,
+        option(
+            "Also find the shots of films whose windows are in MANIFEST, and write their table. "
+            "Each frame is decoded once for both.",
+            metavar="FILE.csv",
+        ),
+    ] = None,
+    keep_frames: Annotated[
+        Path | None,
+        option(
+            "Keep sampled frames in FOLDER, as JPEG of at most 256 pixels at the short side, and read those "
+            "in it: later backbones need not decode. Features are those of the JPEGs.",
+            type=LOCAL,
+            metavar="FOLDER",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, option("Print the work to be done and its estimated duration, then stop.")
+    ] = False,
+    json: Json = False,
 ) -> Answer:
     """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
 
@@ -109,6 +283,9 @@ def extract(
     """
     from obygaze_features.extraction.extract import reads_texts
 
+    ctx = click.get_current_context()
+    own_shard = choose_shard(None if shard is None else _shard(shard))
+    gpu_indices = _gpu_indices(gpus)
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
     try:
@@ -117,72 +294,131 @@ def extract(
         raise click.UsageError(str(error)) from None
     if texts:
         _refuse_options_of_frames(ctx, names)
-    named = {option: settings.pop(option) for option in ("weights", "preset", "tokens", "track", "questions")}
-    compute = {option: settings.pop(option) for option in COMPUTE}
-    if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT:
-        takers = [name for name in names if "compute" in backbones.backbone_options(name)]
-        compute["device"] = compute["device"] if takers and not settings["gpus"] else None
-    recipes = read_recipes(names, n_frames, named, compute)
-    shard = choose_shard(shard)
-    of_array = "SLURM_ARRAY_TASK_ID" in os.environ  # other tasks may write: a later job seals
+    if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT and (
+        gpu_indices or not _networks(names)
+    ):
+        device = None  # what a site sets is no mistake where it means nothing
+    recipes = read_recipes(
+        names,
+        n_frames,
+        {
+            "weights": weights,
+            "preset": preset,
+            "tokens": tokens,
+            "track": track,
+            "questions": questions,
+        },
+        ComputeOptions(device, dtype, tf32, compiled, clips_at_once, same_device),
+    )
     work = extraction.prepare(
         manifest,
         store,
         recipes,
         n_frames=n_frames,
-        shard=shard,
-        sealing=not of_array,
+        sampling=sampling,
+        engine=engine,
+        workers=workers,
+        gpus=gpu_indices,
+        batch_size=batch_size,
+        timeout_s=timeout_s,
+        decoder=decoder,
+        strict=strict,
+        hash_sources=hash_sources,
+        retry_failed=retry_failed,
+        corpus=corpus,
+        licence=licence,
+        citation=citation,
+        version=version,
         append=append,
+        shard=own_shard,
+        limit=limit,
+        sealing=ARRAY_TASK not in os.environ,  # other tasks may write: a later job seals
+        shots=shots,
+        keep_frames=keep_frames,
         note=note,
         progress=True,
-        **settings,
     )
     if dry_run:
         return estimated(work.estimate(), work.unit)
+    return _run(work, store, own_shard, json=json)
+
+
+def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, json: bool) -> Answer:
+    """Extract, seal what is complete, and answer what came of it."""
+    part, n_parts = shard
     with extraction.stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)
     sealed = None if stop() else work.seal(stage)
     answer = outcome(stage, report, sealed, stop, work.unit)
-    told = [] if output.json else [*answer.remarks]
+    remarks = [] if json else [*answer.remarks]
     if stop():
-        left = len(stage.missing())
-        told += [f"obygaze: stopped; {left} {work.unit}s are left. Run the same command again to go on."]
-    elif (shard[1] > 1 or of_array) and not stage.missing(shard):
+        n_left = len(stage.missing())
+        remarks.append(
+            f"obygaze: stopped; {n_left} {work.unit}s are left. Run the same command again to go on."
+        )
+        return replace(answer, remarks=remarks, code=stop.exit_code)
+    is_shared = n_parts > 1 or ARRAY_TASK in os.environ
+    if is_shared and not stage.missing(shard):
         stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
-        then = f"obygaze store seal {quote(str(store))} --licence {stated}"
-        told += [f"{NOTE}shard {shard[0]}/{shard[1]} is done. Once all are: {then}"]
-    mine = [entry for entry in stage.status().values() if stage.piece(entry.clip_id) % shard[1] == shard[0]]
-    failed = any(entry.status == "failed" for entry in mine)
-    return replace(answer, remarks=told, code=stop.exit_code or (PROBLEMS_FOUND if failed else 0))
+        seal = f"obygaze store seal {quote(str(store))} --licence {stated}"
+        remarks.append(f"{NOTE}shard {part}/{n_parts} is done. Once all are: {seal}")
+    clips = [clip for clip in stage.status().values() if stage.piece(clip.clip_id) % n_parts == part]
+    failed = any(clip.status == "failed" for clip in clips)
+    return replace(answer, remarks=remarks, code=PROBLEMS_FOUND if failed else 0)
 
 
+# --- what the options say
+# ---------------------------------------------------------------------------
 def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
-    default = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT, None)
-    given = [_option(name) for name in OF_FRAMES if ctx.get_parameter_source(name) not in default]
-    if given:
-        raise click.UsageError(f"{', '.join(given)}: about frames, and {', '.join(names)} reads texts")
+    """Refuse options about frames, of backbones that read texts."""
+    about_frames = [
+        parameter.opts[0]
+        for parameter in ctx.command.params
+        if parameter.name in OF_FRAMES and ctx.get_parameter_source(parameter.name) not in NOT_TYPED
+    ]
+    if about_frames:
+        raise click.UsageError(f"{', '.join(about_frames)}: about frames, and {', '.join(names)} reads texts")
 
 
-def _option(name: str) -> str:
-    """Return the option that sets a parameter."""
-    return next(parameter.opts[0] for parameter in extract.params if parameter.name == name)
+def _shard(text: str) -> tuple[int, int]:
+    """Parse `i/n`: shard i (0-based) of n jobs that share the clips."""
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
+        raise click.BadParameter(
+            f"'{text}' is not i/n with i from 0 to n-1, as in 0/4", param_hint="'--shard'"
+        )
+    return int(part), int(parts)
 
 
-def choose_shard(given: tuple[int, int] | None) -> tuple[int, int]:
-    """Return the given shard, else that of the Slurm array task, else everything."""
-    if given is not None:
-        return given
+def choose_shard(typed: tuple[int, int] | None) -> tuple[int, int]:
+    """Return the shard that was typed, else that of the Slurm array task, else everything."""
+    if typed is not None:
+        return typed
     shard = extraction.array_shard(os.environ)
-    if shard is not None:
-        note(f"--shard {shard[0]}/{shard[1]}, as this is a task of a Slurm job array")
-    return shard or (0, 1)
+    if shard is None:
+        return 0, 1
+    note(f"--shard {shard[0]}/{shard[1]}, as this is a task of a Slurm job array")
+    return shard
+
+
+def _gpu_indices(text: str) -> tuple[int, ...]:
+    """Parse numbers of GPUs: `0,1,3`."""
+    parts = [part.strip() for part in text.split(",")] if text else []
+    if not all(part.isdecimal() for part in parts):
+        raise click.BadParameter(f"'{text}' is no list of numbers such as 0,1", param_hint="'--gpus'")
+    return tuple(int(part) for part in parts)
+
+
+def _networks(names: Iterable[str]) -> list[str]:
+    """List the backbones that run a network."""
+    return [name for name in names if "compute" in backbones.backbone_options(name)]
 
 
 def read_recipes(
     names: Sequence[str],
     n_frames: int | None,
     named: Mapping[str, tuple[str, ...]],
-    compute: Mapping[str, Any],
+    compute: ComputeOptions,
 ) -> "tuple[extraction.Recipe, ...]":
     """Build a recipe per backbone from the options.
 
@@ -191,43 +427,43 @@ def read_recipes(
     named
         Option (`weights`, `preset`, `tokens`, `track`) -> its values as typed, `VALUE` or `NAME=VALUE`.
     compute
-        Option of `COMPUTE` -> its value, for every backbone with a network; None or False if not given.
+        For every backbone with a network.
 
     Raises
     ------
     click.UsageError
         If a backbone does not take an option that was given for it.
     """
-    taken = {name: backbones.backbone_options(name) for name in names}
+    known = {name: backbones.backbone_options(name) for name in names}
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for option, values in named.items():
-        for written in values:
-            for name, value in addressed(written, names).items():
-                if option not in taken[name]:
-                    raise click.UsageError(_not_taken(name, option, value, names))
-                options[name][option] = _absolute(value) if option in {"weights", "questions"} else value
-    given = {option: value for option, value in compute.items() if value}
-    if given:
-        takers = [name for name in names if "compute" in taken[name]]
-        if not takers:
-            raise click.UsageError(f"{', '.join(names)}: takes no {', '.join(map(_option, given))}")
-        if "dtype" in given:
-            given["precision"] = PRECISIONS[given.pop("dtype")]
-        for name in takers:
-            options[name]["compute"] = backbones.Compute(**given)
+    for option_name, texts in named.items():
+        for text in texts:
+            for name, value in addressed(text, names).items():
+                if option_name not in known[name]:
+                    raise click.UsageError(_not_taken(name, option_name, value, names))
+                is_file = option_name in {"weights", "questions"}
+                options[name][option_name] = _absolute(value) if is_file else value
+    if typed := compute.typed():
+        networks = _networks(names)
+        if not networks:
+            raise click.UsageError(f"{', '.join(names)}: takes no {', '.join(typed)}")
+        for name in networks:
+            options[name]["compute"] = compute.compute()
     return tuple(extraction.Recipe(name, n_frames, options[name]) for name in names)
 
 
-def addressed(written: str, names: Iterable[str]) -> dict[str, str]:
+def addressed(text: str, names: Iterable[str]) -> dict[str, str]:
     """Split `NAME=VALUE`; a plain value applies to every backbone."""
-    name, _, value = written.partition("=")
-    return {name: value} if name in names and name != written else dict.fromkeys(names, written)
+    name, _, value = text.partition("=")
+    return {name: value} if name in names and name != text else dict.fromkeys(names, text)
 
 
-def _not_taken(name: str, option: str, value: str, names: Sequence[str]) -> str:
-    told = f"backbone '{name}' takes no --{option}"
+def _not_taken(name: str, option_name: str, value: str, names: Sequence[str]) -> str:
+    message = f"backbone '{name}' takes no --{option_name}"
     others = [other for other in names if other != name]
-    return f"{told}; write for whom it is, as in --{option} {others[0]}={value}" if others else told
+    if not others:
+        return message
+    return f"{message}; write for whom it is, as in --{option_name} {others[0]}={value}"
 
 
 def _absolute(weights: str) -> str:

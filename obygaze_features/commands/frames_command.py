@@ -148,7 +148,7 @@ def as_table(video: Path, taken: "videos.Frames[NDArray[np.uint8]]") -> str:
     size = f"{taken.width}x{taken.height}"
     if taken.rotation:
         size += f", turned {taken.rotation} degrees clockwise"
-    method = taken.method
+    method: str = taken.method
     if taken.why_sequential:
         method += f" ({taken.why_sequential})"
     rows = [(index, f"{time_s:.3f}") for index, time_s in zip(taken.index, taken.time_s, strict=True)]

@@ -11,7 +11,13 @@ import pytest
 from PIL import Image
 
 from obygaze_features.backbones.registry import BACKBONES
-from obygaze_features.commands.extract_command import COMPUTE, choose_shard, read_recipes
+from obygaze_features.commands.extract_command import (
+    OF_FRAMES,
+    ComputeOptions,
+    choose_shard,
+    extract,
+    read_recipes,
+)
 from obygaze_features.extraction.prepared import what_forbids_writing
 from obygaze_features.store import open_store, verify
 from tests.later import later
@@ -19,7 +25,7 @@ from tests.later import later
 Compute = later("obygaze_features.backbones.compute", "Compute")
 
 NONE = {"weights": (), "preset": (), "tokens": ()}
-PLAIN = dict.fromkeys(COMPUTE)
+PLAIN = ComputeOptions()
 
 
 def network(n_frames=None, *, weights="hub/default", preset="a", compute=None):
@@ -44,13 +50,7 @@ def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
 
 
 def test_device_and_precision_go_to_those_that_compute():
-    way = PLAIN | {
-        "device": "cpu",
-        "dtype": "bf16-weights",
-        "tf32": True,
-        "compiled": True,
-        "clips_at_once": 3,
-    }
+    way = ComputeOptions("cpu", "bf16-weights", tf32=True, compiled=True, clips_at_once=3)
     descriptors, one = read_recipes(["descriptors", "one"], None, NONE, way)
     assert descriptors.options == {}
     compute = one.options["compute"]
@@ -60,15 +60,19 @@ def test_device_and_precision_go_to_those_that_compute():
 @pytest.mark.parametrize(
     ("names", "named", "way", "words"),
     [
-        (["descriptors"], {"weights": ("random:0",)}, {}, "backbone 'descriptors' takes no --weights$"),
-        (["descriptors", "one"], {"weights": ("random:0",)}, {}, "--weights one=random:0"),
-        (["one"], {"tokens": ("all",)}, {}, "backbone 'one' takes no --tokens"),
-        (["descriptors"], {}, {"dtype": "bf16"}, "takes no --dtype$"),
+        (["descriptors"], {"weights": ("random:0",)}, PLAIN, "backbone 'descriptors' takes no --weights$"),
+        (["descriptors", "one"], {"weights": ("random:0",)}, PLAIN, "--weights one=random:0"),
+        (["one"], {"tokens": ("all",)}, PLAIN, "backbone 'one' takes no --tokens"),
+        (["descriptors"], {}, ComputeOptions(dtype="bf16"), "takes no --dtype$"),
     ],
 )
 def test_an_option_that_a_backbone_does_not_take_is_a_usage_error(names, named, way, words):
     with pytest.raises(click.UsageError, match=words):
-        read_recipes(names, None, NONE | named, PLAIN | way)
+        read_recipes(names, None, NONE | named, way)
+
+
+def test_the_options_about_frames_are_options_of_the_command():
+    assert set(OF_FRAMES) <= {parameter.name for parameter in extract.params}
 
 
 def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path, monkeypatch):
