@@ -3,7 +3,7 @@
 # on Linux the default build brings gigabytes of CUDA along (see "Installing" in README.md).
 PYTHON ?= python3
 PIP_ARGS ?=
-# pinned: the versions in constraints.txt; hashed: these, each file held against its SHA-256 in hashes.txt, with
+# pinned: the versions in constraints.txt; hashed: these, each file held against its SHA-256 in .ci/hashes.txt, with
 # everything for development; lowest: the lower bounds of pyproject.toml; newest: what there is today.
 DEPENDENCIES ?= pinned
 BIN := .venv/bin
@@ -82,7 +82,7 @@ INSTALL_lowest = $(BIN)/python -m pip install --quiet uv && \
 	$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --resolution lowest-direct
 
 # Hashes can be asked for files alone, not for a checkout: it comes last, and brings nothing along.
-INSTALL_hashed = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement hashes.txt $(PIP_ARGS) && \
+INSTALL_hashed = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement .ci/hashes.txt $(PIP_ARGS) && \
 	$(BIN)/python -m pip install --quiet --no-deps
 
 define install

@@ -1,4 +1,4 @@
-"""Write hashes.txt: what constraints.txt pins, with the SHA-256 of every file of each version.
+"""Write .ci/hashes.txt: what constraints.txt pins, with the SHA-256 of every file of each version.
 
     .venv/bin/python .ci/hashes.py SIMPLE-INDEX-URL [FOLDER...]
 
@@ -82,7 +82,7 @@ def main(index: str, *folders: str) -> None:
         if built:
             lines.append(entry(f"{name}=={version}+cpu ; {BUILT}", built))
         lines.append(entry(f"{name}=={version}{f' ; {ELSEWHERE}' if built else ''}", digests[pin]))
-    (HERE / "hashes.txt").write_text("\n".join(lines) + "\n")
+    (HERE / ".ci/hashes.txt").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ WORKS = {
         extract ~/late.csv ~/late HOW
         $ cp demo/films/tt9000001/tt9000001-004.mp4 ~
         extract ~/late.csv ~/late HOW --retry-failed --store-version 1.1.0
-        store gc ~ --yes
+        store rm --sealed-stages ~ --yes
         extract ~/second.csv ~/whole HOW --append ~/whole-1.0.0 --store-version 1.1.0
         extract ~/second.csv ~/second HOW
         extract ~/second.csv ~/keyframes HOW --n 4 --sampling keyframes

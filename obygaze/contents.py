@@ -165,9 +165,6 @@ COMMANDS = {
     "store pull": Entry("Download a store or part of it.", "obygaze_features.commands.store_transfer:pull"),
     "store push": Entry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
     "store rm": Entry("Remove stores and staging folders.", "obygaze_features.commands.store_commands:rm"),
-    "store gc": Entry(
-        "Remove staging folders that are already sealed.", "obygaze_features.commands.store_commands:gc"
-    ),
     "weights": Entry(
         "Download and verify network weights.",
         examples=(

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def hashed():
-    """Yield every requirement of hashes.txt with its digests, read as pip reads it."""
-    for line in (ROOT / "hashes.txt").read_text().replace(" \\\n", " ").splitlines():
+    """Yield every requirement of .ci/hashes.txt with its digests, read as pip reads it."""
+    for line in (ROOT / ".ci/hashes.txt").read_text().replace(" \\\n", " ").splitlines():
         requirement, *digests = re.split(r"\s+--hash=sha256:", line)
         yield Requirement(requirement), digests
 
@@ -38,7 +38,14 @@ def test_every_pin_has_its_digests(system, machine, built):
 
 
 def test_no_index_is_named():
-    for name in ("constraints.txt", "hashes.txt", "Makefile", ".ci/hashes.py", ".ci/run", "pyproject.toml"):
+    for name in (
+        "constraints.txt",
+        ".ci/hashes.txt",
+        "Makefile",
+        ".ci/hashes.py",
+        ".ci/run",
+        "pyproject.toml",
+    ):
         assert not re.search(r"https?://|--(extra-)?index-url|--find-links", (ROOT / name).read_text()), name
 
 

@@ -1,4 +1,4 @@
-"""`obygaze store ls | inspect | seal | verify | rm | gc`: see, seal, verify and remove stores and stages."""
+"""`obygaze store ls | inspect | seal | verify | rm`: see, seal, verify and remove stores and stages."""
 
 import json
 import os
@@ -22,8 +22,15 @@ from obygaze_features.text import visible
 
 @command()
 def rm(
-    places: Annotated[tuple[Path, ...], argument(type=LOCAL, metavar="STORE|STAGE...")],
+    places: Annotated[tuple[Path, ...], argument(type=LOCAL, metavar="STORE|STAGE|FOLDER...")] = (),
     *,
+    sealed_stages: Annotated[
+        bool,
+        option(
+            "Remove the stages in FOLDER (default: $OBYGAZE_STORES, or stores) whose clips are all sealed, "
+            "and nothing else."
+        ),
+    ] = False,
     yes: Yes = False,
 ) -> Answer:
     """Remove sealed stores and staging folders after confirmation.
@@ -31,37 +38,33 @@ def rm(
     Other folders, links and stages in use by a process are refused. Nothing outside
     the folder is touched.
 
+    With --sealed-stages, a stage in FOLDER goes if NAME-VERSION beside it has every clip of NAME.staging with
+    the same features, or the same failure. Stages that are unfinished, in use, or not sealed stay; the reason
+    is printed.
+
     \b
     Examples:
       obygaze store rm stores/films.staging
       obygaze store rm stores/films-1.0.0 stores/films.staging --yes
+      obygaze store rm --sealed-stages
+      obygaze store rm --sealed-stages /data/features --yes
     """
+    if sealed_stages:
+        folders = places or (Path(os.environ.get("OBYGAZE_STORES") or "stores"),)
+        return _remove_sealed_stages(folders, yes=yes)
+    if not places:
+        raise click.UsageError("Missing argument 'STORE|STAGE...'.")
     removed = _remove([(path, _kind(path)) for path in dict.fromkeys(places)], yes=yes)
     return Answer({"removed": removed}, "\n".join(f"removed {path}" for path in removed))
 
 
-@command()
-def gc(
-    folder: StoresFolder = Path("stores"),
-    *,
-    yes: Yes = False,
-) -> Answer:
-    """Remove staging folders in FOLDER (default: $OBYGAZE_STORES, or stores) whose clips are all sealed.
-
-    A stage goes if NAME-VERSION beside it has every clip of NAME.staging with the same features, or the same
-    failure. Stages that are unfinished, in use, or not sealed stay; the reason is printed.
-
-    \b
-    Examples:
-      obygaze store gc
-      obygaze store gc /data/features --yes
-    """
+def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
+    """Remove the stages in folders whose clips are all sealed; say why others stay."""
     from obygaze_features.store.growth import still_needed
 
-    removable, kept = [], {}
-    for path in _nodes(folder, "gc"):
-        if not path.name.endswith(STAGING_SUFFIX) or not (path / PLAN).is_file():
-            continue
+    removable: list[tuple[Path, str]] = []
+    kept: dict[str, str] = {}
+    for path in _stages(folders):
         try:
             _kind(path)
             reason = still_needed(path)
@@ -73,8 +76,16 @@ def gc(
         else:
             removable.append((path, "stage, sealed"))
     removed = _remove(removable, yes=yes) if removable else []
-    lines = [f"removed {path}" for path in removed] or [f"nothing to remove in {folder}"]
+    lines = [f"removed {path}" for path in removed]
+    if not lines:
+        lines = [f"nothing to remove in {', '.join(map(str, folders))}"]
     return Answer({"removed": removed, "kept": kept}, "\n".join(lines))
+
+
+def _stages(folders: Sequence[Path]) -> list[Path]:
+    """List the stages in folders."""
+    paths = [path for folder in folders for path in _nodes(folder, "rm --sealed-stages")]
+    return [path for path in paths if path.name.endswith(STAGING_SUFFIX) and (path / PLAN).is_file()]
 
 
 def _kind(path: Path) -> str:
@@ -282,7 +293,7 @@ def seal(
     """Turn a finished staging folder NAME.staging into the immutable store NAME-VERSION.
 
     Tokens are linked from the staging folder, so that they never lie on the disk twice; the staging folder
-    stays, until `obygaze store gc` or `rm`. A sealing that was killed begins again. A store grows by the
+    stays, until `obygaze store rm`. A sealing that was killed begins again. A store grows by the
     option --append of extract.
 
     The version shows what changed: 1.1.0 after 1.0.0 only adds clips, 2.0.0 may change rows.

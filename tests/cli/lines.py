@@ -211,13 +211,13 @@ store card in/films
     0 out/card/README.md out/card/croissant.json
 store rm out/json-1.0.0 --yes --json
     0 -out/json-1.0.0
-store gc in/npy --yes --json
+store rm --sealed-stages in/npy --yes --json
     0 | "removed": []
 store rm out/left-1.0.0 out/both-1.1.0 --yes
     0 -out/left-1.0.0 -out/both-1.1.0 | removed
-store gc in/stores --yes
+store rm --sealed-stages in/stores --yes
     0 -in/stores/whole.staging in/stores/late.staging | late.staging: 2 of 3 clips are still to do
-store gc out --yes
+store rm --sealed-stages out --yes
     0 -out/videos.staging out/videos-1.0.0
 weights verify in/video.mp4 --sha256 {"0" * 64}
     3 | these are other weights

@@ -100,6 +100,10 @@ MISTAKES = f"""
     neither a sealed store nor a stage
 1 store rm in/stores/link --yes
     is a link
+2 store rm
+    Missing argument
+1 store rm --sealed-stages nowhere --yes
+    nowhere: no such folder
 2 store rm in/stores/whole.staging
     nothing was removed: give --yes
 1 store export in/films in/films.csv --to hdf5

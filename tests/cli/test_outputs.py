@@ -163,7 +163,7 @@ def test_stages_in_use_or_with_clips_of_their_own_stay_and_links_are_not_followe
     with stage(place, "out/open", 1).writer() as writer:
         writer.commit([ClipResult("b", "ok", groups={"toy": GOOD})])
         assert "1 process(es) write to it now" in run("store rm out/open.staging --yes", place)[2]
-    _, _, err = run("store gc out --yes", place)
+    _, _, err = run("store rm --sealed-stages out --yes", place)
     assert "kept out/grown.staging: no sealed store has all of its clips" in err
     assert "kept out/open.staging: it is not sealed" in err
     ok("store rm out/open.staging out/grown-1.0.0 --yes")
