@@ -120,6 +120,8 @@ def test_options_that_a_site_sets_once_yield_to_what_is_typed(tmp_path, monkeypa
     assert typed("store ls --json") == 0
     assert {row["name"] for row in json.loads(capfd.readouterr().out)} >= {"a-1.0.0", "b-1.0.0"}
     assert open_store("there/a").attributes["licence"] == "MIT"
+    assert typed("store rm --sealed-stages --yes") == 0
+    assert not list((tmp_path / "there").glob("*.staging"))
     assert typed("extract a.csv there/c --workers none") == 2
     (tmp_path / "texts.txt").write_text("a cat\n")
     capfd.readouterr()
