@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -25,63 +25,92 @@ SHOWN_REMARKS = 5
 NOTE = "obygaze: note: "
 
 
-def estimated(what: "Estimate | TextEstimate", unit: str) -> Answer:
+def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
     """Answer with the estimate of a dry run; `unit` is the word for a row: clip or text."""
-    if not what.feature_bytes:
-        return Answer(asdict(what), f"nothing to do: every {unit} is done")
+    if not estimate.feature_bytes:
+        return Answer(asdict(estimate), f"nothing to do: every {unit} is done")
     time = "unknown: no video could be tried"
-    if what.seconds is not None:
-        time = f"about {_duration(what.seconds)}, from {what.tried} {unit}s tried now"
-    facts = [*what.facts(), ("feature bytes", f"{what.feature_bytes:,}"), ("time", time)]
-    return Answer(asdict(what), table(facts))
+    if estimate.seconds is not None:
+        time = f"about {_duration(estimate.seconds)}, from {estimate.tried} {unit}s tried now"
+    facts = [*estimate.facts(), ("feature bytes", f"{estimate.feature_bytes:,}"), ("time", time)]
+    return Answer(asdict(estimate), table(facts))
+
+
+class Fault(NamedTuple):
+    """A clip that is not ok: failed, partial, or absent in a backbone."""
+
+    clip_id: str
+    status: str
+    reason: str
 
 
 def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Stop", unit: str) -> Answer:
     """Answer with the outcome of the clips in this and earlier runs; `unit` is the word for a row."""
-    clips = stage.status().values()
+    entries = stage.status().values()
     counts = dict.fromkeys(("ok", "partial", "failed"), 0)
-    counts |= Counter(clip.status for clip in clips)
-    left = len(stage.clips) - len(clips)
-    at_fault = [(each.clip_id, (str(each.status), each.reason)) for each in clips if each.status != "ok"]
-    at_fault += [(e.clip_id, (f"absent in {name}", why)) for e in clips for name, why in e.absent.items()]
+    counts |= Counter(entry.status for entry in entries)
+    n_left = len(stage.clips) - len(entries)
+    faults = [
+        Fault(entry.clip_id, str(entry.status), entry.reason) for entry in entries if entry.status != "ok"
+    ]
+    for entry in entries:
+        faults += [Fault(entry.clip_id, f"absent in {name}", why) for name, why in entry.absent.items()]
     document = {
         "store": None if sealed is None else str(sealed),
         "staging": str(stage.path),
-        "clips": {**counts, "left": left},
-        "not_ok": [{"clip_id": clip, "status": why[0], "reason": why[1]} for clip, why in at_fault],
+        "clips": {**counts, "left": n_left},
+        "not_ok": [fault._asdict() for fault in faults],
         "run": report.record(),
         "stopped_by": None if stop.signal is None else stop.signal.name,
     }
-    lines = _reasons(at_fault, unit) if at_fault else []
-    lines += [f"{', '.join(f'{number} {status}' for status, number in counts.items())}, {left} left to do"]
+    done = ", ".join(f"{number} {status}" for status, number in counts.items())
+    lines = [*_fault_lines(faults, unit), f"{done}, {n_left} left to do"]
     if sealed is not None:
-        lines += [f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}"]
-    if at_fault:
-        place = f"list of all {unit}s with their reasons: {sealed / TABLE}" if sealed else ""
-        lines += [place or "list of them: the same command with --json"]
-    remarks = report.remarks.most_common(SHOWN_REMARKS)
-    told = [f"{NOTE}{counted(n, unit)}: {remark}" for remark, n in remarks]
+        lines.append(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
+    if faults and sealed is not None:
+        lines.append(f"list of all {unit}s with their reasons: {sealed / TABLE}")
+    elif faults:
+        lines.append("list of them: the same command with --json")
+    return Answer(document, "\n".join(lines), _remarks(report, unit))
+
+
+def _remarks(report: "RunReport", unit: str) -> list[str]:
+    """Say what was noted of most clips, and how long the run took."""
+    remarks = [
+        f"{NOTE}{counted(number, unit)}: {remark}"
+        for remark, number in report.remarks.most_common(SHOWN_REMARKS)
+    ]
     if len(report.remarks) > SHOWN_REMARKS:
-        told += [f"{NOTE}{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all"]
-    told += [report.sentence(unit)] if report.clips else []
-    return Answer(document, "\n".join(lines), told)
+        remarks.append(f"{NOTE}{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all")
+    if report.clips:
+        remarks.append(report.sentence(unit))
+    return remarks
 
 
-def _reasons(at_fault: Sequence[tuple[str, tuple[str, str]]], unit: str) -> list[str]:
+def _fault_lines(faults: Sequence[Fault], unit: str) -> list[str]:
     """Tell how many clips have which reason; the rarest reasons of many are summed up."""
-    first = {why: clip for clip, why in reversed(at_fault)}
-    counts = Counter(why for _, why in at_fault).most_common()
-    rows = [(clips, *why, first[why]) for why, clips in counts]
-    shown = table(rows[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"])
-    rest = rows[SHOWN_REASONS:]
-    others = sum(clips for clips, *_ in rest)
-    return [shown, *([f"and {others:,} {unit}s with {len(rest):,} other reasons"] if rest else [])]
+    if not faults:
+        return []
+    example: dict[tuple[str, str], str] = {}
+    for fault in faults:
+        example.setdefault((fault.status, fault.reason), fault.clip_id)
+    counts = Counter((fault.status, fault.reason) for fault in faults)
+    rows = [
+        (number, status, reason, example[status, reason]) for (status, reason), number in counts.most_common()
+    ]
+    lines = [table(rows[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"])]
+    if further := rows[SHOWN_REASONS:]:
+        n_others = sum(row[0] for row in further)
+        lines.append(f"and {n_others:,} {unit}s with {len(further):,} other reasons")
+    return lines
 
 
 def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """`obygaze store`: compare and merge stores."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -32,8 +33,9 @@ def diff(
 
     difference = of.diff(of.open_store(first), of.open_store(second))
     lines = [*in_words(difference, first, second, most=SHOWN)]
-    lines += ["nothing differs"] if difference.equal else []
-    return Answer(difference.record(), "\n".join(lines), code=PROBLEMS_FOUND * (not difference.equal))
+    if difference.equal:
+        lines.append("nothing differs")
+    return Answer(difference.record(), "\n".join(lines), code=0 if difference.equal else PROBLEMS_FOUND)
 
 
 @command()
@@ -64,16 +66,19 @@ def merge(
     path = of.merge(
         opened, out, version=version, licence=licence, citation=citation, corpus=corpus, progress=True
     )
-    result = of.open_store(path)
-    for field in sorted({field for store in opened for field in store.attributes["corpus"]}):
-        if field not in result.attributes["corpus"]:
-            click.echo(f"left out: the stores' corpus.{field} differs, so the result has none", err=True)
+    for notice in _differing_fields(opened, of.open_store(path)):
+        click.echo(notice, err=True)
+    return sealed_result(path)
+
+
+def _differing_fields(stores: "Sequence[of.Store]", result: "of.Store") -> list[str]:
+    """Say which facts the merged store lacks, because they differ between the stores."""
+    fields = {field for store in stores for field in store.attributes["corpus"]}
+    without = sorted(fields - result.attributes["corpus"].keys())
+    notices = [f"left out: the stores' corpus.{field} differs, so the result has none" for field in without]
     for name in result:
         for field in ("hub", "commit"):
-            if result[name].provenance[field] is None and any(
-                store[name].provenance[field] for store in opened
-            ):
-                click.echo(
-                    f"left out: the stores' {field} of {name} differs, so the result has none", err=True
-                )
-    return sealed_result(path)
+            is_known = any(store[name].provenance[field] for store in stores)
+            if is_known and result[name].provenance[field] is None:
+                notices.append(f"left out: the stores' {field} of {name} differs, so the result has none")
+    return notices

@@ -3,9 +3,10 @@
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 import click
 
@@ -18,6 +19,13 @@ from obygaze_features.screen import progress_bar, table
 from obygaze_features.signatures import Json, StoresFolder, Yes, argument, command, option
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
+
+
+class Removable(NamedTuple):
+    """A folder that may be removed, and what it is."""
+
+    path: Path
+    kind: str
 
 
 @command()
@@ -54,7 +62,8 @@ def rm(
         return _remove_sealed_stages(folders, yes=yes)
     if not places:
         raise click.UsageError("Missing argument 'STORE|STAGE...'.")
-    removed = _remove([(path, _kind(path)) for path in dict.fromkeys(places)], yes=yes)
+    removable = [Removable(path, _kind(path)) for path in dict.fromkeys(places)]
+    removed = _remove(removable, yes=yes)
     return Answer({"removed": removed}, "\n".join(f"removed {path}" for path in removed))
 
 
@@ -62,7 +71,7 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
     """Remove the stages in folders whose clips are all sealed; say why others stay."""
     from obygaze_features.store.growth import still_needed
 
-    removable: list[tuple[Path, str]] = []
+    removable: list[Removable] = []
     kept: dict[str, str] = {}
     for path in _stages(folders):
         try:
@@ -74,7 +83,7 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
             click.echo(f"kept {path}: {reason}", err=True)
             kept[str(path)] = reason
         else:
-            removable.append((path, "stage, sealed"))
+            removable.append(Removable(path, "stage, sealed"))
     removed = _remove(removable, yes=yes) if removable else []
     lines = [f"removed {path}" for path in removed]
     if not lines:
@@ -109,10 +118,11 @@ def _kind(path: Path) -> str:
     raise StoreError(f"{path}: neither a sealed store nor a stage, so it is not removed")
 
 
-def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> list[str]:
+def _remove(removable: Sequence[Removable], *, yes: bool) -> list[str]:
+    """Remove folders after they were listed and somebody agreed; return their paths."""
     from obygaze_features.store.growth import discard
 
-    rows = [(str(path), what, f"{_size(path) / 1e6:.1f} MB") for path, what in removable]
+    rows = [(str(path), kind, f"{_size(path) / 1e6:.1f} MB") for path, kind in removable]
     click.echo(table(rows, ("to remove", "what", "size")), err=True)
     if not yes:
         if not sys.stdin.isatty():
@@ -125,10 +135,27 @@ def _remove(removable: Sequence[tuple[Path, str]], *, yes: bool) -> list[str]:
 
 def _size(folder: Path) -> int:
     """Sum the sizes of files below a folder; links are not followed."""
-    return sum(Path(path, name).lstat().st_size for path, _, names in os.walk(folder) for name in names)
+    size = 0
+    for path, _, names in os.walk(folder):
+        size += sum(Path(path, name).lstat().st_size for name in names)
+    return size
 
 
 LONGEST_LIST = 8
+UNREAD = "-"
+
+
+class ListedStore(NamedTuple):
+    """What a list says of a store or a stage; `-` where it can't be read, and `features` says why."""
+
+    name: str
+    format: str
+    clips: int | str
+    ok: int | str
+    partial: int | str
+    failed: int | str
+    missing: int | str
+    features: str
 
 
 @command()
@@ -144,14 +171,20 @@ def ls(
       obygaze store ls
       obygaze store ls /data/features
     """
-    rows = list(_rows(folder))
-    headers = ("name", "format", "clips", "ok", "partial", "failed", "missing", "features")
-    if not rows and not json:
+    listed = list(_listed(folder))
+    if json:
+        return Answer([store._asdict() for store in listed])
+    if not listed:
         return Answer(None, remarks=[f"no stores in {folder}"])
-    shown = [(*row[:-1], "not readable") if row[1] == "-" else row for row in rows]
-    records = [dict(zip(headers, row, strict=True)) for row in rows]
-    unread = [str(row[-1]) for row in rows if row[1] == "-" and not json]
-    return Answer(records, table(shown, headers), unread)
+    rows = []
+    reasons = []
+    for store in listed:
+        if store.format == UNREAD:
+            reasons.append(store.features)
+            rows.append(store._replace(features="not readable"))
+        else:
+            rows.append(store)
+    return Answer(None, table(rows, ListedStore._fields), reasons)
 
 
 def _nodes(folder: Path, command: str) -> list[Path]:
@@ -163,31 +196,51 @@ def _nodes(folder: Path, command: str) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def _rows(folder: Path) -> Iterator[tuple[object, ...]]:
-    from obygaze_features.store.records import absent_counts
-
+def _listed(folder: Path) -> Iterator[ListedStore]:
+    """Describe the stores and stages in a folder."""
     for path in _nodes(folder, "ls"):
         try:
-            if (path / "plan.jsonl").is_file():
-                stage = stores.read_stage(path)
-                statuses: list[str] = [entry.status for entry in stage.status().values()]
-                total, names, kind = len(stage.clips), tuple(group.name for group in stage.groups), "staging"
-                statuses += [stores.STATUSES[0]] * (total - len(statuses))
+            if (path / PLAN).is_file():
+                yield _listed_stage(path)
             elif _may_be_sealed(path):
-                store = of.open_store(path)
-                statuses = [clip.status for clip in store.clips]
-                absent = absent_counts(store.clips)
-                names = tuple(
-                    f"{name} ({absent[name]} absent)" if name in absent else name for name in store.names
-                )
-                total, kind = len(statuses), str(store.attributes["spec_version"])
-            else:
-                continue
+                yield _listed_store(path)
         except (StoreError, OSError) as error:
-            yield (path.name, "-", "-", "-", "-", "-", "-", str(error))
-            continue
-        counts = [statuses.count(status) for status in (*stores.STATUSES[1:], stores.STATUSES[0])]
-        yield (path.name, kind, total, *counts, ", ".join(names))
+            yield ListedStore(path.name, *(UNREAD,) * 6, str(error))
+
+
+def _listed_stage(path: Path) -> ListedStore:
+    stage = stores.read_stage(path)
+    counts = Counter(entry.status for entry in stage.status().values())
+    n_missing = len(stage.clips) - counts.total()
+    return ListedStore(
+        path.name,
+        "staging",
+        len(stage.clips),
+        counts["ok"],
+        counts["partial"],
+        counts["failed"],
+        n_missing,
+        ", ".join(group.name for group in stage.groups),
+    )
+
+
+def _listed_store(path: Path) -> ListedStore:
+    from obygaze_features.store.records import absent_counts
+
+    store = of.open_store(path)
+    counts = Counter(clip.status for clip in store.clips)
+    absent = absent_counts(store.clips)
+    groups = [f"{name} ({absent[name]} absent)" if name in absent else name for name in store.names]
+    return ListedStore(
+        path.name,
+        str(store.attributes["spec_version"]),
+        len(store.clips),
+        counts["ok"],
+        counts["partial"],
+        counts["failed"],
+        counts["missing"],
+        ", ".join(groups),
+    )
 
 
 def _may_be_sealed(path: Path) -> bool:
@@ -211,41 +264,47 @@ def inspect(
 
 
 def _in_tables(record: dict[str, Any]) -> str:
-    tables = [table(_flat({name: value for name, value in record.items() if name != "groups"}))]
+    """Lay out what a store holds: facts of the whole, then arrays and provenance of each group."""
+    facts = {name: value for name, value in record.items() if name != "groups"}
+    tables = [table(_flat(facts))]
     for name, group in record["groups"].items():
-        arrays = [
-            (array, kind["dtype"], " x ".join(map(str, kind["shape"])))
-            for array, kind in group["arrays"].items()
-        ]
-        tables += [f"\n{name}", table(arrays, ("array", "dtype", "shape")), table(_flat(group["provenance"]))]
+        rows = []
+        for array, description in group["arrays"].items():
+            shape = " x ".join(str(length) for length in description["shape"])
+            rows.append((array, description["dtype"], shape))
+        tables += [f"\n{name}", table(rows, ("array", "dtype", "shape")), table(_flat(group["provenance"]))]
     return "\n".join(tables)
 
 
 def _record(store: "of.Store") -> dict[str, Any]:
-    from obygaze_features.store.format import TIME_ARRAYS
+    """Return what a store holds as plain values."""
     from obygaze_features.store.records import absent_counts
 
-    statuses = [clip.status for clip in store.clips]
-    groups = {}
-    for name in store:
-        group = store[name]
-        arrays = {
-            array: {"dtype": group.dtype(array).name, "shape": list(group.shape(array))}
-            for array in (*group.arrays, *TIME_ARRAYS)
-        }
-        if group.text is not None:
-            arrays["text"] = {"dtype": "string", "shape": [len(group)]}
-        groups[name] = {"arrays": arrays, "provenance": group.provenance}
-    return {
+    counts = Counter(clip.status for clip in store.clips)
+    record = {
         "name": store.name,
         "version": store.version,
         "fingerprint": store.fingerprint,
         **store.attributes,
         "rows": "clips" if all(clip.text is None for clip in store.clips) else "texts",
-        "clips": {status: statuses.count(status) for status in stores.STATUSES},
-        **({"absent": absent} if (absent := absent_counts(store.clips)) else {}),
-        "groups": groups,
+        "clips": {status: counts[status] for status in stores.STATUSES},
     }
+    if absent := absent_counts(store.clips):
+        record["absent"] = absent
+    record["groups"] = {name: _group_record(store[name]) for name in store}
+    return record
+
+
+def _group_record(group: "stores.Group") -> dict[str, Any]:
+    """Return the arrays and the provenance of a backbone's features as plain values."""
+    from obygaze_features.store.format import TIME_ARRAYS
+
+    arrays: dict[str, dict[str, Any]] = {}
+    for array in (*group.arrays, *TIME_ARRAYS):
+        arrays[array] = {"dtype": group.dtype(array).name, "shape": list(group.shape(array))}
+    if group.text is not None:
+        arrays["text"] = {"dtype": "string", "shape": [len(group)]}
+    return {"arrays": arrays, "provenance": group.provenance}
 
 
 def _flat(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
@@ -335,10 +394,15 @@ def verify(
     """
     if quick and full:
         raise click.UsageError("--quick or --full, not both")
-    report = of.verify(store, "quick" if quick else "full" if full else "digests", progress=True)
+    depth: Literal["quick", "digests", "full"] = "digests"
+    if quick:
+        depth = "quick"
+    elif full:
+        depth = "full"
+    report = of.verify(store, depth, progress=True)
     number = len(report.problems)
     verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
     counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
     lines = [visible(f"{problem.file}: {problem.what}", lines=False) for problem in report.problems]
     lines.append(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
-    return Answer(report.record(), "\n".join(lines), code=PROBLEMS_FOUND * (not report.ok))
+    return Answer(report.record(), "\n".join(lines), code=0 if report.ok else PROBLEMS_FOUND)

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -13,6 +13,9 @@ from obygaze_features.manifest import counted
 from obygaze_features.options import FILE, Answer
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
+
+if TYPE_CHECKING:
+    from obygaze_features.same_pictures import Duplicates
 
 
 @command()
@@ -46,31 +49,41 @@ def duplicates(
     least_s, most_s = expected_s(*stores)
     if most_s >= SAID_S:
         note(f"all clips are compared with all: {least_s:.0f} CPU s, up to {most_s:.0f} where all look alike")
-    found = find(*stores, progress=True)
-    rows = [astuple(clip) for clip in found.clips]
+    result = find(*stores, progress=True)
     names = tuple(SameClip.__dataclass_fields__)
+    rows = [astuple(clip) for clip in result.clips]
     if out is not None:
-        write_whole(out, "".join(csv_line([str(cell) for cell in row]) for row in [names, *rows]))
-    said = (
-        f"{len(rows)} clips in {rows[-1][0] if rows else 0} groups that look alike, among "
-        f"{' and '.join(map(str, found.compared))}"
-    )
-    said += f"; {sum(found.plain)} clips show too little to be compared" if sum(found.plain) else ""
-    if n := sum(found.without):
-        said += f"; {counted(n, 'clip has', 'clips have')} no signature"
+        lines = [csv_line([str(cell) for cell in row]) for row in [names, *rows]]
+        write_whole(out, "".join(lines))
+    summary = _summary(result)
     if other is None and len({clip.movie for clip in stores[0].clips}) == 1:
-        said += "; all are of one movie, which is not compared with itself: give OTHER"
+        summary += "; all are of one movie, which is not compared with itself: give OTHER"
 
     def text() -> str:
-        shown = [(*row[:4], f"{row[4]:.3f}") for row in rows[:MOST]]
-        listed = [table(shown, names, right=(0, 3, 4))] if shown else []
-        rest = [f"and {len(rows) - MOST} more: --out FILE has all"] if len(rows) > MOST else []
-        films = [
-            f"{each.movie_a} and {each.movie_b} share {each.clips} clips in a row" for each in found.movies
+        lines = []
+        if rows:
+            shown = [(*row[:4], f"{row[4]:.3f}") for row in rows[:MOST]]
+            lines.append(table(shown, names, right=(0, 3, 4)))
+        if len(rows) > MOST:
+            lines.append(f"and {len(rows) - MOST} more: --out FILE has all")
+        lines += [
+            f"{pair.movie_a} and {pair.movie_b} share {pair.clips} clips in a row" for pair in result.movies
         ]
-        return "\n".join([*listed, *rest, *films, said])
+        return "\n".join([*lines, summary])
 
-    return Answer(asdict(found), text)
+    return Answer(asdict(result), text)
+
+
+def _summary(result: "Duplicates") -> str:
+    """Say how many clips look alike, and how many could not be compared."""
+    n_groups = result.clips[-1].group if result.clips else 0
+    compared = " and ".join(str(n_clips) for n_clips in result.compared)
+    summary = f"{len(result.clips)} clips in {n_groups} groups that look alike, among {compared}"
+    if n_plain := sum(result.plain):
+        summary += f"; {n_plain} clips show too little to be compared"
+    if n_without := sum(result.without):
+        summary += f"; {counted(n_without, 'clip has', 'clips have')} no signature"
+    return summary
 
 
 MOST = 40

@@ -3,7 +3,7 @@
 import glob
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -46,22 +46,27 @@ def names_of(manifest: "manifests.Manifest", pattern: str) -> dict[str, str]:
     fields = _FIELD.findall(pattern)
     names = {}
     for clip in manifest:
-        known = {
+        values = {
             "clip_id": clip.clip_id,
             "movie": clip.movie,
             "video": PurePosixPath(clip.video.replace("\\", "/")).stem,
+            **clip.extras,
         }
-        known |= clip.extras
         for field in fields:
-            if field not in known:
+            if field not in values:
                 raise click.BadParameter(
-                    f"{{{field}}}: expected one of {', '.join(known)}", param_hint="--pattern"
+                    f"{{{field}}}: expected one of {', '.join(values)}", param_hint="--pattern"
                 )
-        if all(known[field] for field in fields):
-            names[clip.clip_id] = _FIELD.sub(lambda field, known=known: known[field[1]], pattern)  # type: ignore[misc]
+        if all(values[field] for field in fields):
+            names[clip.clip_id] = _filled(pattern, values)
     if len(manifest) and not names:
         raise click.UsageError(f"no clip of the manifest has a name by {pattern}; choose another --pattern")
     return names
+
+
+def _filled(pattern: str, values: Mapping[str, str]) -> str:
+    """Put values in place of the fields of a pattern."""
+    return _FIELD.sub(lambda field: values[field[1]], pattern)
 
 
 def parse_declared(text: str, where: str) -> dict[str, object]:
@@ -101,7 +106,8 @@ def open_source(
     choice = ArrayChoice(tuple(asked))
     if kind == "npy" and source.is_file() and what(source).name == NPZ:
         return npz_clips(source, choice)
-    return nullcontext(((array_files if kind == "npy" else torch_files)(source, choice), choice.about))
+    read_files = array_files if kind == "npy" else torch_files
+    return nullcontext((read_files(source, choice), choice.about))
 
 
 SHOWN = 5
@@ -198,50 +204,41 @@ def import_(
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
     table = manifests.read_manifest(manifest)
-    pattern = pattern or ("{clip_id}" if kind == "table" or source.is_file() else "{video}")
-    asked = (*columns, *([glob.escape(key)] if key else ()))
+    if pattern is None:
+        pattern = "{clip_id}" if kind == "table" or source.is_file() else "{video}"
+    chosen = list(columns)
+    if key:
+        chosen.append(glob.escape(key))
     if backbone is not None and not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
-    wanted = names_of(table, pattern)
+    clip_names = names_of(table, pattern)
     labels = {name for clip in table for name in clip.extras}
     labels |= {concept.name for concept in table.codebook.concepts}
     with (
-        open_source(source, kind, ids, asked, labels, wanted.values()) as (items, about),
+        open_source(source, kind, ids, chosen, labels, clip_names.values()) as (items, about),
         progress_bar("import") as progress,
     ):
-        known: dict[str, object] = {}
-        if declared is not None:
-            known = parse_declared(read_text(declared), str(declared))
-        elif about.get("provenance"):
-            known = parse_declared(about["provenance"], f"{source}, provenance")
-        called = backbone or about.get("backbone")
-        if not called:
+        provenance = _provenance(declared, source, about)
+        name = backbone or about.get("backbone")
+        if not name:
             raise click.UsageError("say what the features are called: --backbone")
-        matched, unknown = match(items, wanted, FILM_SUFFIXES)
+        matched, unknown = match(items, clip_names, FILM_SUFFIXES)
         if unknown and not matched:
             raise StoreError(
                 f"{source}: none of its {len(items)} names is a clip's: it has {unknown[0]!r}, "
-                f"and by --pattern {pattern} clips are called {next(iter(wanted.values()), '')!r}"
+                f"and by --pattern {pattern} clips are called {next(iter(clip_names.values()), '')!r}"
             )
-        if unknown:
-            known_ids = {name.rpartition("/")[2] for name in unknown} & table.by_id.keys()
-            hint = "; some are ids of clips: give --pattern '{clip_id}'" if known_ids else ""
-            click.echo(
-                f"left out: {len(unknown)} that belong to no clip of the manifest: "
-                f"{first_few(unknown, SHOWN)}{hint}",
-                err=True,
-            )
-        if allow_missing and (absent := len(table) - len(matched)):
-            click.echo(f"missing: {absent} of {len(table)} clips have no features", err=True)
+        for notice in _unmatched(table, unknown, len(matched), allow_missing=allow_missing):
+            click.echo(notice, err=True)
         path = import_features(
             matched,
             [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
             Declared(
-                called,
+                name,
                 array,
-                known,
+                provenance,
                 dtype,
-                named=any(not one.startswith("!") for one in asked),
+                named=any(not column.startswith("!") for column in chosen),
                 series=about.get("features", "").partition("\n")[0].rstrip("0123456789"),
             ),
             store,
@@ -255,10 +252,38 @@ def import_(
         )
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
-    group = of.open_store(path)[called]
-    shapes = {array: list(group.shape(array)[1:]) for array in group.arrays}
-    made, sizes = sealed_result(path, arrays=shapes), ", ".join(map("{0[0]} {0[1]}".format, shapes.items()))
-    return replace(made, text=f"{made.text}\neach clip has: {sizes}")
+    group = of.open_store(path)[name]
+    shapes = {array_name: list(group.shape(array_name)[1:]) for array_name in group.arrays}
+    answer = sealed_result(path, arrays=shapes)
+    sizes = ", ".join(f"{array_name} {shape}" for array_name, shape in shapes.items())
+    return replace(answer, text=f"{answer.text}\neach clip has: {sizes}")
+
+
+def _provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:
+    """Read the provenance that is declared, else what the source says of itself."""
+    if declared is not None:
+        return parse_declared(read_text(declared), str(declared))
+    if about.get("provenance"):
+        return parse_declared(about["provenance"], f"{source}, provenance")
+    return {}
+
+
+def _unmatched(
+    table: "manifests.Manifest", unknown: Sequence[str], n_matched: int, *, allow_missing: bool
+) -> list[str]:
+    """Say which names of the source belong to no clip, and how many clips are without features."""
+    notices = []
+    if unknown:
+        clip_ids = {name.rpartition("/")[2] for name in unknown} & table.by_id.keys()
+        hint = "; some are ids of clips: give --pattern '{clip_id}'" if clip_ids else ""
+        notices.append(
+            f"left out: {len(unknown)} that belong to no clip of the manifest: "
+            f"{first_few(unknown, SHOWN)}{hint}"
+        )
+    n_absent = len(table) - n_matched
+    if allow_missing and n_absent:
+        notices.append(f"missing: {n_absent} of {len(table)} clips have no features")
+    return notices
 
 
 @command()
@@ -296,22 +321,23 @@ def export(
         backbone = opened.names[0]
     labels = None
     if manifest is not None:
-        labels, unknown = _labels(manifest, opened[backbone].clip_ids)
-        if unknown:
-            click.echo(f"no labels for {unknown} clips: {manifest} does not have them", err=True)
-    written, left_out = (export_hdf5 if kind == "hdf5" else export_anndata)(opened, backbone, file, labels)
+        labels = _labels(manifest)
+        n_unknown = len(set(opened[backbone].clip_ids) - labels["level"].keys())
+        if n_unknown:
+            click.echo(f"no labels for {n_unknown} clips: {manifest} does not have them", err=True)
+    write = export_hdf5 if kind == "hdf5" else export_anndata
+    written, left_out = write(opened, backbone, file, labels)
     document = {"file": str(file), "backbone": backbone, "clips": written, "left_out": left_out}
     return Answer(document, f"{file}: {written} clips of {backbone}; {left_out} without features left out")
 
 
-def _labels(manifest: Path, clip_ids: Sequence[str]) -> tuple[dict[str, dict[str, str]], int]:
-    """Read the level and concepts of clips; count clips missing from the manifest."""
+def _labels(manifest: Path) -> dict[str, dict[str, str]]:
+    """Read the level and concepts of clips, by id."""
     clips = manifests.read_manifest(manifest)
-    labels = {
+    return {
         "level": {clip.clip_id: clip.level or "" for clip in clips},
         "concepts": {clip.clip_id: ";".join(clip.concepts) for clip in clips},
     }
-    return labels, len(set(clip_ids) - labels["level"].keys())
 
 
 @command()

@@ -18,16 +18,15 @@ def sealed_result(path: Path, **more: object) -> Answer:
     from obygaze_features.store.records import absent_counts
 
     store = of.open_store(path)
-    names = ", ".join(store.names)
     statuses = Counter(clip.status for clip in store.clips)
-    parts = [f"{statuses[status]:,} {status}" for status in stores.STATUSES if statuses[status]]
-    parts += [f"{count:,} absent in {name}" for name, count in absent_counts(store.clips).items()]
-    counts, made = ", ".join(parts), store.fingerprint
+    counts = [f"{statuses[status]:,} {status}" for status in stores.STATUSES if statuses[status]]
+    counts += [f"{n_absent:,} absent in {name}" for name, n_absent in absent_counts(store.clips).items()]
     document = {
         "store": str(path),
         "clips": statuses,
         "groups": store.names,
-        "fingerprint": made,
+        "fingerprint": store.fingerprint,
         **more,
     }
-    return Answer(document, f"{path}: {len(store.clips)} clips of {names} ({counts}), fingerprint {made}")
+    clips = f"{len(store.clips)} clips of {', '.join(store.names)} ({', '.join(counts)})"
+    return Answer(document, f"{path}: {clips}, fingerprint {store.fingerprint}")
