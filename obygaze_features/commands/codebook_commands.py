@@ -141,8 +141,8 @@ def questions(
     clips = manifests.read_manifest(manifest)
     if not clips.clips:
         raise ManifestError(f"{manifest}: there is no clip to ask about")
-    asked = manifests.codebook_questions(clips.codebook)
-    prompt = sha256_of(json_bytes(asked))
+    clip_questions = manifests.codebook_questions(clips.codebook)
+    prompt = sha256_of(json_bytes(clip_questions))
     lines: dict[str, str] = {}  # by clip: annotators may have a row each
     for clip in clips:
         line = {
@@ -152,12 +152,12 @@ def questions(
             "start_s": clip.start_s,
             "end_s": clip.end_s,
             "prompt": prompt,
-            "questions": asked,
+            "questions": clip_questions,
         }
         lines[clip.clip_id] = json.dumps(line, ensure_ascii=False)
     write_whole(out, "".join(f"{line}\n" for line in lines.values()))
-    document = {"file": str(out), "clips": len(lines), "questions": asked, "prompt": prompt}
-    counts = f"{len(asked)} questions about {manifests.counted(len(lines), 'clip')}"
+    document = {"file": str(out), "clips": len(lines), "questions": clip_questions, "prompt": prompt}
+    counts = f"{len(clip_questions)} questions about {manifests.counted(len(lines), 'clip')}"
     return Answer(document, f"{out}: {counts}")
 
 

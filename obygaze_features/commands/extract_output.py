@@ -116,7 +116,8 @@ def _duration(seconds: float) -> str:
 @contextmanager
 def logs_as_notes() -> Iterator[None]:
     """Print the library's log messages, such as a lack of GPU memory, as notes."""
-    logger, handler = logging.getLogger("obygaze_features"), _Notes()
+    logger = logging.getLogger("obygaze_features")
+    handler = _Notes()
     logger.addHandler(handler)
     try:
         yield

@@ -400,8 +400,13 @@ def verify(
     elif full:
         depth = "full"
     report = of.verify(store, depth, progress=True)
-    number = len(report.problems)
-    verdict = "nothing wrong" if report.ok else f"{number} problem{'' if number == 1 else 's'}"
+    n_problems = len(report.problems)
+    if report.ok:
+        verdict = "nothing wrong"
+    elif n_problems == 1:
+        verdict = "1 problem"
+    else:
+        verdict = f"{n_problems} problems"
     counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
     lines = [visible(f"{problem.file}: {problem.what}", lines=False) for problem in report.problems]
     lines.append(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")

@@ -31,9 +31,10 @@ def pack(
       obygaze store pack stores/films --out /share/films.zip
     """
     path = of.pack(store, out, progress=True)
-    size, made = path.stat().st_size, fingerprint(path)
-    document = {"file": str(path), "bytes": size, "fingerprint": made}
-    return Answer(document, f"{path}: {size / 1e6:.1f} MB, fingerprint {made}")
+    size = path.stat().st_size
+    digest = fingerprint(path)
+    document = {"file": str(path), "bytes": size, "fingerprint": digest}
+    return Answer(document, f"{path}: {size / 1e6:.1f} MB, fingerprint {digest}")
 
 
 @command()
@@ -116,13 +117,15 @@ def push(
       obygaze store push stores/films-1.0.0 hf://datasets/lab/films
     """
     url = of.push(store, destination, progress=True)
-    made = fingerprint(store)
-    return Answer({"url": url, "fingerprint": made}, f"{url}: fingerprint {made}")
+    digest = fingerprint(store)
+    return Answer({"url": url, "fingerprint": digest}, f"{url}: fingerprint {digest}")
 
 
 def _downloaded(done: "Downloaded") -> Answer:
-    left = f", {done.left} left out (fetch.txt)" if done.left else ""
-    came = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here{left}"
-    made = fingerprint(done.path)
-    document = {**asdict(done), "path": str(done.path), "fingerprint": made}
-    return Answer(document, f"{done.path}: {came}; fingerprint {made}")
+    """Answer with what was copied, what was there already, and what was left out."""
+    counts = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here"
+    if done.left:
+        counts += f", {done.left} left out (fetch.txt)"
+    digest = fingerprint(done.path)
+    document = {**asdict(done), "path": str(done.path), "fingerprint": digest}
+    return Answer(document, f"{done.path}: {counts}; fingerprint {digest}")
