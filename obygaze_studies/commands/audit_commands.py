@@ -1,21 +1,19 @@
 """`obygaze audit`: audit embeddings, captions and saliency for bias."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
 from obygaze_features.options import EXISTING, Answer, Number
 from obygaze_features.plugins import offered
-from obygaze_features.signatures import Json, command, option
+from obygaze_features.signatures import Json, command, go_together, needed, option
 from obygaze_studies.commands.output import CSV, PICTURE, Html, Replace, ReportOutput
 
 if TYPE_CHECKING:
     from obygaze_studies.audit_common.embeddings import Embeddings
     from obygaze_studies.audit_common.inputs import Row
-
-T = TypeVar("T")
 
 Out = Annotated[Path, option("CSV file of the results; JSON and Markdown go beside it.", type=CSV)]
 OutIfAny = Annotated[
@@ -46,21 +44,6 @@ class Audits(click.Group):
 
 # --- what several audits do
 # ---------------------------------------------------------------------------
-def needed(value: T | None, name: str) -> T:
-    """Return the value of an option that is needed after all."""
-    if value is None:
-        raise click.UsageError(f"Missing option '--{name}'.")
-    return value
-
-
-def go_together(options: Mapping[str, object]) -> None:
-    """Refuse one of several options without the others."""
-    for name, value in options.items():
-        for other, beside in options.items():
-            if value and not beside:
-                raise click.UsageError(f"--{name} goes with --{other}: give both.")
-
-
 def read_store(path: Path) -> "Embeddings":
     """Read embeddings; say where some are of a part alone."""
     from obygaze_studies.audit_common.embeddings import read_embeddings

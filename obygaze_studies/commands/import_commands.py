@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from obygaze_features.commands import folder_for, write_imported
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import FILE, Answer, Output
+from obygaze_features.options import FILE, Answer
 from obygaze_features.signatures import Force, Json, argument, command, option
 
 Source = Annotated[Path, argument()]
@@ -29,9 +29,8 @@ def import_obygaze12(source: Source, *, videos: Videos = None, out: Out, force: 
     """
     from obygaze_studies import obygaze12
 
-    output = Output(out, force=force)
-    folder = folder_for(output)
-    return write_imported(obygaze12.import_obygaze12(source, folder, videos), output)
+    folder = folder_for(out, force=force)
+    return write_imported(obygaze12.import_obygaze12(source, folder, videos), out)
 
 
 @command("mobygaze")
@@ -73,10 +72,9 @@ def import_mobygaze(
     from obygaze_studies.audit_common.findings import write_rows
 
     refuse_existing(texts, force=force)
-    output = Output(out, force=force)
-    folder = folder_for(output)
+    folder = folder_for(out, force=force)
     imported = mobygaze.import_mobygaze(source, folder, videos, records)
-    answer = write_imported(imported, output)
+    answer = write_imported(imported, out)
     if texts is None:
         if not imported.texts:
             return answer
@@ -105,6 +103,5 @@ def import_mediaeval15(source: Source, *, videos: Videos = None, out: Out, force
     """
     from obygaze_studies import mediaeval15
 
-    output = Output(out, force=force)
-    folder = folder_for(output)
-    return write_imported(mediaeval15.import_mediaeval15(source, folder, videos), output)
+    folder = folder_for(out, force=force)
+    return write_imported(mediaeval15.import_mediaeval15(source, folder, videos), out)
