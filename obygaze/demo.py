@@ -2,11 +2,12 @@
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import click
 
 from obygaze.pipeline import remove, run_command
-from obygaze_features.options import declared
+from obygaze_features.signatures import command, option
 
 MARK = ".obygaze-demo"
 FINISHED = "Made by 'obygaze demo', which writes its files anew every time.\n"
@@ -32,9 +33,15 @@ depend on the level, and each film has a look of its own. So linear and mlp shou
 be far above every baseline, the PCBMs above directions that know no concept."""
 
 
-@declared(__package__, "demo")
-@click.pass_context
-def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
+@command()
+def demo(
+    *,
+    out: Annotated[Path, option("Folder to write into.")] = Path("obygaze-demo"),
+    workers: Annotated[
+        int | None,
+        option("Number of processes.  [default: the usable cores]", type=click.IntRange(1)),
+    ] = None,
+) -> None:
     """Write a small film corpus, extract its features, seal, verify, evaluate, and show a new film.
 
     Seven films of abstract shapes, 24 clips each, as real H.264 files. Concepts are planted and determine
@@ -54,6 +61,7 @@ def demo(ctx: click.Context, out: Path, workers: int | None) -> None:
     from obygaze_features.cores import usable_cores
     from obygaze_features.text import unescaped
 
+    ctx = click.get_current_context()
     workers = workers or usable_cores()
     _clear(out)
     click.echo(f"Writing seven films with planted concepts to {out / 'films'}")

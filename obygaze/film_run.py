@@ -3,15 +3,17 @@
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
 
 from obygaze.pipeline import remove, run_command, typed
 from obygaze_features.door import parse_json, read_bytes
-from obygaze_features.options import declared
+from obygaze_features.signatures import argument, command, option
+from obygaze_film.commands.film_options import YEARS, Language
 
 if TYPE_CHECKING:
     from obygaze_models.persistence.card import Card
@@ -35,34 +37,162 @@ WRITTEN = (
 """Everything that a run writes into its folder."""
 
 
-@declared(
-    __package__,
-    "film run",
-    films={"type": click.Path(exists=True)},
-    flags={"type": click.Path(exists=True, dir_okay=False)},
-)
-@click.pass_context
-def run(  # noqa: PLR0917 - click passes options by name
-    ctx: click.Context,
-    films: tuple[str, ...],
-    models: tuple[str, ...],
-    weights: tuple[str, ...],
-    window: str,
-    hop: str,
-    shots: str,
-    flags: str | None,
-    subtitles: bool,
-    encoding: str,
-    variables: bool,
-    sound: bool,
-    out: Path,
-    title: str | None,
-    year: int | None,
-    language: str,
-    stills: bool,
-    workers: int | None,
-    dry_run: bool,
-    force: bool,
+class Step(NamedTuple):
+    """A command, what it makes, and whether that is made once, whichever model scores."""
+
+    words: Sequence[object]
+    made: Path
+    once: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of a run as commands, and where they write.
+
+    Attributes
+    ----------
+    out : Path
+        Folder of the run.
+    films, models : sequence of str
+        Files.
+    shots : str
+        How shots are found: a detector, `none`, or a table of them.
+    """
+
+    out: Path
+    films: Sequence[str]
+    models: Sequence[str]
+    shots: str
+
+    @property
+    def windows(self) -> Path:
+        """Manifest of the films' windows."""
+        return self.out / "windows.csv"
+
+    @property
+    def sealed(self) -> Path:
+        """Store of the windows' features."""
+        return self.out / "features-1.0.0"
+
+    @property
+    def variables(self) -> Path:
+        """Table of how the films are staged."""
+        return self.out / "variables.csv"
+
+    @property
+    def scored(self) -> Path:
+        """Folder of the scored films."""
+        return self.out / "scored"
+
+    @property
+    def page(self) -> Path:
+        """The page of the films."""
+        return self.out / "report.html"
+
+    @property
+    def _table_of_shots(self) -> list[object]:
+        return [] if self.shots == "none" else ["--shots", self.out / "windows.shots.csv"]
+
+    def cut(self, window: str, hop: str) -> Step:
+        """Cut films into windows; detectors of shots other than our own see the film before."""
+        words: list[object] = ["manifest", "import", "film", *self.films, "--window", window]
+        if window == "train":
+            words += ["--model", self.models[0]]
+        # Shots of our own are found while the windows are decoded.
+        shots = "none" if self.shots == "own" else self.shots
+        words += ["--hop", hop, "--shots", shots, "--out", self.windows]
+        return Step(words, self.windows, once=True)
+
+    def extract(self, features: Sequence[object], workers: int | None) -> Step:
+        """Extract the features that the models read, in options of `extract`."""
+        words: list[object] = ["extract", self.windows, self.out / "features", *features]
+        if self.shots == "own":
+            words += self._table_of_shots
+        if workers:
+            words += ["--workers", workers]
+        return Step(words, self.sealed, once=True)
+
+    def measure(self, *, sound: bool) -> Step:
+        """Measure how films are staged."""
+        words: list[object] = ["film", "variables", *self.films, "--windows", self.sealed]
+        words += self._table_of_shots
+        if sound:
+            words.append("--sound")
+        return Step([*words, "--out", self.variables], self.variables, once=True)
+
+    def score(self, options: Sequence[object]) -> Step:
+        """Score the films, with options of `film score`."""
+        words = ["film", "score", *self.models, self.sealed, *self._table_of_shots, *options]
+        return Step([*words, "--out", self.scored], self.scored, once=False)
+
+    def report(self, language: str) -> Step:
+        """Write the page."""
+        words = ["film", "report", self.scored, "--out", self.page, "--language", language]
+        return Step(words, self.page, once=False)
+
+
+@command()
+def run(
+    films: Annotated[tuple[str, ...], argument(type=click.Path(exists=True), metavar="FILM...")],
+    *,
+    models: Annotated[tuple[str, ...], option("Saved model; repeatable.", name="model")],
+    weights: Annotated[
+        tuple[str, ...],
+        option(
+            "Weights of the backbone NAME, as for extract.  [default: those that the model names, on the hub "
+            "or random]",
+            metavar="[NAME=]WEIGHTS",
+        ),
+    ] = (),
+    window: Annotated[
+        str,
+        option(
+            "Length of a window. train: median length of the clips the first model was trained on.",
+            metavar="train|SECONDS",
+        ),
+    ] = "train",
+    hop: Annotated[str, option("Time between windows' starts.", metavar="auto|SECONDS")] = "auto",
+    shots: Annotated[
+        str,
+        option(
+            "How shots are found. With own, and with none or a table, each frame is decoded once.",
+            metavar="own|transnet|scenedetect|none|FILE.csv",
+        ),
+    ] = "own",
+    flags: Annotated[
+        str | None,
+        option(
+            "Where films are black or show credits, as a person saw it.",
+            type=click.Path(exists=True, dir_okay=False),
+            metavar="FILE.csv",
+        ),
+    ] = None,
+    subtitles: Annotated[
+        bool,
+        option(
+            "Keep what is said: of FILM.srt (or .vtt, .ass) beside the film, else of the film's own text "
+            "track."
+        ),
+    ] = False,
+    encoding: Annotated[str, option("Of subtitles that are not UTF-8: cp1251.")] = "",
+    variables: Annotated[
+        bool,
+        option("Measure how films are staged too (film variables): for the page, and in variables.csv."),
+    ] = False,
+    sound: Annotated[bool, option("With --variables, measure speech; needs the extra sound.")] = False,
+    out: Annotated[Path, option("Folder to write.")],
+    title: Annotated[str | None, option("Title of the film, if there is one only.")] = None,
+    year: Annotated[int | None, option("Its year, by which films are compared.", type=YEARS)] = None,
+    language: Language = "en",
+    stills: Annotated[
+        bool,
+        option("Make stills, colours and sound for the timeline of 'obygaze film open', kept in your cache."),
+    ] = False,
+    workers: Annotated[
+        int | None, option("Decoding processes.  [default: the usable cores]", type=click.IntRange(1))
+    ] = None,
+    dry_run: Annotated[bool, option("Print the commands, run nothing that takes long.")] = False,
+    force: Annotated[bool, option("Remove what an earlier run wrote, and start anew.")] = False,
 ) -> None:
     """Score whole films with saved models, from the video files to a page: report.html.
 
@@ -89,63 +219,79 @@ def run(  # noqa: PLR0917 - click passes options by name
     from obygaze_features.video import file_digest
     from obygaze_models.persistence.sharing import describe_model
 
-    if (title or year) and len(films) > 1:
-        raise click.UsageError(f"--title and --year are for one film; there are {len(films)}")
+    _refuse_options(films, shots, flags, title, year, variables=variables, sound=sound)
     _offer_year(films, year)
-    if flags is not None and shots == "none":
-        raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
-    if (sound and not variables) or (variables and shots == "none"):
-        raise click.UsageError("--sound is for --variables, and these count cuts: not with --shots none")
     _refuse_late(films, title, flags, sound=sound)
     cards = {model: describe_model(model)[0].card for model in models}
     features = _features(cards, weights)
-    # On the frames that are decoded for windows and shots; without OpenCV there is no camera.
-    features += ["--backbone", "camera"] if variables and find_spec("cv2") else []
-    windows, store = out / "windows.csv", out / "features"
-    sealed, scored, page = (out / name for name in WRITTEN[4:7])
-    table, staged = out / "windows.shots.csv", out / "variables.csv"
-    length = ["--window", "train", "--model", models[0]] if window == "train" else ["--window", window]
-    # Shots of our own are found while the windows are decoded; other detectors see the film before.
-    first = "none" if shots == "own" else shots
-    cut = ["manifest", "import", "film", *films, *length, "--hop", hop, "--shots", first, "--out", windows]
-    beside = [] if shots == "none" else ["--shots", table]
-    parallel = ["--workers", workers] if workers else []
-    score = ["film", "score", *models, sealed, *beside]
-    score += [word for film in films if subtitles for word in _subtitles_of(Path(film), encoding)]
-    told: dict[str, object] = {"--flags": flags, "--title": title, "--year": year}
-    told |= {"--encoding": encoding or None, "--variables": staged if variables else None}
-    score += [word for option, value in told.items() if value is not None for word in (option, value)]
-    measure = ["film", "variables", *films, "--windows", sealed, *beside, *["--sound"] * sound]
-    steps: list[tuple[Sequence[object], Path]] = [
-        (cut, windows),
-        (["extract", windows, store, *features, *(beside if shots == "own" else []), *parallel], sealed),
-        *[([*measure, "--out", staged], staged)] * variables,
-        ([*score, "--out", scored], scored),
-        (["film", "report", scored, "--out", page, "--language", language], page),
-    ]
+    if variables and find_spec("cv2"):
+        # On the frames that are decoded for windows and shots; without OpenCV there is no camera.
+        features += ["--backbone", "camera"]
+
+    plan = Plan(out, films, models, shots)
+    score_options = _subtitles_of(films, encoding) if subtitles else []
+    staged = plan.variables if variables else None
+    score_options += _options_of(
+        {"flags": flags, "title": title, "year": year, "encoding": encoding or None, "variables": staged}
+    )
+    steps = [plan.cut(window, hop), plan.extract(features, workers)]
+    if variables:
+        steps.append(plan.measure(sound=sound))
+    steps += [plan.score(score_options), plan.report(language)]
     if shots in SECOND_PASS:
         needs = f"{SECOND_PASS[shots]} needs all frames in order, from the first on"
         click.echo(f"--shots {shots}: every film is decoded twice, because {needs}")
     if dry_run:
-        for words, _ in steps:
-            click.echo(typed(words))
+        for step in steps:
+            click.echo(typed(step.words))
         return
-    made_of = {
+    made_of: dict[str, object] = {
         "films": [[Path(film).name, file_digest(Path(film))] for film in films],
         "windows": [cards[models[0]].clip_s if window == "train" else window, hop],
         "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
         "features": [str(word) for word in features],
+        "variables": "none",
     }
-    made_of["variables"] = ("with speech" if sound else "without speech") if variables else "none"
+    if variables:
+        made_of["variables"] = "with speech" if sound else "without speech"
     _prepare(out, made_of, force=force)
-    if sealed.exists():
+    if plan.sealed.exists():
         remove([out / "features.building"])  # of a run that was killed as the store had its name
-    code = _take(ctx, steps, once=(windows, sealed, staged))
+    ctx = click.get_current_context()
+    code = _take(ctx, steps)
     if stills:
-        _make_stills(scored, [Path(film) for film in films])
-    click.echo(f"\nThe page: {page}")
-    failed = any(clip.status == "failed" for clip in open_store(sealed).clips)
+        _make_stills(plan.scored, [Path(film) for film in films])
+    click.echo(f"\nThe page: {plan.page}")
+    failed = any(clip.status == "failed" for clip in open_store(plan.sealed).clips)
     ctx.exit(3 if failed else code)
+
+
+def _refuse_options(
+    films: Sequence[str],
+    shots: str,
+    flags: str | None,
+    title: str | None,
+    year: int | None,
+    *,
+    variables: bool,
+    sound: bool,
+) -> None:
+    """Refuse options that do not go together."""
+    if (title or year) and len(films) > 1:
+        raise click.UsageError(f"--title and --year are for one film; there are {len(films)}")
+    if flags is not None and shots == "none":
+        raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
+    if (sound and not variables) or (variables and shots == "none"):
+        raise click.UsageError("--sound is for --variables, and these count cuts: not with --shots none")
+
+
+def _options_of(values: Mapping[str, object]) -> list[object]:
+    """Write options that have a value as words of a command."""
+    words: list[object] = []
+    for name, value in values.items():
+        if value is not None:
+            words += [f"--{name}", value]
+    return words
 
 
 def _refuse_late(films: Sequence[str], title: str | None, flags: str | None, *, sound: bool) -> None:
@@ -167,25 +313,27 @@ def _refuse_late(films: Sequence[str], title: str | None, flags: str | None, *, 
 
 def _offer_year(films: Sequence[str], year: int | None) -> None:
     """Say how to keep a year that the only film's name has in brackets."""
-    said = re.search(r"\((1[89]\d\d|20\d\d)\)", Path(films[0]).stem)
-    if said and year is None and len(films) == 1:
-        click.echo(f"{films[0]}: its name says {said[1]}: 'film run --year {said[1]}' keeps that", err=True)
+    named = re.search(r"\((1[89]\d\d|20\d\d)\)", Path(films[0]).stem)
+    if named and year is None and len(films) == 1:
+        click.echo(f"{films[0]}: its name says {named[1]}: 'film run --year {named[1]}' keeps that", err=True)
 
 
-def _take(ctx: click.Context, steps: Sequence[tuple[Sequence[object], Path]], once: Sequence[Path]) -> int:
-    """Take the steps, those of `once` unless they are done; return the worst exit code of the others."""
-    code = 0
-    for words, made in steps:
-        if made in once and made.exists():
-            click.echo(f"\n{typed(words)}\n{made} is there already")
+def _take(ctx: click.Context, steps: Sequence[Step]) -> int:
+    """Take the steps, those made once unless they are done; return the worst exit code of the others."""
+    worst = 0
+    for step in steps:
+        if step.once and step.made.exists():
+            click.echo(f"\n{typed(step.words)}\n{step.made} is there already")
             continue
         # Shots are written before the windows that they belong to.
-        remains = (made not in once and made.exists()) or made.with_suffix(".shots.csv").exists()
-        ended = run_command(ctx, [*words, "--force"] if remains else words)
-        if ended not in {0, 3} or not made.exists():
-            ctx.exit(ended or 1)
-        code = max(code, 0 if made in once else ended)
-    return code
+        shots_are_there = step.made.with_suffix(".shots.csv").exists()
+        replaces = shots_are_there or step.made.exists()
+        code = run_command(ctx, [*step.words, "--force"] if replaces else step.words)
+        if code not in {0, 3} or not step.made.exists():
+            ctx.exit(code or 1)
+        if not step.once:
+            worst = max(worst, code)
+    return worst
 
 
 def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[object]:
@@ -201,22 +349,27 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
 
     provenances: dict[str, dict[str, Any]] = {}
     samplings: list[dict[str, Any]] = []
-    for each, model in ((each, model) for model, card in cards.items() for each in card.inputs):
-        provenance, backbone = each["provenance"], each["backbone"]
-        if provenance.get("imported"):
-            raise click.UsageError(
-                f"{model} reads features of {backbone} that another tool made: extract the windows "
-                "with it, then 'obygaze store import' and 'obygaze film score'"
-            )
-        provenances.setdefault(backbone, provenance)
-        samplings.append(provenance["sampling"])
+    for model, card in cards.items():
+        for group in card.inputs:
+            provenance, backbone = group["provenance"], group["backbone"]
+            if provenance.get("imported"):
+                raise click.UsageError(
+                    f"{model} reads features of {backbone} that another tool made: extract the windows "
+                    "with it, then 'obygaze store import' and 'obygaze film score'"
+                )
+            provenances.setdefault(backbone, provenance)
+            samplings.append(provenance["sampling"])
     if any(sampling != samplings[0] for sampling in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
+    weights_of: dict[str, str] = {}
+    for text in weights:
+        weights_of |= addressed(text, provenances)
     options: list[object] = []
-    given = {name: value for each in weights for name, value in addressed(each, provenances).items()}
     for name, provenance in provenances.items():
-        backbone, named = made_by(provenance, given.get(name))
-        options += ["--backbone", backbone, *(["--weights", f"{backbone}={named}"] if named else [])]
+        backbone, named_weights = made_by(provenance, weights_of.get(name))
+        options += ["--backbone", backbone]
+        if named_weights:
+            options += ["--weights", f"{backbone}={named_weights}"]
     if samplings[0].get("n"):
         options += ["--n", samplings[0]["n"]]
     if samplings[0].get("policy") == "keyframes":
@@ -224,17 +377,29 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
     return options
 
 
-def _subtitles_of(film: Path, encoding: str) -> list[object]:
-    """Say in options of `film score` where the subtitles of a film are; nowhere if it has none."""
+def _subtitles_of(films: Sequence[str], encoding: str) -> list[object]:
+    """Write as options of `film score` where the subtitles of films are; print which films have none."""
+    options: list[object] = []
+    for film in films:
+        path = _subtitles_file(Path(film), encoding)
+        if path is None:
+            click.echo(f"{film} has no subtitles: none are beside it, and none in it are text", err=True)
+        else:
+            options += ["--subtitles", path]
+    return options
+
+
+def _subtitles_file(film: Path, encoding: str) -> Path | None:
+    """Find the file that holds a film's subtitles: one beside it, or the film."""
     from obygaze_features.errors import ManifestError, VideoError
     from obygaze_film.rows import read_words
 
-    for path in (*(film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")), film):
+    beside = [film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")]
+    for path in (*beside, film):
         with contextlib.suppress(ManifestError, VideoError, FileNotFoundError):
             read_words(path, encoding)
-            return ["--subtitles", path]
-    click.echo(f"{film} has no subtitles: none are beside it, and none in it are text", err=True)
-    return []
+            return path
+    return None
 
 
 def _make_stills(scored: Path, films: Sequence[Path]) -> None:
@@ -245,8 +410,8 @@ def _make_stills(scored: Path, films: Sequence[Path]) -> None:
 
     timelines = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
-    found = {path: timelines[movie] for movie, path in matched(films, [*timelines.values()]).items()}
-    make_all(found, lambda error: click.echo(error, err=True))
+    timeline_of = {path: timelines[movie] for movie, path in matched(films, [*timelines.values()]).items()}
+    make_all(timeline_of, lambda error: click.echo(error, err=True))
 
 
 def _prepare(out: Path, made_of: Mapping[str, Any], *, force: bool) -> None:

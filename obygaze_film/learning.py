@@ -251,14 +251,16 @@ def learn_films(
     judged: Sequence[Path] = (),
     notes: Sequence[str] = (),
     licence: str = NO_LICENCE,
+    key: str | None = None,
+    policy: str = "raw",
+    progress: Progress | bool | None = None,
     force: bool = False,
-    **how: Any,
 ) -> tuple[Report, str]:
     """Learn from what was judged in films' folders, into a folder; return the report and the model's file.
 
     Given too are files `judged` elsewhere, stores of `windows` that are not near the folders, and `notes` for
-    the report; `how` as in `learn_from_judgements`. The films as the new model scores them keep what was
-    decided of them.
+    the report; `key`, `policy` and `progress` as in `learn_from_judgements`. The films as the new model
+    scores them keep what was decided of them.
     """
     clips, (store,) = corpus
     files, told = judged_files(films, clips.codebook, JUDGEMENTS, PASSAGES)
@@ -266,7 +268,16 @@ def learn_films(
     stores = [open_store(path) for path in windows]
     stores += [found for folder, film in films.items() for found in stores_near(folder, film)]
     with new_folder(out, force=force) as folder:
-        learnt = learn_from_judgements([*films.values()], imported.manifest, stores, clips, store, **how)
+        learnt = learn_from_judgements(
+            [*films.values()],
+            imported.manifest,
+            stores,
+            clips,
+            store,
+            key=key,
+            policy=policy,
+            progress=progress,
+        )
         report = learning_report(replace(learnt, notes=(*told, *imported.notices, *notes, *learnt.notes)))
         write_report(report, folder)
         model = learnt.write(folder, [*films.values()], stores, licence)

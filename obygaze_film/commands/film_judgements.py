@@ -2,22 +2,40 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
 import obygaze_film
 from obygaze_features.commands import complete_codebook
+from obygaze_features.door import STANDARD
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Output
+from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_features.templates import filled
+from obygaze_film.commands.film_options import Folders, Html, Judged, Labels, ModelKey
 from obygaze_models.commands import finish, read_inputs, under_policy
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-@declared(__package__, "film next")
+    from obygaze_features.manifest import Clip
+
+
+@command("next")
 def next_(
-    folders: tuple[Path, ...], judged: tuple[Path, ...], codebook: Path | None, output: Output, **draw: Any
-) -> Answer:
+    folders: Folders,
+    *,
+    n: Annotated[int, option("Number of windows; --blind: of each film.", type=click.IntRange(1))] = 20,
+    blind: Annotated[bool, option("Draw windows at random, without their scores, for `film rate`.")] = False,
+    judged: Judged = (),
+    key: ModelKey = None,
+    codebook: Annotated[
+        Path | None, option("Codebook file of the judgements.  [default: the models', if built in]")
+    ] = None,
+    out: Annotated[Path, option("Manifest to write, to be filled in.")],
+    force: Force = False,
+) -> None:
     """Choose the windows of scored films that people should judge next.
 
     A window is as long as the clips that the model was trained on. Two thirds are the windows about which the
@@ -33,36 +51,47 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.manifest import Manifest, counted, name_hint, read_manifest, write_manifest
+    from obygaze_features.manifest import Manifest, counted, write_manifest
     from obygaze_film.judged_rate import LEAST
     from obygaze_film.windows_to_judge import choose_next
     from obygaze_film.workspace.decisions import codebook_of
 
-    output.refuse_existing()
-    out = output.path
+    refuse_existing(out, force=force)
     films = obygaze_film.read_films(folders)
-    ids = [film.movie for film in films]
-    done = [clip for path in judged for clip in read_manifest(path, spreadsheet_safe=True).spelled_as(ids)]
-    others = dict.fromkeys(
-        f"{clip.movie}{name_hint(clip.movie, ids)}" for clip in done if clip.movie not in ids
-    )
-    if others:
-        click.echo(f"judged, and not among these films: {', '.join(others)}", err=True)
-    clips = choose_next(films, judged=done, **draw)
-    book = codebook_of(films[0].model(draw["key"]).codebook, codebook)
+    earlier = _read_judged(judged, [film.movie for film in films])
+    clips = choose_next(films, n, key=key, blind=blind, judged=earlier)
+    book = codebook_of(films[0].model(key).codebook, codebook)
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     n_films = len({clip.movie for clip in clips})
-    random = sum(clip.extras["draw"] == "random" for clip in clips)
-    if draw["blind"]:
+    n_random = sum(clip.extras["draw"] == "random" for clip in clips)
+    if blind:
         then = f"obygaze film rate, which needs {LEAST} of a film"
         click.echo(f"Judge them in this order, without looking at the film's page, then: {then}", err=True)
-    return Answer(
-        None, f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {random} drawn at random"
-    )
+    summary = f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {n_random} drawn at random"
+    click.echo(summary, err=out == STANDARD)
 
 
-@declared(__package__, "film rate")
-def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None) -> Answer:
+def _read_judged(files: "Sequence[Path]", movies: "Sequence[str]") -> "list[Clip]":
+    """Read what is judged already; print which films of it are not among these."""
+    from obygaze_features.manifest import name_hint, read_manifest
+
+    judged: list[Clip] = []
+    for path in files:
+        judged += read_manifest(path, spreadsheet_safe=True).spelled_as(movies)
+    others = dict.fromkeys(clip.movie for clip in judged if clip.movie not in movies)
+    if others:
+        named = [f"{movie}{name_hint(movie, movies)}" for movie in others]
+        click.echo(f"judged, and not among these films: {', '.join(named)}", err=True)
+    return judged
+
+
+@command()
+def rate(
+    folder: Annotated[Path, argument()],
+    judgements: Annotated[Path, argument()],
+    *,
+    labels: Labels = None,
+) -> Answer:
     """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
 
     The model's probabilities make the interval narrower, and need not be right (difference estimate with the
@@ -90,42 +119,71 @@ def rate(folder: Path, judgements: Path, key: str | None, labels: Path | None) -
     from obygaze_film.timeline import found_films
 
     films = found_films([folder])
-    ids = [film.movie for film in films.values()]
-    truth = read_manifest(judgements, spreadsheet_safe=True).spelled_as(ids)
-    cheap = None if labels is None else read_manifest(labels)
-    every, shown, told, without = [], [], list[str](), list[str]()
+    movies = {film.movie for film in films.values()}
+    judged = read_manifest(judgements, spreadsheet_safe=True).spelled_as(sorted(movies))
+    labelled = None if labels is None else read_manifest(labels)
+    documents: list[dict[str, Any]] = []
+    shown = []
+    notes = []
+    without_rate = []
     for scored_folder, timeline in films.items():
-        keys = [key] if key else [model.key for model in timeline.record.models if model.decides]
-        # Those of the other films here count there, and are not left out.
-        others = {*ids} - {timeline.movie}
-        own = truth.with_clips(clip for clip in truth if clip.movie not in others)
+        # Judgements of the other films here count there: for this film they are not left out.
+        others = movies - {timeline.movie}
+        judged_here = judged.with_clips(clip for clip in judged if clip.movie not in others)
+        keys = [model.key for model in timeline.record.models if model.decides]
         try:
-            estimated = [correct_rate(timeline, own, model_key, labels=cheap) for model_key in keys]
+            estimates = [correct_rate(timeline, judged_here, key, labels=labelled) for key in keys]
         except FilmError as error:
-            without.append(str(error))
+            without_rate.append(str(error))
             continue
-        rates = [corrected for corrected, _ in estimated]
+        rates = [corrected for corrected, _ in estimates]
         if labels is None:
             write_rates(scored_folder, rates)
-        every += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
+        documents += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
         shown.append((timeline.heading, rates))
-        told += [f"{timeline.movie}: {notice}" for _, notices in estimated[-1:] for notice in notices]
-    if not every:
-        raise FilmError("; ".join(without))
+        if estimates:  # the notices of all models are the same
+            _, notices = estimates[-1]
+            notes += [f"{timeline.movie}: {notice}" for notice in notices]
+    if not documents:
+        raise FilmError("; ".join(without_rate))
     values, filters = {"films": shown, "english": Words("en")}, {"agreement": agreement}
     text = filled(__package__, "rate.txt.jinja", values, filters=filters).rstrip("\n")
-    return Answer({"rates": every}, text, [*told, *without], PROBLEMS_FOUND * bool(without))
+    code = PROBLEMS_FOUND if without_rate else 0
+    return Answer({"rates": documents}, text, [*notes, *without_rate], code)
 
 
-@declared(__package__, "film compare", codebook={"shell_complete": complete_codebook})
+@command()
 def compare(
-    folders: tuple[Path, ...],
-    films: Path | None,
-    judged: tuple[Path, ...],
-    labels: Path | None,
-    codebook: str | None,
-    output: Output,
-    **how: Any,
+    folders: Folders,
+    *,
+    films: Annotated[
+        Path | None, option("Table of the films: movie or title, and any other columns.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        option(
+            "Column of the groups; `decade` is made of `year`; a variable of staging (film run --variables) "
+            "parts films at its median.  [default: one group]"
+        ),
+    ] = None,
+    trend: Annotated[str | None, option("Column of numbers, such as year.", metavar="COLUMN")] = None,
+    judged: Judged = (),
+    key: ModelKey = None,
+    labels: Labels = None,
+    codebook: Annotated[
+        str | None,
+        option(
+            "Codebook of the levels and concepts: a built-in name or your own file.  "
+            "[default: the files' own]",
+            type=click.STRING,
+            metavar="NAME|FILE",
+            shell_complete=complete_codebook,
+        ),
+    ] = None,
+    out: Annotated[Path | None, option("Folder of the report.")] = None,
+    html: Html = None,
+    force: Force = False,
+    json: Json = False,
 ) -> Answer:
     """Estimate mean rates of groups of films, their differences and a trend.
 
@@ -157,39 +215,56 @@ def compare(
     from obygaze_film.workspace.decisions import judged_files
     from obygaze_models.report import check_folder
 
-    if output.out is not None:
-        check_folder(output.out, force=output.force)
-    refuse_existing(output.html, force=output.force)
-    by_folder = found_films(folders)
-    timelines, facts = [*by_folder.values()], None
+    if out is not None:
+        check_folder(out, force=force)
+    refuse_existing(html, force=force)
+    films_by_folder = found_films(folders)
+    timelines = list(films_by_folder.values())
     book = find_codebook(codebook) if codebook else None
-    files, notes = judged_files(by_folder, book, JUDGEMENTS)
+    files, notes = judged_files(films_by_folder, book, JUDGEMENTS)
     imported = import_spans([*files, *judged], Path(), "judgements", codebook=book)
-    cheap = None if labels is None else read_manifest(labels)
+    labelled = None if labels is None else read_manifest(labels)
     notes += imported.notices
+    facts = None
     if films is not None:
         facts, unmatched = read_facts(films, timelines)
         notes += unmatched
-    compared = obygaze_film.compare_films(timelines, imported.manifest, facts, labels=cheap, **how)
+    compared = obygaze_film.compare_films(
+        timelines, imported.manifest, facts, by=by, trend=trend, key=key, labels=labelled
+    )
     compared = replace(compared, notes=(*notes, *compared.notes))
-    answer = finish(comparison_report(compared), replace(output, html=None))
-    if output.out is not None and (figure := years_figure(compared, Words("en"), alone=True)):
-        write_whole(output.out / "years.svg", figure)
-    if output.html is not None:
-        output.html.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(output.html, comparison_page(compared))
-        answer = replace(answer, remarks=[*answer.remarks, f"page kept in {output.html}"])
+    answer = finish(comparison_report(compared), Output(out, force=force, json=json))
+    if out is not None and (figure := years_figure(compared, Words("en"), alone=True)):
+        write_whole(out / "years.svg", figure)
+    if html is not None:
+        html.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(html, comparison_page(compared))
+        answer = replace(answer, remarks=[*answer.remarks, f"page kept in {html}"])
     reasons = [reason for table in (compared.groups, compared.changes) for reason in table.get("reason", ())]
-    return replace(answer, code=PROBLEMS_FOUND * (any(reasons) or not compared.films))
+    has_problems = any(reasons) or not compared.films
+    return replace(answer, code=PROBLEMS_FOUND if has_problems else 0)
 
 
-@declared(__package__, "film learn")
+@command()
 def learn(
-    folders: tuple[Path, ...],
-    manifest: Path,
-    store: Path,
-    output: Output,
-    **how: Any,
+    folders: Folders,
+    *,
+    manifest: Annotated[Path, option("Manifest of the corpus that the model is from.")],
+    store: Annotated[Path, option("Store of the corpus.")],
+    windows: Annotated[tuple[Path, ...], option("Store of films' windows.  [default: found near]")] = (),
+    judged: Judged = (),
+    key: Annotated[
+        str | None,
+        option("Model of the films to train.  [default: the first]", name="save", metavar="MODEL"),
+    ] = None,
+    policy: Annotated[
+        Literal["raw", "paper", "released"], option("Label policy of the corpus, as of `evaluate`.")
+    ] = "raw",
+    licence: Annotated[str, option("Licence of the model, an SPDX expression.")] = "NOASSERTION",
+    out: Annotated[Path, option("Folder of the model, the joined manifest and both runs.")],
+    html: Html = None,
+    force: Force = False,
+    json: Json = False,
 ) -> Answer:
     """Train the model of scored films anew, on its corpus and on what people judged in the films.
 
@@ -208,10 +283,22 @@ def learn(
     from obygaze_film.learning import learn_films
     from obygaze_film.timeline import found_films
 
-    refuse_existing(output.html, force=output.force)
-    films, (clips, stores) = found_films(folders), read_inputs(manifest, [store])
-    labelled, notes = under_policy(clips, how["policy"])
-    how |= {"notes": notes, "force": output.force}
-    report, name = learn_films(films, (labelled, stores), output.path, progress=True, **how)
-    kept = f"model kept in {output.path / name}; the films as it scores them: {output.path / 'scored'}"
-    return replace(finish(report, replace(output, out=None)), remarks=[kept])
+    refuse_existing(html, force=force)
+    films = found_films(folders)
+    clips, stores = read_inputs(manifest, [store])
+    labelled, notes = under_policy(clips, policy)
+    report, name = learn_films(
+        films,
+        (labelled, stores),
+        out,
+        windows=windows,
+        judged=judged,
+        notes=notes,
+        licence=licence,
+        key=key,
+        policy=policy,
+        progress=True,
+        force=force,
+    )
+    kept = f"model kept in {out / name}; the films as it scores them: {out / 'scored'}"
+    return replace(finish(report, Output(html=html, force=force, json=json)), remarks=[kept])

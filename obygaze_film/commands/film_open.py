@@ -1,30 +1,45 @@
 """`obygaze film open`: a workspace for scored films in the browser, served on this machine alone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 import obygaze_film
-from obygaze_features.options import declared
+from obygaze_features.signatures import command, option
+from obygaze_film.commands.film_options import Folders
 from obygaze_models.commands import read_inputs
 
 if TYPE_CHECKING:
+    from obygaze_features.manifest import Codebook, Manifest
+    from obygaze_features.store import Store
+    from obygaze_film.film_groups import Facts
     from obygaze_film.timeline import Timeline
-    from obygaze_film.workspace.pages import Tell
+    from obygaze_film.workspace.pages import OpenFilm, Tell
+
+LEAST_YEARS = 3
+"""Years of films from which on a comparison has a trend."""
 
 
-@declared(__package__, "film open", corpus={"nargs": 2})
+@command("open")
 def open_(
-    folders: tuple[Path, ...],
-    videos: tuple[Path, ...],
-    films: Path | None,
-    by: str | None,
-    codebook: Path | None,
-    corpus: tuple[Path, Path] | None,
-    port: int,
-    no_browser: bool,
+    folders: Folders,
+    *,
+    videos: Annotated[tuple[Path, ...], option("Your copy of a film; repeatable.", name="film")] = (),
+    films: Annotated[
+        Path | None, option("Table of the films for 'Compare films', as of `film compare`.")
+    ] = None,
+    by: Annotated[str | None, option("Column of its groups.  [default: one group]")] = None,
+    codebook: Annotated[Path | None, option("Codebook file.  [default: the models', if built in]")] = None,
+    corpus: Annotated[
+        tuple[Path, Path] | None,
+        option("The model's corpus: to learn on the desk.", name="learn", metavar="MANIFEST STORE"),
+    ] = None,
+    port: Annotated[int, option("Port; 0 is any that is free.", type=click.IntRange(0, 65535))] = 0,
+    no_browser: Annotated[bool, option("Print the address and open nothing.")] = False,
 ) -> None:
     """Work on scored films in the browser: read and correct, judge blindly, compare.
 
@@ -41,73 +56,124 @@ def open_(
       obygaze film open scored/* --film a.mp4 --film b.mkv --films films.csv \\
           --by decade
     """
-    from itertools import count
-    from threading import Thread
-
-    from obygaze_features.manifest import Manifest, counted
+    from obygaze_features.manifest import Manifest
     from obygaze_film.film_groups import read_facts
-    from obygaze_film.learning import learn_films
     from obygaze_film.page.side_by_side import comparison_page
-    from obygaze_film.timeline import found_films, read_films
+    from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import Decisions, codebook_of
     from obygaze_film.workspace.pages import OpenFilm
-    from obygaze_film.workspace.proxy import cache_folder, private_cache
     from obygaze_film.workspace.server import serve
 
-    def tell(line: object) -> None:
-        click.echo(line, err=True)
-
-    known = corpus and read_inputs(corpus[0], corpus[1:])
-    found = found_films(folders, tell=lambda folder: tell(f"reading {folder}"))
-    timelines = [*found.values()]
+    corpus_read = read_inputs(corpus[0], [corpus[1]]) if corpus else None
+    films_by_folder = found_films(folders, tell=lambda folder: print_note(f"reading {folder}"))
+    timelines = list(films_by_folder.values())
     book = codebook_of(timelines[0].model().codebook, codebook)
-    path_of = matched(videos, timelines)
+    video_of = matched(videos, timelines)
     opened = [
-        OpenFilm(number, film, Decisions(folder, film, book), path_of.get(film.movie))
-        for number, (folder, film) in enumerate(found.items())
+        OpenFilm(number, film, Decisions(folder, film, book), video_of.get(film.movie))
+        for number, (folder, film) in enumerate(films_by_folder.items())
     ]
     for film in opened:
-        for notice in film.decisions.notices:
-            tell(notice)
-        film.decisions.notices.clear()
-        if film.path and not film.lost and film.played is None:
-            tell(f"{film.path}: browsers don't play this; the page offers to make a copy")
-    without = {
-        film.path: film.timeline
-        for film in opened
-        if film.path is not None and film.media and not film.media["media.json"].is_file()
-    }
-    if kept := private_cache(cache_folder()):
-        size = f"{counted(len(kept), 'file')} for the desk, {sum(kept.values()) / 1e6:,.0f} MB"
-        tell(f"{cache_folder()}: {size}; delete them when you like")
-    if without:
-        tell(f"making stills, colours and sound of {counted(len(without), 'film')} in {cache_folder()}")
-        Thread(target=make_all, args=(without, tell), daemon=True).start()
+        print_notices(film)
+    print_cache()
+    make_missing(opened)
     facts = read_facts(films, timelines)[0] if films is not None else None
-    years = {(facts or {}).get(film.movie, {}).get("year") or film.record.year for film in timelines}
-    trend = "year" if len(years - {None}) > 2 else None
+    trend = "year" if len(years_of(timelines, facts)) >= LEAST_YEARS else None
     addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
+    opened_first = tuple(opened)
 
     def compared(language: str = "en") -> str:
-        clips = [clip for film in opened[: len(found)] for clip in film.decisions.judgements()]
+        """Write the page of the comparison, with the judgements of now."""
+        clips = [clip for film in opened_first for clip in film.decisions.judgements()]
         judged = Manifest(tuple(clips), Path(), book)
-        result = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
-        return comparison_page(result, addresses, language)
-
-    def learn(tell_share: "Tell") -> list[str]:
-        """Train anew, and open the films as the new model scores them, with the decisions that there are."""
-        near = folders[0].absolute().parent
-        out = next(path for n in count(1) if not (path := near / f"learnt-{n}").exists())
-        assert known is not None  # noqa: S101 - else nobody is offered to learn
-        report, _ = learn_films(found, known, out, progress=lambda done, total: tell_share(done / total))
-        again = {film.movie: film for film in read_films([out / "scored"])}
-        for folder, before in found.items():
-            film = again[before.movie]
-            opened.append(OpenFilm(len(opened), film, Decisions(folder, film, book), path_of.get(film.movie)))
-        return [*report.answers, str(out)]
+        comparison = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
+        return comparison_page(comparison, addresses, language)
 
     compared()  # what can't be compared is said before anybody works
-    serve(opened, compared, learn if known else None, port=port, browser=not no_browser, tell=click.echo)
+    learn = (
+        learner(corpus_read, films_by_folder, opened, book, folders[0].absolute().parent)
+        if corpus_read
+        else None
+    )
+    serve(opened, compared, learn, port=port, browser=not no_browser, tell=click.echo)
+
+
+def learner(
+    corpus: "tuple[Manifest, Sequence[Store]]",
+    films: "Mapping[Path, Timeline]",
+    opened: "list[OpenFilm]",
+    codebook: "Codebook",
+    near: Path,
+) -> "Callable[[Tell], list[str]]":
+    """Make the work that trains anew, into a folder `near`, and opens the films as the model scores them."""
+
+    def learn(tell_share: "Tell") -> list[str]:
+        from obygaze_film.learning import learn_films
+        from obygaze_film.timeline import read_films
+        from obygaze_film.workspace.decisions import Decisions
+        from obygaze_film.workspace.pages import OpenFilm
+
+        video_of = {film.timeline.movie: film.path for film in opened}
+        out = next(path for number in count(1) if not (path := near / f"learnt-{number}").exists())
+        report, _ = learn_films(films, corpus, out, progress=lambda done, total: tell_share(done / total))
+        scored_anew = {film.movie: film for film in read_films([out / "scored"])}
+        # The decisions that there are stay in the folders of the films as they were scored first.
+        for folder, before in films.items():
+            film = scored_anew[before.movie]
+            decisions = Decisions(folder, film, codebook)
+            opened.append(OpenFilm(len(opened), film, decisions, video_of[film.movie]))
+        return [*report.answers, str(out)]
+
+    return learn
+
+
+def print_note(line: object) -> None:
+    """Print a line beside the address."""
+    click.echo(line, err=True)
+
+
+def print_notices(film: "OpenFilm") -> None:
+    """Print what is to be said of a film's decisions, once, and of a copy that no browser plays."""
+    for notice in film.decisions.notices:
+        print_note(notice)
+    film.decisions.notices.clear()
+    if film.path and not film.lost and film.played is None:
+        print_note(f"{film.path}: browsers don't play this; the page offers to make a copy")
+
+
+def print_cache() -> None:
+    """Print what the desk keeps of films, and where."""
+    from obygaze_features.manifest import counted
+    from obygaze_film.workspace.proxy import cache_folder, private_cache
+
+    size_of = private_cache(cache_folder())
+    if size_of:
+        megabytes = sum(size_of.values()) / 1e6
+        size = f"{counted(len(size_of), 'file')} for the desk, {megabytes:,.0f} MB"
+        print_note(f"{cache_folder()}: {size}; delete them when you like")
+
+
+def make_missing(films: "Sequence[OpenFilm]") -> None:
+    """Make stills, colours and sound of the films that have none, in a thread beside the desk."""
+    from obygaze_features.manifest import counted
+    from obygaze_film.workspace.proxy import cache_folder
+
+    missing: dict[Path, Timeline] = {}
+    for film in films:
+        if film.path is not None and film.media and not film.media["media.json"].is_file():
+            missing[film.path] = film.timeline
+    if missing:
+        print_note(f"making stills, colours and sound of {counted(len(missing), 'film')} in {cache_folder()}")
+        Thread(target=make_all, args=(missing, print_note), daemon=True).start()
+
+
+def years_of(films: "Iterable[Timeline]", facts: "Facts | None") -> set[object]:
+    """Return the years of films, by a table of facts or by their records."""
+    years: set[object] = set()
+    for film in films:
+        cells = facts.get(film.movie, {}) if facts else {}
+        years.add(cells.get("year") or film.record.year)
+    return years - {None}
 
 
 def make_all(films: "Mapping[Path, Timeline]", tell: Callable[[object], object]) -> None:

@@ -2,24 +2,33 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
 import obygaze_film
+from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import Answer, Output, declared
 from obygaze_features.plugins import points
+from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import file_name
+from obygaze_film.commands.film_options import MADE, Folders, Language
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "textgrid", "rttm", "jsonld", "iiif", "csv")
 """Names of those of `exchange.registry`, which is slow to import."""
 ADDED = tuple(point.name for point in points("obygaze.exporters"))
 
 
-@declared(__package__, "film report")
-def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -> Answer:
+@command()
+def report(
+    folders: Folders,
+    *,
+    top: Annotated[int, option("Segments to list of each film.", type=click.IntRange(1))] = 20,
+    language: Language = "en",
+    out: Annotated[Path | None, option("HTML file to write.  [default: report.html]", type=MADE)] = None,
+    force: Annotated[bool, option("Replace an earlier page.")] = False,
+) -> None:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
     FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
@@ -37,19 +46,55 @@ def report(folders: tuple[Path, ...], top: int, language: str, output: Output) -
     from obygaze_film.page import write_film_page
     from obygaze_film.timeline import found_films
 
-    out = output.out or Path("report.html")
-    refuse_existing(out, force=output.force)
+    page = out or Path("report.html")
+    refuse_existing(page, force=force)
     films_by_folder = found_films(folders)
     films = list(films_by_folder.values())
     rates = {film.movie: read_rates(folder) for folder, film in films_by_folder.items()}
-    write_film_page(films, out, force=output.force, top=top, language=language, rates=rates)
+    write_film_page(films, page, force=force, top=top, language=language, rates=rates)
     for film in films:
-        click.echo("\n".join(filter(None, [film.heading, film.sentence()])), err=True)
-    return Answer(None, str(out))
+        click.echo(film.heading, err=True)
+        if sentence := film.sentence():
+            click.echo(sentence, err=True)
+    click.echo(page, err=page == STANDARD)
 
 
-@declared(__package__, "film export", kind={"type": click.Choice((*FORMATS, *ADDED))})
-def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output, **chosen: Any) -> Answer:
+@command()
+def export(
+    folder: Annotated[Path, argument()],
+    *,
+    kind: Annotated[str, option("Format.", name="as", type=click.Choice((*FORMATS, *ADDED)))],
+    tiers: Annotated[
+        str | None,
+        option(
+            "What to write, of segments, level, concepts, shots, subtitles.  [default: all for eaf; segments "
+            "and concepts for otio, fcpxml7, jsonld, iiif; segments for the others]",
+            metavar="NAME,...",
+        ),
+    ] = None,
+    fps: Annotated[str, option("Frames per second, for otio, fcpxml7 and edl.")] = "24",
+    start: Annotated[
+        str, option("Time code of the film's first frame, for edl.", metavar="hh:mm:ss:ff")
+    ] = "",
+    model: Annotated[
+        str | None,
+        option("Key of the model, if the film has several.  [default: the first that decides]"),
+    ] = None,
+    top: Annotated[
+        int,
+        option(
+            "Passages to write at least: the highest below the threshold are added, and marked.",
+            type=click.IntRange(0),
+        ),
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        option(
+            "File to write.  [default: the film's name in this folder, with the format's suffix]", type=MADE
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
     """Write a scored film for another tool.
 
     Writes the passages that reach the threshold, each with the concepts that are seen in it.
@@ -73,25 +118,25 @@ def export(folder: Path, kind: str, tiers: str | None, fps: str, output: Output,
     from obygaze_film.exchange import FORMATS as KNOWN
     from obygaze_film.exchange import write_export
 
-    if chosen["start"] and kind != "edl":
+    if start and kind != "edl":
         raise click.UsageError("--start is for --as edl")
     rate = _rate(fps)
-    film, *more = obygaze_film.read_films([folder])
-    if more:
-        raise FilmError(f"{folder}: {len(more) + 1} films are there; give the folder of one")
-    path = output.out or Path(f"{file_name(film.movie)}{KNOWN[kind].suffix}")
-    refuse_existing(path, force=output.force)
-    names = tuple(name.strip() for name in tiers.split(",")) if tiers else ()
-    notice = write_export(film, kind, path, tiers=names, rate=rate, **chosen)
+    film, *others = obygaze_film.read_films([folder])
+    if others:
+        raise FilmError(f"{folder}: {len(others) + 1} films are there; give the folder of one")
+    path = out or Path(f"{file_name(film.movie)}{KNOWN[kind].suffix}")
+    refuse_existing(path, force=force)
+    names = [name.strip() for name in tiers.split(",")] if tiers else []
+    notice = write_export(film, kind, path, tiers=names, rate=rate, top=top, model=model, start=start)
     if notice:
         click.echo(notice, err=True)
     if KNOWN[kind].loses:
         click.echo(f"{kind}: {KNOWN[kind].loses}", err=True)
-    return Answer(None, str(path))
+    click.echo(path, err=path == STANDARD)
 
 
 def _rate(text: str) -> Fraction:
-
+    """Read frames per second, as click reads an option."""
     from obygaze_features.manifest import frame_rate
 
     try:

@@ -1,8 +1,8 @@
-"""`obygaze film score`, `evaluate`, `next`, `rate`: score films and compare the scores with people."""
+"""`obygaze film score`, `evaluate`: score films and compare the scores with people."""
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -10,8 +10,10 @@ import obygaze_features as of
 import obygaze_film
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
-from obygaze_features.options import PROBLEMS_FOUND, Answer, Output, declared
+from obygaze_features.options import PROBLEMS_FOUND, Answer, Number, Output
+from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_features.templates import filled
+from obygaze_film.commands.film_options import YEARS, Folders, Html, ModelKey
 from obygaze_models.commands import finish
 
 if TYPE_CHECKING:
@@ -20,18 +22,39 @@ if TYPE_CHECKING:
     from obygaze_film.score import FilmFacts
 
 
-@declared(__package__, "film score")
+@command()
 def score(
-    arguments: tuple[str, ...],
-    shots: Path | None,
-    flags: Path | None,
-    subtitles: tuple[Path, ...],
-    encoding: str,
-    films: Path | None,
-    variables: Path | None,
-    title: str | None,
-    year: int | None,
-    output: Output,
+    arguments: Annotated[tuple[str, ...], argument(type=click.STRING, metavar="MODEL... STORE")],
+    *,
+    shots: Annotated[
+        Path | None, option("Table of shots, as `obygaze manifest import film` writes it.")
+    ] = None,
+    flags: Annotated[
+        Path | None,
+        option(
+            "Where the film is black or shows credits, as a person saw it, in place of the flags of --shots.",
+            metavar="FILE.csv",
+        ),
+    ] = None,
+    subtitles: Annotated[
+        tuple[Path, ...],
+        option(
+            "Keep what is said for page and exports: a file of subtitles (SRT, WebVTT, ASS), or the film if "
+            "it holds them as text. Of several films, one for each, named by the film's id.",
+            metavar="FILE",
+        ),
+    ] = (),
+    encoding: Annotated[str, option("Of subtitles that are not UTF-8: cp1251.")] = "",
+    films: Annotated[
+        Path | None, option("Table of the films: movie, title, year, sha256 (all but movie may be absent).")
+    ] = None,
+    variables: Annotated[
+        Path | None, option("Keep for page and comparisons what 'film variables' wrote.", metavar="CSV")
+    ] = None,
+    title: Annotated[str | None, option("Title of the film, if there is one only.")] = None,
+    year: Annotated[int | None, option("Its year.", type=YEARS)] = None,
+    out: Annotated[Path, option("Folder to write; of several films, a folder in it for each.")],
+    force: Force = False,
 ) -> Answer:
     """Score the films of STORE, whose clips are windows of films, with one or more saved models.
 
@@ -54,7 +77,6 @@ def score(
 
     from obygaze_features.manifest import counted
     from obygaze_film.rows import read_said, read_shots, read_variables, windows_of
-    from obygaze_film.score import FilmFacts
     from obygaze_film.scored_files import RECORD, folders_of, write_films
     from obygaze_models.prediction import refuse_wrong_order
 
@@ -71,52 +93,77 @@ def score(
         raise click.UsageError(
             f"--title and --year are for one film, the store has {len(movies)}: use --films FILE.csv"
         )
-    out = output.path
     folder_of = folders_of(movies, out)
-    refuse_existing(*(folder / RECORD for folder in folder_of.values()), force=output.force)
+    refuse_existing(*(folder / RECORD for folder in folder_of.values()), force=force)
     if out.is_file():
         raise OutputError(f"{out} is a file: --out is a folder")
     facts = _facts(films, movies) if films is not None else {}
     if title or year:
-        known = facts.get(movies[0], FilmFacts())
-        facts[movies[0]] = FilmFacts(title or known.title, year or known.year, known.source_sha256)
-    tell = partial(click.echo, err=True)
+        facts[movies[0]] = _completed(facts.get(movies[0]), title, year)
+    print_note = partial(click.echo, err=True)
     scored = obygaze_film.score_films(
         store,
         models,
         shots=read_shots(shots, movies, flags) if shots else None,
-        subtitles=read_said(subtitles, movies, encoding, tell, windows),
+        subtitles=read_said(subtitles, movies, encoding, print_note, windows),
         facts=facts,
-        variables=read_variables(variables, windows, tell) if variables else None,
+        variables=read_variables(variables, windows, print_note) if variables else None,
     )
     write_films(scored, out)
     folders = [folder_of[timeline.movie] for timeline in scored]
     document = {
         "films": [to_builtins(timeline.record) for timeline in scored],
-        "folders": [*map(str, folders)],
+        "folders": [str(folder) for folder in folders],
     }
     values = {"films": list(zip(scored, folders, strict=True))}
     text = filled(__package__, "score.txt.jinja", values, filters={"counted": counted}).rstrip("\n")
     is_unlike = any(model.rate.unreliable >= 1 for timeline in scored for model in timeline.record.models)
-    return Answer(document, text, code=PROBLEMS_FOUND * is_unlike)
+    return Answer(document, text, code=PROBLEMS_FOUND if is_unlike else 0)
 
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
-    """Read titles, years and digests of films; say which are not of the store."""
+    """Read titles, years and digests of films; print which are not of the store."""
     from obygaze_film.film_groups import match_rows
     from obygaze_film.score import FilmFacts
 
     rows, notes = match_rows(path, dict.fromkeys(movies, ""))
     for note in notes:
         click.echo(note, err=True)
-    return {
-        movie: FilmFacts(cells.get("title", ""), int(cells.get("year") or 0) or None, cells.get("sha256", ""))
-        for movie, cells in ((movie, row.cells) for movie, row in rows.items())
-    }
+    facts = {}
+    for movie, row in rows.items():
+        cells = row.cells
+        year = int(cells.get("year") or 0) or None
+        facts[movie] = FilmFacts(cells.get("title", ""), year, cells.get("sha256", ""))
+    return facts
 
 
-@declared(__package__, "film evaluate")
-def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any) -> Answer:
+def _completed(known: "FilmFacts | None", title: str | None, year: int | None) -> "FilmFacts":
+    """Put a title and a year of the command line over what a table says of the film."""
+    from obygaze_film.score import FilmFacts
+
+    known = known or FilmFacts()
+    return FilmFacts(title or known.title, year or known.year, known.source_sha256)
+
+
+@command()
+def evaluate(
+    folders: Folders,
+    *,
+    truth: Annotated[Path, option("Manifest of annotated spans of the same films.")],
+    key: ModelKey = None,
+    collars: Annotated[
+        tuple[float, ...],
+        option(
+            "Seconds by which boundaries may differ; repeatable.",
+            name="collar",
+            type=Number(0, min_open=True),
+        ),
+    ] = (5.0, 15.0),
+    out: Annotated[Path, option("Folder of the report.")],
+    html: Html = None,
+    force: Force = False,
+    json: Json = False,
+) -> Answer:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
 
     Each annotator of the manifest is the truth once; the others are measured as the model is. So are
@@ -134,8 +181,8 @@ def evaluate(folders: tuple[Path, ...], truth: Path, output: Output, **how: Any)
     from obygaze_film.evaluation import evaluation_report
     from obygaze_models.report import check_folder
 
-    check_folder(output.path, force=output.force)
-    refuse_existing(output.html, force=output.force)
+    check_folder(out, force=force)
+    refuse_existing(html, force=force)
     films = obygaze_film.read_films(folders)
-    evaluated = obygaze_film.evaluate_films(films, read_manifest(truth), **how)
-    return finish(evaluation_report(evaluated), output)
+    evaluated = obygaze_film.evaluate_films(films, read_manifest(truth), key=key, collars=collars)
+    return finish(evaluation_report(evaluated), Output(out, html, force=force, json=json))

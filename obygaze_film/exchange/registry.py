@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from obygaze_features.io import local_path, write_whole
 from obygaze_features.manifest import time_code
@@ -101,7 +101,17 @@ def collect(
     return Exported(film, chosen, tuple(made), levels_of(chosen), rate, notice, first)
 
 
-def export(film: "Timeline", kind: str, **options: Any) -> str:
+class Options(TypedDict, total=False):
+    """Options of an export, as of `collect`."""
+
+    tiers: Sequence[str]
+    rate: Fraction
+    top: int
+    model: str | None
+    start: str
+
+
+def export(film: "Timeline", kind: str, **options: Unpack[Options]) -> str:
     """Write a scored film in another format; options as of `collect`.
 
     A film without a passage that reaches the threshold gives a valid file without passages.
@@ -110,7 +120,7 @@ def export(film: "Timeline", kind: str, **options: Any) -> str:
     return FORMATS[kind].write(made)
 
 
-def write_export(film: "Timeline", kind: str, path: Path | str, **options: Any) -> str:
+def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpack[Options]) -> str:
     """Write a scored film in another format into a file; options as of `collect`.
 
     Returns

@@ -77,7 +77,13 @@ def _joined(*modules: str) -> str:
 
 
 def write_film_page(
-    films: "Sequence[Timeline]", path: str | Path, *, force: bool = False, **options: Any
+    films: "Sequence[Timeline]",
+    path: str | Path,
+    *,
+    force: bool = False,
+    top: int = 20,
+    language: str = "en",
+    rates: Rates | None = None,
 ) -> None:
     """Write the page of scored films into a file; options as of `film_page`.
 
@@ -88,6 +94,6 @@ def write_film_page(
     """
     path = local_path(path)
     refuse_existing(path, force=force)
-    text = film_page(films, **options)
+    text = film_page(films, top=top, language=language, rates=rates)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text)

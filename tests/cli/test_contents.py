@@ -48,8 +48,8 @@ def test_every_command_in_the_contents_exists_and_shows_examples():
 
 def test_every_list_of_options_is_of_a_command_or_named_by_one():
     typed = {path.removeprefix("obygaze ") for path, *_ in all_commands()}
-    commands = ("obygaze_film.commands",)
-    for lists in (packaged(package, OPTIONS) for package in ("obygaze", *commands)):
+    commands = (f"obygaze_{name}.commands" for name in ("features",))
+    for lists in (packaged(package, OPTIONS) for package in commands):
         named = {row for rows in lists.values() for row in rows if isinstance(row, str)}
         assert {name.removeprefix("groups of ") for name in lists} <= typed | named
 

@@ -1,0 +1,33 @@
+"""Declare the arguments and options that several commands of films share."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import click
+
+from obygaze_features.options import LocalPath
+from obygaze_features.signatures import argument, option
+
+MADE = LocalPath(dir_okay=False, path_type=Path)
+"""A file to write, whose folder is made."""
+
+YEARS = click.IntRange(1870, 2100)
+"""Years of films."""
+
+Folders = Annotated[tuple[Path, ...], argument(metavar="FOLDER...")]
+Judged = Annotated[tuple[Path, ...], option("Judgements in files of their own; repeatable.")]
+ModelKey = Annotated[
+    str | None, option("Model, as the tables name it.  [default: the first that decides]", name="model")
+]
+Labels = Annotated[
+    Path | None,
+    option(
+        "Labels of all windows by one annotator, such as a machine, in place of the model's probabilities.",
+        metavar="MANIFEST",
+    ),
+]
+Language = Annotated[Literal["en", "fr"], option("Language of the page.")]
+Html = Annotated[
+    Path | None,
+    option("Also write the results as a page: one HTML file that loads nothing from elsewhere.", type=MADE),
+]
