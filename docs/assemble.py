@@ -53,7 +53,7 @@ NAVIGATION = {
     ),
     "Explanation": (
         *("film", "evaluation", "leak", "when", "concepts"),
-        *("mobygaze-words", "decisions", "architecture"),
+        *("mobygaze-words", "decisions", "architecture", "extending"),
     ),
     "Audits and tasks": (
         *("audits/README", "audits/eat", "audits/words", "audits/alpha", "audits/saliency"),

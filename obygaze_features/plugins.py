@@ -1,13 +1,52 @@
-"""Find what installed packages add to our lists: entry points of a group that name objects of one class."""
+"""List every group of entry points by which other packages add to obygaze, and find what they add.
+
+docs/extending.md shows a package that adds one of each.
+"""
 
 import sys
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from obygaze_features.errors import ObygazeError
 
 T = TypeVar("T")
+
+BACKBONES: Final = "obygaze.backbones"
+"""A function of options that returns a `Backbone`, which turns frames or sound into vectors.
+
+`obygaze extract --backbone NAME` calls it with what was typed; its keyword arguments are its options."""
+
+DECODERS: Final = "obygaze.decoders"
+"""A function of the tasks of one file that yields the place of each task with a `DecodedClip`.
+
+A `DecodedClip` holds the frames of every request, or why there are none. `obygaze extract --decoder NAME`
+runs the function in the decoding processes."""
+
+IMPORTERS: Final = "obygaze.importers"
+"""A `SpanSource`, which recognises files of annotations by their content and yields their records.
+
+`obygaze manifest import spans` asks it after the kinds that are built in, or takes it by `--as NAME`."""
+
+MODELS: Final = "obygaze.models"
+"""A `ModelSpec`, an estimator of scikit-learn's kind, or a class or function that makes one.
+
+`obygaze evaluate --model NAME` trains it without the movie that it is tested on; `--save NAME` keeps it."""
+
+METRICS: Final = "obygaze.metrics"
+"""A `Metric`, which compares labels with calls or scores.
+
+Every run has it in its tables, with its chance level and intervals over movies."""
+
+EXPORTERS: Final = "obygaze.exporters"
+"""A `Format`, whose function writes a scored film as text.
+
+`obygaze film export --as NAME` writes the file, and prints what the format loses."""
+
+AUDITS: Final = "obygaze.audits"
+"""A command, declared by its signature, that answers with the report of a `Finding`.
+
+It is `obygaze audit NAME`, with the tables, files and pages of the others."""
 
 
 def points(group: str) -> tuple[EntryPoint, ...]:

@@ -1,7 +1,7 @@
 """Load backbones by their name, those of this package and of installed plugins; and networks themselves.
 
 A custom backbone is a function in another package, declared by an entry point of the group
-`obygaze.backbones`; docs/backbones.md has an example.
+`obygaze.backbones`; docs/extending.md and docs/backbones.md have examples.
 """
 
 import inspect
@@ -12,16 +12,15 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+from obygaze_features import plugins
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError, ObygazeError
-from obygaze_features.plugins import points
 
 BACKBONES: dict[str, str] = TABLES["backbones"]
 TEXT_BACKBONES: dict[str, str] = TABLES["text_backbones"]
 NETWORKS: dict[str, str] = TABLES["networks"]
 """Name -> module:function, imported on demand, since networks need large libraries."""
-GROUP = "obygaze.backbones"
 ONNX = "onnx:"
 """What the name of a backbone begins with that is a file: `onnx:FILE[:LAYER]`."""
 
@@ -141,7 +140,8 @@ def backbone_names() -> tuple[str, ...]:
     >>> "descriptors" in backbone_names()
     True
     """
-    return tuple(sorted({*BACKBONES, *TEXT_BACKBONES, *(entry.name for entry in points(GROUP))}))
+    installed = {entry.name for entry in plugins.points(plugins.BACKBONES)}
+    return tuple(sorted({*BACKBONES, *TEXT_BACKBONES, *installed}))
 
 
 def backbone_options(name: str) -> tuple[str, ...]:
@@ -173,13 +173,13 @@ def _find(name: str) -> Callable[..., Any]:
         onnx_backbone = _imported("obygaze_features.backbones.onnx_files:onnx_backbone")
         return partial(onnx_backbone, name.removeprefix(ONNX))
     ours = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
-    plugins = {entry.value for entry in points(GROUP) if entry.name == name}
-    values = sorted([*plugins, *([ours] if ours else [])])
+    installed = {entry.value for entry in plugins.points(plugins.BACKBONES) if entry.name == name}
+    values = sorted({*installed, ours} if ours else installed)
     if len(values) > 1:
         raise BackboneError(f"more than one backbone is called '{name}': {', '.join(values)}; uninstall one")
     if ours is not None:
         return _imported(ours)
-    if not plugins:
+    if not installed:
         raise BackboneError(f"no backbone is called '{name}'; there is {', '.join(backbone_names())}")
     try:
         function = _imported(values[0])
@@ -191,5 +191,5 @@ def _find(name: str) -> Callable[..., Any]:
 
 
 def _imported(value: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = EntryPoint("", value, GROUP).load()
+    function: Callable[..., Any] = EntryPoint("", value, plugins.BACKBONES).load()
     return function

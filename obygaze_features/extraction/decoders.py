@@ -3,7 +3,7 @@
 A custom decoder is a function in an installed package, registered under the entry-point group
 `obygaze.decoders`. It takes the tasks of one file and yields a `DecodedClip` for each, as
 `obygaze_features.extraction.decode_clips.decode_with_av` does. It runs in the decode workers.
-docs/decoding.md has an example.
+docs/extending.md and docs/decoding.md have examples.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +11,9 @@ from importlib.metadata import EntryPoint
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, decode_with_av
-from obygaze_features.plugins import points
+from obygaze_features.plugins import DECODERS, points
 from obygaze_features.video import decoder_versions
 
-GROUP = "obygaze.decoders"
 PYAV = "pyav"
 
 Decode = Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
@@ -22,7 +21,7 @@ Decode = Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 
 def decoder_names() -> tuple[str, ...]:
     """List the decoders, the built-in one first."""
-    return PYAV, *sorted({entry.name for entry in points(GROUP)} - {PYAV})
+    return PYAV, *sorted({entry.name for entry in points(DECODERS)} - {PYAV})
 
 
 def load_decoder(name: str) -> Decode:
@@ -59,7 +58,7 @@ def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
 
 
 def _entry(name: str) -> EntryPoint:
-    entries = {entry.value: entry for entry in points(GROUP) if entry.name == name}
+    entries = {entry.value: entry for entry in points(DECODERS) if entry.name == name}
     if not entries:
         raise ExtractError(f"no decoder is called '{name}'; there is {', '.join(decoder_names())}")
     if len(entries) > 1:

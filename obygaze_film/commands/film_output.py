@@ -10,14 +10,14 @@ import obygaze_film
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
-from obygaze_features.plugins import points
+from obygaze_features.plugins import EXPORTERS, points
 from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import file_name
 from obygaze_film.commands.film_options import MADE, Folders, Language
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "textgrid", "rttm", "jsonld", "iiif", "csv")
 """Names of those of `exchange.registry`, which is slow to import."""
-ADDED = tuple(point.name for point in points("obygaze.exporters"))
+ADDED = tuple(point.name for point in points(EXPORTERS))
 
 
 @command()

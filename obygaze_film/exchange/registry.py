@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from obygaze_features.io import local_path, write_whole
 from obygaze_features.manifest import time_code
-from obygaze_features.plugins import offered
+from obygaze_features.plugins import EXPORTERS, offered
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.text_formats import to_csv, to_eaf, to_rttm, to_srt, to_textgrid, to_vtt
 from obygaze_film.exchange.tiers import KINDS, Exported, levels_of, notice_of, tiers_of
@@ -49,7 +49,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "jsonld": Format(to_jsonld, ".jsonld", BOTH),
     "iiif": Format(to_iiif, ".iiif.json", BOTH, "the film is not part of it"),
     "csv": Format(to_csv, ".csv", MARKED),
-    **offered("obygaze.exporters", Format),
+    **offered(EXPORTERS, Format),
 }
 """Formats by name, ours and those of other packages (entry points of `obygaze.exporters`)."""
 

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from obygaze_features.plugins import points
+from obygaze_features import plugins
 from obygaze_models.errors import ProtocolError
 
-ENTRY_POINTS = "obygaze.metrics"
 LabelArray = NDArray[Any]
 ScoreArray = NDArray[np.floating[Any]]
 NAN = float("nan")
@@ -347,7 +346,7 @@ def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
         An entry point is no `Metric`, or two metrics have one name.
     """
     known = dict(METRICS if n_classes == 2 else LEVEL_METRICS)
-    offered = [(f"entry point {point.name}", point.load()) for point in points(ENTRY_POINTS)]
+    offered = [(f"entry point {point.name}", point.load()) for point in plugins.points(plugins.METRICS)]
     for where, metric in (*offered, *(("metrics=", metric) for metric in own)):
         if not isinstance(metric, Metric):
             raise ProtocolError(f"{where}: expected a Metric, found {type(metric).__name__}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from obygaze_features.plugins import points
+from obygaze_features.plugins import MODELS, points
 
 BASELINES = "obygaze_models.models.baselines"
 
@@ -50,11 +50,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
 }
 """The zoo's models by the module whose `SPECS` describe them, in the order of every table."""
 
-ENTRY_POINTS = "obygaze.models"
-"""The group of entry points in which a package offers its models: a `ModelSpec`, or a function of a seed."""
-
 
 def model_names() -> list[str]:
     """List the models of the zoo and of installed packages."""
     ours = [name for names in HOMES.values() for name in names]
-    return [*ours, *(point.name for point in points(ENTRY_POINTS))]
+    return [*ours, *(point.name for point in points(MODELS))]

@@ -10,11 +10,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from obygaze_features.manifest.spans.names import suggestion
-from obygaze_features.plugins import points
+from obygaze_features.plugins import MODELS, points
 from obygaze_features.schema import Name, expected, fits
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import Imbalance
-from obygaze_models.models.names import BASELINES, ENTRY_POINTS, HOMES
+from obygaze_models.models.names import BASELINES, HOMES
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import Kind
 
@@ -185,7 +185,7 @@ def _from_module(asked: str) -> ModelSpec:
 
 
 def _from_entry_point(name: str) -> ModelSpec:
-    offered = {point.name: point for point in points(ENTRY_POINTS)}
+    offered = {point.name: point for point in points(MODELS)}
     if name in offered:
         try:
             offer = offered[name].load()

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import first_line, install_command
 from obygaze_features.io import local_path, make_folder, write_whole
-from obygaze_features.plugins import points
+from obygaze_features.plugins import MODELS, points
 from obygaze_features.store.files_remote import as_url
 from obygaze_models.errors import ModelError
-from obygaze_models.models.names import ENTRY_POINTS
 from obygaze_models.models.registry import as_spec
 from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
 from obygaze_models.persistence.card import PROTOCOL, UNLABELLED, Card, parse_card
@@ -263,11 +262,11 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
         return _from_skops(arrays)
     given: Any = offered.get(card.model)
     if given is None:
-        named = {point.name: point for point in points(ENTRY_POINTS)}
+        named = {point.name: point for point in points(MODELS)}
         if card.model not in named:
             raise ModelError(
                 f"its estimator {card.estimator} is made by {card.model!r}, "
-                f"which no installed package offers as an entry point of {ENTRY_POINTS}: "
+                f"which no installed package offers as an entry point of {MODELS}: "
                 "install that package, or in Python load_model(file, offered={name: estimator})"
             )
         given = named[card.model].load()

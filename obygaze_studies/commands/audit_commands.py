@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import click
 
 from obygaze_features.options import EXISTING, Answer, Number
-from obygaze_features.plugins import offered
+from obygaze_features.plugins import AUDITS, offered
 from obygaze_features.signatures import Json, command, go_together, needed, option
 from obygaze_studies.commands.output import CSV, PICTURE, Html, Replace, ReportOutput
 
@@ -27,11 +27,11 @@ class Audits(click.Group):
 
     def list_commands(self, _: click.Context) -> list[str]:
         """List the names in the order of the help."""
-        return [*self.commands, *offered("obygaze.audits", click.Command)]
+        return [*self.commands, *offered(AUDITS, click.Command)]
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         """Return one of ours, or of a package."""
-        return self.commands.get(cmd_name) or offered("obygaze.audits", click.Command).get(cmd_name)
+        return self.commands.get(cmd_name) or offered(AUDITS, click.Command).get(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their whole summaries."""

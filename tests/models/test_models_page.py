@@ -4,8 +4,9 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+from obygaze_features.plugins import MODELS
 from obygaze_models.models import ModelSpec
-from obygaze_models.models.registry import BUILTIN_MODELS, ENTRY_POINTS
+from obygaze_models.models.registry import BUILTIN_MODELS
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 
@@ -18,4 +19,4 @@ def test_the_page_lists_the_zoos_models_in_their_order_and_every_field_of_a_spec
     assert listed == list(BUILTIN_MODELS)
     named = {name for cell in re.findall(r"^\| (`[^|]*) \|", rest, re.MULTILINE) for name in cell.split("`")}
     assert {field.name for field in fields(ModelSpec)} <= named
-    assert f'[project.entry-points."{ENTRY_POINTS}"]' in text
+    assert f'[project.entry-points."{MODELS}"]' in text

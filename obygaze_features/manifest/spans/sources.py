@@ -21,7 +21,7 @@ from obygaze_features.manifest.spans.tables import read_vian
 from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid
 from obygaze_features.manifest.spans.via import read_via
 from obygaze_features.manifest.text_tables import uncollected
-from obygaze_features.plugins import offered
+from obygaze_features.plugins import IMPORTERS, offered
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
         kind: SpanSource(READERS.get(kind, lambda _: ()), _tells(facts), facts.get("is_signed", False))
         for kind, facts in KINDS.items()
     },
-    **offered("obygaze.importers", SpanSource),
+    **offered(IMPORTERS, SpanSource),
 }
 """Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order, last
 those of other packages (entry points of `obygaze.importers`)."""
