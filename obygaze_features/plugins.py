@@ -41,7 +41,7 @@ Every run has it in its tables, with its chance level and intervals over movies.
 EXPORTERS: Final = "obygaze.exporters"
 """A `Format`, whose function writes a scored film as text.
 
-`obygaze film export --as NAME` writes the file, and prints what the format loses."""
+`obygaze film export` writes the file where `--as` names it, and prints what the format loses."""
 
 AUDITS: Final = "obygaze.audits"
 """A command, declared by its signature, that answers with the report of a `Finding`.
