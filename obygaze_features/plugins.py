@@ -46,7 +46,7 @@ EXPORTERS: Final = "obygaze.exporters"
 AUDITS: Final = "obygaze.audits"
 """A command, declared by its signature, that answers with the report of a `Finding`.
 
-It is `obygaze audit NAME`, with the tables, files and pages of the others."""
+It is a subcommand of `obygaze audit`, with the tables, files and pages of the others."""
 
 
 def points(group: str) -> tuple[EntryPoint, ...]:
