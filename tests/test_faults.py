@@ -81,8 +81,8 @@ optional  obygaze/film_run.py run out
 class Fault(NamedTuple):
     """A fault of an option of a command.
 
-    Kinds: `renamed` without its use; `retyped`; with a `default` of another type, or a `misspelt` choice as its
-    default; `optional` though it is needed.
+    Kinds: `renamed` without its use; `retyped`; with a `default` of another type, or a `misspelt` choice as
+    its default; `optional` though it is needed.
     """
 
     kind: str
@@ -155,7 +155,7 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def errors(checkout):
-    """What mypy says of the copy: (file, line, message). It starts from the checkout's cache, if there is one."""
+    """What mypy says of the copy: (file, line, message). It starts from the checkout's cache, if there is."""
     pytest.importorskip("mypy")
     if (ROOT / ".mypy_cache").is_dir():
         shutil.copytree(ROOT / ".mypy_cache", checkout / ".mypy_cache")

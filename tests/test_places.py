@@ -132,9 +132,7 @@ def longest(*, captions: Annotated[Path, option("CSV of captions.")], out: Out) 
 @click.group(cls=Audits)
 ''',
     ),
-    Change(
-        "obygaze_studies/commands/audit_commands.py", "for each in (words,", "for each in (longest, words,"
-    ),
+    Change("obygaze_studies/commands/audit_commands.py", "in (words,", "in (longest, words,"),
     Change(
         "tests/cli/lines.py",
         '    "films": f"""\n',
