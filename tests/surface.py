@@ -1,6 +1,7 @@
 """Count the surface of the project: `python -m tests.surface` prints the table that tests/surface.toml holds.
 
-The sums go to stderr, so that `python -m tests.surface > tests/surface.toml` writes the table anew.
+The sums go to stderr, so that `python -m tests.surface > tests/surface.toml` writes the table anew; behind a
+number of commands stands what they are for.
 
 Commands are leaf commands; options are theirs, hidden ones too, without `--help`; names are what the packages
 offer in `__all__`. A number rises by what somebody asked for: say in the commit who did.
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from obygaze.contents import COMMANDS
 from tests.cli.walk import all_commands
 
 ROOT = Path(__file__).parents[1]
@@ -55,8 +57,11 @@ def show(surface: Surface) -> str:
     """Write the table; it holds no sums, on which any two changes would meet."""
     parts = []
     for title, numbers in surface.items():
-        lines = [f'"{name}" = {n}' if "." in name else f"{name} = {n}" for name, n in sorted(numbers.items())]
-        parts.append("\n".join([f"[{title}]", *lines]))
+        lines = [f"[{title}]"]
+        for name, n in sorted(numbers.items()):
+            line = f'"{name}" = {n}' if "." in name else f"{name} = {n}"
+            lines.append(f"{line}  # {COMMANDS[name].summary}" if title == "commands" else line)
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 

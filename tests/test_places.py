@@ -160,7 +160,7 @@ def apply(change: Change, folder: Path) -> None:
 def count(number: Number, folder: Path) -> None:
     path = folder / SURFACE
     before, title, section = path.read_text(encoding="utf-8").partition(f"[{number.section}]\n")
-    (today,) = re.findall(rf"^{number.group} = (\d+)$", section.partition("\n\n")[0], re.MULTILINE)
+    (today,) = re.findall(rf"^{number.group} = (\d+)", section.partition("\n\n")[0], re.MULTILINE)
     line = f"{number.group} = {int(today) + number.by}"
     path.write_text(before + title + section.replace(f"{number.group} = {today}", line, 1), encoding="utf-8")
 

@@ -2,7 +2,15 @@
 
 from tests import surface
 
+MOST = {"commands": 90, "options": 570}
+"""Of the whole command line: what a newcomer may have to look through. It rises by what an issue names."""
+
 
 def test_the_surface_is_the_one_that_is_written_down():
     """A change of it is a line of tests/surface.toml, and its commit says who asked for it."""
     assert surface.count() == surface.written(), "python -m tests.surface prints the table of today"
+
+
+def test_the_command_line_is_no_larger_than_was_agreed():
+    table = surface.written()
+    assert {kind: most for kind, most in MOST.items() if sum(table[kind].values()) > most} == {}

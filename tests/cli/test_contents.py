@@ -11,8 +11,6 @@ import pytest
 
 from obygaze.cli import Contents, main
 from obygaze_features.errors import install_command
-from obygaze_features.options import OPTIONS
-from obygaze_features.templates import packaged
 from tests.cli.walk import all_commands
 
 HEAVY = {"numpy", "zarr", "torch", "sklearn", "pandas", "av", "tqdm", "h5py", "matplotlib", "transformers"}
@@ -44,14 +42,6 @@ def test_every_command_in_the_contents_exists_and_shows_examples():
         text = command.get_help(context)
         assert "Examples:" in text or isinstance(command, click.Group), path
         assert "\\b" not in text, f"{path}: click's mark is shown"
-
-
-def test_every_list_of_options_is_of_a_command_or_named_by_one():
-    typed = {path.removeprefix("obygaze ") for path, *_ in all_commands()}
-    commands = (f"obygaze_{name}.commands" for name in ("features",))
-    for lists in (packaged(package, OPTIONS) for package in commands):
-        named = {row for rows in lists.values() for row in rows if isinstance(row, str)}
-        assert {name.removeprefix("groups of ") for name in lists} <= typed | named
 
 
 def test_the_launcher_of_a_checkout_is_the_command(tmp_path):
