@@ -208,5 +208,5 @@ def test_what_was_added_works(command, words, checkout):
 
 def test_the_places_are_all_that_the_tests_of_the_command_line_ask_for(checkout):
     files = ("tests/test_surface.py", "tests/cli/test_contents.py", "tests/cli/test_commands.py")
-    chosen = "surface or contents or has_a_row or json_too"
+    chosen = "written_down or contents or has_a_row or json_too"
     python("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", chosen, cwd=checkout)
