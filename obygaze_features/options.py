@@ -1,11 +1,11 @@
-"""Make commands of the tables that declare their arguments and options; print and write what they return."""
+"""Types of arguments and options; commands with groups of options; print what commands return."""
 
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from functools import cache, wraps
+from dataclasses import dataclass
+from functools import wraps
 from inspect import signature
 from itertools import pairwise, product
 from math import isfinite
@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 from click.shell_completion import CompletionItem
 
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import OutputError
-from obygaze_features.io import local_path, refuse_existing
-from obygaze_features.templates import packaged
+from obygaze_features.io import local_path
 from obygaze_features.text import composed
 
 PROBLEMS_FOUND = 3
@@ -128,130 +126,6 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(rows)
 
 
-# --- arguments and options that a table declares
-# ---------------------------------------------------------------------------
-OPTIONS = "options.toml"
-"""Of a package of commands: lists of parameters by the words of each command, and those that several name."""
-
-
-class Parameter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An argument or an option, as a table declares it.
-
-    Attributes
-    ----------
-    name, help : str
-        As on the command line, without hyphens before it.
-    type : str
-        `text`, `flag`, `int`, `float`, `path`; `file`, to write; `existing`, a file that is there, or `-`;
-        `local`, no URL. By default an argument is a path, and an option a name; what may be either is a text.
-    least, most, above : float
-        Bounds of a number.
-    to : str
-        Name of the function's argument, if it is another.
-    metavar, site : str
-        What help shows of its value; the name that a site sets it by in the environment, behind `OBYGAZE_`
-        (docs/command-line.md).
-    required : bool
-        Whether it must be there; by default an argument must, and an option need not.
-    argument, multiple : bool
-        Whether it is named by its place alone, may be repeated.
-    """
-
-    name: str
-    help: str = ""
-    type: str = ""
-    choices: Sequence[str] = ()
-    least: int | float | None = None
-    most: int | float | None = None
-    above: int | float | None = None
-    default: Any = None
-    to: str = ""
-    metavar: str = ""
-    site: str = ""
-    required: bool | None = None
-    argument: bool = False
-    multiple: bool = False
-
-    @property
-    def key(self) -> str:
-        """Name of the argument on the command line, for Python."""
-        return self.name.replace("-", "_")
-
-
-def parameter(
-    option: Parameter, into: str = "", kinds: Mapping[str, Mapping[str, Any]] | None = None, **more: Any
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a parameter of click.
-
-    Parameters
-    ----------
-    into
-        The function's argument, in place of what is declared.
-    kinds
-        What further types mean, or other ones by default.
-    more
-        Settings of click.
-    """
-    low = option.least if option.above is None else option.above
-    known: dict[str, Mapping[str, Any]] = {
-        "": {"type": PATH if option.argument else Name()},
-        "text": {},
-        "flag": {"is_flag": True},
-        "int": {"type": click.IntRange(option.least, option.most)},  # type: ignore[arg-type]  # as declared
-        "float": {"type": Number(low, option.most, min_open=option.above is not None)},
-        "path": {"type": PATH},
-        "file": {"type": FILE},
-        "made": {"type": LocalPath(dir_okay=False, path_type=Path)},  # its folder is made
-        "existing": {"type": EXISTING},
-        "local": {"type": LOCAL},
-        **(kinds or {}),
-    }
-    how: dict[str, Any] = {"type": click.Choice(option.choices)} if option.choices else {**known[option.type]}
-    stated = {"metavar": option.metavar or None, "default": option.default, "required": option.required}
-    how |= {name: value for name, value in stated.items() if value is not None}
-    how |= {"envvar": f"OBYGAZE_{option.site}"} if option.site else {}
-    if option.argument:
-        how |= {"nargs": -1, "required": option.required is not False} if option.multiple else {}
-        return click.argument(option.key, **how | more)
-    shown = {"show_default": option.default != "", "show_envvar": bool(option.site), "help": option.help}
-    how |= {"multiple": option.multiple, **shown}
-    return click.option(f"--{option.name}", into or option.to or option.key, **how | more)
-
-
-def joined(lists: Mapping[str, Any], rows: Iterable[Any]) -> list[Any]:
-    """Put the parameters of a list in place of its name."""
-    return [one for row in rows for one in (joined(lists, lists[row]) if isinstance(row, str) else [row])]
-
-
-@cache
-def _declared_in(package: str) -> dict[str, Any]:
-    return packaged(package, OPTIONS)
-
-
-def declared(
-    package: str, words: str, /, **more: Mapping[str, Any]
-) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command whose arguments and options a table of its package declares, and how help groups them.
-
-    Parameters
-    ----------
-    words
-        The command as it is typed, by which its list is named.
-    more
-        Of a parameter, by the function's argument: settings of click that no table can say.
-    """
-    lists, name = _declared_in(package), words.rpartition(" ")[2]
-    options = msgspec.convert(joined(lists, lists[words]), list[Parameter])
-
-    def make(function: Callable[..., Any]) -> click.Command:
-        function = answers(function)
-        for option in reversed(options):
-            function = parameter(option, **more.get(option.to or option.key, {}))(function)
-        return click.command(name, cls=GroupedCommand, groups=lists.get(f"groups of {words}", {}))(function)
-
-    return make
-
-
 # --- what a command prints and writes
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True)
@@ -279,10 +153,6 @@ class Output:
         if self.out is None:
             raise click.UsageError("Missing option '--out'.")
         return self.out
-
-    def refuse_existing(self, *more: Path | None) -> None:
-        """Refuse to replace what is there, before any work is done."""
-        refuse_existing(self.out, self.html, *more, force=self.force)
 
 
 def _refuse_inputs(ctx: click.Context) -> None:
@@ -327,26 +197,31 @@ class Answer:
 
 
 def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
-    """Give a command that takes an `output` its options as one, and print what it answers."""
-    takes = signature(command).parameters
-    names = {each.name for each in fields(Output)} if "output" in takes else {"json"}
+    """Print what a command answers: its text, or with --json its document."""
+    takes_json = "json" in signature(command).parameters
 
     @wraps(command)
-    def run(*arguments: object, **given: Any) -> None:
-        _refuse_inputs(click.get_current_context())
-        output = Output(**{name: given[name] for name in names & given.keys()})
-        given = {name: value for name, value in given.items() if name in takes or name not in names}
-        answer = command(*arguments, **given, **({"output": output} if "output" in takes else {}))
+    def run(**options: Any) -> None:
+        context = click.get_current_context()
+        _refuse_inputs(context)
+        as_json = bool(options.get("json"))
+        if not takes_json:
+            options.pop("json", None)
+        answer = command(**options)
         if answer is None:
             return
         if answer.document is not None or answer.text:
-            told = str(answer.text() if callable(answer.text) and not output.json else answer.text)
-            if output.json:
-                told = json.dumps(answer.document, indent=2, ensure_ascii=False, allow_nan=False)
-            to_file = click.get_current_context().params.get("out") == STANDARD
-            click.echo(told, err=to_file)
+            # Beside results that go to stdout.
+            click.echo(_words(answer, as_json=as_json), err=context.params.get("out") == STANDARD)
         for remark in answer.remarks:
             click.echo(remark, err=True)
-        click.get_current_context().exit(answer.code)
+        context.exit(answer.code)
 
     return run
+
+
+def _words(answer: Answer, *, as_json: bool) -> str:
+    """Write an answer for programs or for people."""
+    if as_json:
+        return json.dumps(answer.document, indent=2, ensure_ascii=False, allow_nan=False)
+    return answer.text() if callable(answer.text) else answer.text
