@@ -393,7 +393,7 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
                 clip = store.clips[row]
                 digest = clip.digests.get(f"{GROUP}/frames", f"{number} {row}")
                 if digest not in places:
-                    signs = _signs(
+                    signs = signs_of(
                         block[row - start], f"{store.where}: frames of {GROUP} of clip {clip.clip_id}"
                     )
                     plain = np.count_nonzero(signs[:, -1]) < LEAST_FRAMES
@@ -418,7 +418,7 @@ def _read(stores: list[Store], only: Collection[str] | None) -> _Clips:
     return _Clips(clips, films, film_of, moments, same, signs, weight, n_plain)
 
 
-def _signs(frames: NDArray[np.floating], where: str) -> Signs:
+def signs_of(frames: NDArray[np.floating], where: str) -> Signs:
     """Turn a signature [F, 1321] into its signs and, last, whether a frame shows something.
 
     By bits, which is ten times as fast as by values.

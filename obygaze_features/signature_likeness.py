@@ -126,3 +126,40 @@ def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
     down = signs[..., n:].reshape(*signs.shape[:-1], CELLS - 1, CELLS)
     turned = [part[..., ::-1].reshape(*signs.shape[:-1], n) for part in (-across, down)]
     return np.concatenate(turned, axis=-1)
+
+
+# --- sketches: of a clip's mean frame, small enough to be kept with a model
+# ---------------------------------------------------------------------------
+SKETCH_BYTES = SIGNS // 8
+
+
+def mean_frames(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
+    """Average the frames of a clip that show something, of length 1.
+
+    Parameters
+    ----------
+    signs
+        Signatures [F, views, 264].
+    shown
+        Which frames show something [F].
+
+    Returns
+    -------
+    ndarray
+        [views, 264]; zeros where no frame shows anything.
+    """
+    total = signs[shown].sum(axis=0, dtype=np.float32)
+    length = np.linalg.norm(total, axis=-1, keepdims=True)
+    means: Floats = np.divide(total, length, where=length > 0, out=np.zeros_like(total))
+    return means
+
+
+def sketches(means: Floats) -> NDArray[np.uint8]:
+    """Keep the signs of mean frames [..., 264], a bit each: [..., 33]."""
+    return np.packbits(means > 0, axis=-1)
+
+
+def sketch_likeness(means: Floats, kept: NDArray[np.uint8]) -> Floats:
+    """Compute the cosine [n, m] of mean frames [n, 264] with the signs that sketches [m, 33] keep."""
+    signs = np.unpackbits(kept, axis=-1, count=SIGNS).astype(np.float32) * 2 - 1
+    return np.asarray(means @ (signs.T / np.float32(SIGNS**0.5)))

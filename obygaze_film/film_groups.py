@@ -13,7 +13,7 @@ import pandas as pd
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table
+from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table, same_films
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import composed, number_of, unsuitable
 from obygaze_film.cells import cells_by, cells_of
@@ -276,6 +276,7 @@ def compare_films(
     kept = [film for film in films if facts is None or film.movie in facts]
     every = {film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in kept}
     _refuse_unknown((None if staged else by, trend), every)
+    _refuse_copies(kept)
     compared = []
     for film, record in zip(films, shown, strict=True):
         if film.movie not in every:
@@ -307,6 +308,24 @@ def compare_films(
         " or ".join(shown[0].positive) or shown[0].task_title,
         shown[0].key if labels is None else labels.clips[0].annotator,
     )  # fmt: skip
+
+
+def _refuse_copies(films: Sequence[Timeline]) -> None:
+    """Refuse a film that is there twice, under two names: it would count twice.
+
+    Raises
+    ------
+    FilmError
+        Naming both: their names are one, or their videos are, by their digests.
+    """
+    for movie, other in same_films(film.movie for film in films):
+        raise FilmError(f"films {other!r} and {movie!r} are one name: spell both alike, or leave one out")
+    by_video: dict[str, str] = {}
+    for film in films:
+        digest = film.record.source_sha256
+        other = by_video.setdefault(digest, film.movie)
+        if digest and other != film.movie:
+            raise FilmError(f"films {other!r} and {film.movie!r} are of one video: leave one out")
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:

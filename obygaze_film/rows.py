@@ -144,7 +144,9 @@ def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
     return RowGrid(movie, windows, kind, spans, overlaps(spans, windows.spans), flags)
 
 
-def rows_of_model(model: Model, key: str, table: pd.DataFrame, grid: RowGrid) -> pd.DataFrame:
+def rows_of_model(
+    model: Model, key: str, table: pd.DataFrame, grid: RowGrid, *, is_trained_on: bool
+) -> pd.DataFrame:
     """Compute the rows of one model.
 
     The logits of the windows that cover a row are averaged with their overlap as weights; so are concepts'
@@ -159,8 +161,10 @@ def rows_of_model(model: Model, key: str, table: pd.DataFrame, grid: RowGrid) ->
         Its name in the column `model`.
     table : DataFrame
         Its predictions for windows (`Predicted.table`) by clip, with those that are unlike any training clip
-        marked `far`, and those that were read in part `cut`.
+        marked `far`, those that were read in part `cut`, and those trained on `seen`.
     grid : Grid
+    is_trained_on : bool
+        Whether the model knows the film.
 
     Returns
     -------
@@ -169,7 +173,7 @@ def rows_of_model(model: Model, key: str, table: pd.DataFrame, grid: RowGrid) ->
     """
     table = table.reindex(list(grid.windows.clip_ids))
     has = table["movie"].notna().to_numpy()
-    far, cut = (table[name].eq(True).to_numpy() for name in ("far", "cut"))
+    far, cut, seen = (table[name].eq(True).to_numpy() for name in ("far", "cut", "seen"))
     every, near = _kept(grid.covered, has[None]), _kept(grid.covered, (has & ~far)[None])
     total = every.sum(axis=1)
     missing = total <= 0
@@ -193,7 +197,7 @@ def rows_of_model(model: Model, key: str, table: pd.DataFrame, grid: RowGrid) ->
         p, (low, high) = model.calibration.probability(filled), model.calibration.band(filled)
     called = (logit >= model.card.threshold).astype(np.float64) if model.decides else np.full(n, np.nan)
     flags = {**grid.flags, UNLIKE: unlike, MISSING: missing, PARTIAL: partial}
-    flags[TRAINED_ON] = np.full(n, grid.movie in model.card.movies)
+    flags[TRAINED_ON] = is_trained_on | (_kept(grid.covered, seen[None]).sum(axis=1) > 0)
     columns: dict[str, Any] = {
         "movie": grid.movie,
         "start_s": grid.spans[:, 0],

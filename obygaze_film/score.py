@@ -48,6 +48,7 @@ from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.dataset import perceived
 from obygaze_models.prediction import OUT_OF_DISTRIBUTION as WINDOW_UNLIKE
 from obygaze_models.prediction import PARTIAL as WINDOW_PARTIAL
+from obygaze_models.prediction import TRAINED_ON as WINDOW_TRAINED_ON
 from obygaze_models.prediction import Model, frames_of, load_model, predict, reads_frames
 
 LONGEST_S = 60.0
@@ -84,12 +85,16 @@ class FilmFacts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Loaded:
-    """A model with its key in the tables, the digest of its file, and what it says of windows, by clip."""
+    """A model with its key in the tables, the digest of its file, and what it says of windows, by clip.
+
+    `trained_on` are the store's films that it was trained on, however they are named.
+    """
 
     key: str
     model: Model
     sha256: str
     windows: pd.DataFrame
+    trained_on: Set[str]
 
 
 def score_film(
@@ -202,8 +207,10 @@ def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] |
             name, number = f"{model.card.model}-{number}", number + 1
         sha256 = file_sha256(local) if local and local.is_file() else ""
         found = predict(model, [store], movies=movies)
-        table = found.table.assign(far=found.has(WINDOW_UNLIKE), cut=found.has(WINDOW_PARTIAL))
-        loaded.append(_Loaded(name, model, sha256, table.set_index("clip_id")))
+        marks = {"far": WINDOW_UNLIKE, "cut": WINDOW_PARTIAL, "seen": WINDOW_TRAINED_ON}
+        table = found.table.assign(**{name: found.has(flag) for name, flag in marks.items()})
+        trained_on = set(found.recognition.films)
+        loaded.append(_Loaded(name, model, sha256, table.set_index("clip_id"), trained_on))
     return loaded
 
 
@@ -212,7 +219,10 @@ def _score(
 ) -> Timeline:
     """Score one film by loaded models."""
     movie, windows = grid.movie, grid.windows
-    parts = [rows_of_model(each.model, each.key, each.windows, grid) for each in loaded]
+    parts = [
+        rows_of_model(each.model, each.key, each.windows, grid, is_trained_on=movie in each.trained_on)
+        for each in loaded
+    ]
     models = [_describe(each, rows, grid) for each, rows in zip(loaded, parts, strict=True)]
     named = dict.fromkeys(
         name for part in parts for name in part.columns.difference([*COLUMNS, *LAST], sort=False)
@@ -260,7 +270,7 @@ def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:
 def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord:
     """Describe a model and its results for the whole film."""
     model, card = loaded.model, loaded.model.card
-    seen = grid.movie in card.movies
+    seen = grid.movie in loaded.trained_on
     sides = [list(side) for side in card.target["classes"]]
     calibration = threshold_p = None
     if (fitted := model.calibration) is not None:

@@ -63,7 +63,7 @@ TEXTS = {
     "run/run.json": ('{"n_classes": 2}', lambda path: om.read_run(path.parent)),
 }
 FOLDERS = {
-    "a.model": (TESTS / "persistence/frozen/protocol_3_attentive.model", om.load_model),
+    "a.model": (TESTS / "persistence/frozen/protocol_4_attentive.model", om.load_model),
     "store/data/features.zarr/zarr.json": (
         TESTS / "store/frozen/format-1.2-1.0.0",
         lambda path: open_store(path.parents[2]),

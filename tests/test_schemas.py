@@ -71,7 +71,7 @@ def test_frozen_cards_obey_the_schema(name):
     ],
 )
 def test_a_wrong_card_is_refused_by_code_and_schema(path, value, message):
-    wrong = changed(CARDS["protocol_3_mlp.model"], path, value)
+    wrong = changed(CARDS["protocol_4_mlp.model"], path, value)
     with pytest.raises(ModelError, match=message):
         parse_card(wrong, "m.model")
     if path != ("target", "hook"):

@@ -12,6 +12,7 @@ from benchmarks.planted import (
     films,
     frames,
     in_time,
+    known_films,
     motif,
     nulls,
     rates,
@@ -26,7 +27,7 @@ from obygaze_models.blas import one_blas_thread
 
 ROOMS = (
     *(annotators, audits, calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units),
-    *(motif, worth),
+    *(motif, worth, known_films),
 )
 ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 

@@ -7,7 +7,7 @@ import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import NewManifest, folder_for, level_counts, write_imported
-from obygaze_features.manifest.spans.names import of_one_film
+from obygaze_features.manifest.identity import check_identity
 from obygaze_features.options import Answer, Number
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
@@ -87,7 +87,7 @@ def inspect(
     clips = manifests.read_manifest(manifest)
     summary = _summary(clips)
     lines = [*_summary_lines(summary), *_first_clips_lines(clips)]
-    return Answer({"manifest": str(manifest), **summary}, "\n".join(lines), of_one_film(clips.movies))
+    return Answer({"manifest": str(manifest), **summary}, "\n".join(lines), check_identity(clips, clips.root))
 
 
 @command()

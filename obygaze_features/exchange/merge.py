@@ -1,10 +1,11 @@
 """Combine stores: merge the clips of compatible stores, or make the next version of one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from obygaze_features.errors import StoreError
+from obygaze_features.identity import same_names
 from obygaze_features.io import sha256_of, store_path
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.arrays import row_view
@@ -75,6 +76,7 @@ def merge(
         specs = [spec_of(store[name]) for store in stores]
         groups.append(combined(specs[0], specs))
     owners = _owners(stores)
+    _refuse_one_name(clip.movie for clip, _ in owners.values())
     planned = [clip.planned for clip, _ in owners.values()]
     about = _corpus(stores, corpus)
     rows = {clip_id: at for clip_id, (clip, at) in owners.items() if clip.status != _MISSING}
@@ -133,6 +135,15 @@ def _owners(stores: Sequence[Store]) -> dict[str, tuple[StoredClip, int]]:
             if known.status == _MISSING:
                 owners[clip.clip_id] = (clip, position)
     return dict(sorted(owners.items()))
+
+
+def _refuse_one_name(movies: Iterable[str]) -> None:
+    """Refuse films of the stores whose names are one: their clips would be of two films."""
+    for movie, other in same_names(movie for movie in movies if movie).one:
+        raise StoreError(
+            f"movies {other!r} and {movie!r} are one name: one film would be two in the merged store; "
+            "extract one of the stores anew, from a manifest that names both alike"
+        )
 
 
 def _apart(a: StoredClip, b: StoredClip) -> str:

@@ -23,7 +23,14 @@ from obygaze_features.extraction.prepared import Extraction, OnNote
 from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, local_path, store_path
-from obygaze_features.manifest import Manifest, TextList, merge_annotators, read_manifest, read_texts
+from obygaze_features.manifest import (
+    Manifest,
+    TextList,
+    check_identity,
+    merge_annotators,
+    read_manifest,
+    read_texts,
+)
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence
@@ -120,6 +127,8 @@ def prepare(
     clips = merge_annotators(manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones))
     if not clips:
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
+    for doubt in check_identity(clips, clips.root):
+        note(doubt)
     recipes = tuple(_recipe(backbone, frames_of(clips, n_frames)) for backbone in backbones)
     _check_engine(engine, recipes, gpus)
     led = on_gpus([recipe for recipe in recipes if recipe], gpus) if gpus else recipes

@@ -24,6 +24,9 @@ from .eaf_document import blank_document as blank_document
 from .eaf_document import conflicts_document as conflicts_document
 from .eaf_document import eaf_document as eaf_document
 from .eaf_document import write_documents as write_documents
+from .identity import check_identity as check_identity
+from .identity import refuse_twins as refuse_twins
+from .identity import same_films as same_films
 from .importers.film_files import FilmFiles as FilmFiles
 from .importers.film_windows import Film as Film
 from .importers.film_windows import FilmPart as FilmPart
@@ -70,7 +73,6 @@ from .spans.instant import frame_rate as frame_rate
 from .spans.instant import time_code as time_code
 from .spans.names import find_film as find_film
 from .spans.names import name_hint as name_hint
-from .spans.names import refuse_twins as refuse_twins
 from .spans.sources import SOURCES as SOURCES
 from .spans.sources import read_subtitles as read_subtitles
 from .spans.subtitles import Subtitle as Subtitle

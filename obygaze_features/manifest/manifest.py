@@ -21,6 +21,7 @@ from obygaze_features.manifest.clip import (
     stored_path,
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
+from obygaze_features.manifest.identity import check_identity
 from obygaze_features.manifest.spans.names import find_film
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
@@ -89,6 +90,7 @@ class Manifest:
                     f"clip {clip.clip_id!r} has extra columns {list(clip.extras)} "
                     f"where the first clip has {list(self.clips[0].extras)}"
                 )
+        check_identity(self.clips)
 
     def __len__(self) -> int:
         return len(self.clips)

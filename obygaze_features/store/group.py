@@ -277,6 +277,11 @@ class Group:
     def _where(self) -> str:
         return self._files.where
 
+    def digests(self, array: str) -> tuple[str, ...]:
+        """Return the SHA-256 of each row of an array [N], hexadecimal; "" of rows without features."""
+        name = f"{self.name}/{array}"
+        return tuple(clip.digests.get(name, "") for clip in self._clips)
+
     @cached_property
     def _clips(self) -> tuple[StoredClip, ...]:
         return tuple(clip.within(self.name) for clip in self._table())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import click
 
 from obygaze_features import manifest as manifests
-from obygaze_features.manifest.spans.names import refuse_twins
+from obygaze_features.manifest.identity import refuse_twins
 from obygaze_features.options import Answer, Number
 from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_models.commands import annotation_tables

@@ -342,10 +342,11 @@ def _remarks(
     out: Path | None,
 ) -> list[str]:
     """Say what the reader of the tables must know of labels, features and the models that were kept."""
-    from obygaze_features.manifest.spans.names import of_one_film
+    from obygaze_features.manifest.identity import check_identity
     from obygaze_models.commands.evaluate_remarks import remarks
     from obygaze_models.models.names import model_names
     from obygaze_models.persistence.model_file import read_model
+    from obygaze_models.prediction.training_films import films_of_one_content
 
     reads_frames = "frames" in {spec.reads for spec in specs}
     modalities = []
@@ -356,14 +357,16 @@ def _remarks(
         policy=notices,
         modalities=modalities,
         noise=run.record.get("noise", {}),
-        account=[*of_one_film(data.movies.tolist()), *account],
+        account=[*check_identity(inputs.clips), *account],
         excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
         alike=alike,
+        copies=films_of_one_content(data),
         other_films=differing.films,
         other_times=differing.times,
         models=[(name, file, read_model(file).card) for name, file in kept.items()],
         n_movies=len(set(data.movies)),
         known=model_names(),
+        keeps_pictures=any(part.signatures is not None for part in data.parts or (data,)),
         out=out,
     )
 

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from obygaze_models.dataset.dataset import Modality
     from obygaze_models.persistence.card import Card
 
+WITHOUT_PICTURES = (
+    "no store here has a signature: models know films again by equal features, and no copies that were "
+    "encoded again (obygaze extract MANIFEST STORE --backbone signature)"
+)
+
 Differing = Sequence[tuple[str, Any, Any]]
 """Of clips: their ids, what the store says, and what the manifest says."""
 
@@ -25,11 +30,13 @@ def remarks(
     account: Sequence[str],
     excluded: Iterable[tuple[str, int]],
     alike: Iterable[tuple["Shared", "Store"]],
+    copies: Iterable[tuple[str, str, float]],
     other_films: Differing,
     other_times: Differing,
     models: Iterable[tuple[str, Path, "Card"]],
     n_movies: int,
     known: Collection[str],
+    keeps_pictures: bool,
     out: Path | None,
 ) -> list[str]:
     """Say all that is to be said, a sentence a line, in the order of the work."""
@@ -41,10 +48,12 @@ def remarks(
         *account,
         *(f"{count} excluded: {reason}" for reason, count in excluded),
         *(_on_likeness(shared, store) for shared, store in alike),
+        *(_on_copies(*pair) for pair in copies),
         *_on_films(other_films),
         *_on_times(other_times),
         *(f"{name} of all {n_movies} movies kept in {file}" for name, file, _ in models),
         *(line for name, _, card in models for line in _on_model(name, card, known)),
+        "" if keeps_pictures or not models else WITHOUT_PICTURES,
         f"run kept in {out}; all tables: report.md" if out else "run not kept: give --out FOLDER",
     ]
     return [visible(line, lines=False) for line in lines if line]
@@ -75,14 +84,20 @@ def _on_likeness(shared: "Shared", store: "Store") -> str:
     )
 
 
+def _on_copies(movie: str, other: str, share: float) -> str:
+    return (
+        f"warning: {movie} and {other} have equal features in {share:.0%} of their clips: one film under two "
+        "names is trained on and tested; leave one out"
+    )
+
+
 def _on_films(differing: Differing) -> list[str]:
     if not differing:
         return []
     clip, in_store, in_manifest = differing[0]
     warning = (
         f"warning: {len(differing)} clips are of other films in the manifest than in the store "
-        f"({clip}: {in_manifest}, there {in_store}): one film under two names is trained on and tested, and "
-        "'predict' knows films by the store's names"
+        f"({clip}: {in_manifest}, there {in_store}): one film under two names is trained on and tested"
     )
     return [warning]
 

@@ -176,11 +176,12 @@ def localise(
       obygaze localise frames.csv marked.csv --positive S
       obygaze localise concepts.csv marked.csv --concept Body --score Body_value
     """
-    from obygaze_models.evaluation.localise import SEED, marked_segments, read_frames
+    from obygaze_models.evaluation.localise import SEED, marked_segments, read_frames, trained_on
     from obygaze_models.evaluation.predictions import records
 
     scored = read_frames(frames)
     clips = manifests.read_manifest(manifest).spelled_as(scored["movie"].unique())
+    seen = trained_on(scored)
     results: dict[str, Localisation] = {}
     document: dict[str, Any] = {}
     left_out = []
@@ -188,6 +189,7 @@ def localise(
         result = om.localise(scored, segments, score)
         results[annotator] = result
         document[annotator] = {
+            "trained_on": seen,
             "measures": records(result.pooled),
             "movies": records(result.by_movie),
             "left_out": result.n_left_out,
@@ -195,6 +197,9 @@ def localise(
             "seed": SEED,
         }
         left_out.append(f"{annotator}: {result.n_left_out} clips without a boundary left out")
+    if seen:
+        films = ", ".join(seen)
+        left_out.append(f"the model was trained on {films}: what it says of their frames is no prediction")
     return Answer(document, "\n".join(_localisation_lines(results)), left_out)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from obygaze_features.text import visible
-from obygaze_models.persistence.card import FLAT, PROTOCOL
+from obygaze_models.persistence.card import FLAT
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
 from obygaze_models.prediction.reading import WITHOUT
@@ -46,10 +46,29 @@ def _on_calls(predicted: "Predicted", model: "Model") -> str:
 
 
 def _on_known_films(predicted: "Predicted") -> list[str]:
+    """Say which films the model was trained on, by what they are known, and what was not compared."""
+    recognition = predicted.recognition
+    lines = []
     n_clips = int(predicted.has(TRAINED_ON).sum())
-    if not n_clips:
-        return []
-    return [f"{n_clips} clips are of films that the model was trained on: their scores are no predictions"]
+    if n_clips:
+        lines.append(
+            f"{n_clips} clips are of films that the model was trained on: their scores are no predictions"
+        )
+    for film in recognition.films.values():
+        if film.by != "name" and film.movie != film.trained_as:
+            same = f"{film.share:.0%} of their clips are the same"
+            lines.append(f"{film.movie} is {film.trained_as} by its {film.by}: {same}")
+        elif film.movie != film.trained_as:
+            lines.append(f"{film.movie} is {film.trained_as} by its name")
+    n_alone = int(predicted.table["clip_id"].isin(list(recognition.clips)).sum())
+    if n_alone:
+        lines.append(f"{n_alone} clips of other films have features that the model was trained on")
+    if recognition.no_pictures:
+        lines.append(
+            f"copies that were encoded again are not known: {recognition.no_pictures} (obygaze extract "
+            "MANIFEST STORE --backbone signature)"
+        )
+    return lines
 
 
 def _on_modalities(predicted: "Predicted", model: "Model") -> list[str]:
@@ -83,11 +102,8 @@ def _on_unlike_clips(predicted: "Predicted") -> list[str]:
 def _on_calibration(model: "Model") -> list[str]:
     """Say why there is no probability, or why one is the same for all clips."""
     if model.out_of_distribution is None:
-        kind = f"a model file of format {model.card.number}"
-        if model.card.number == PROTOCOL:
-            kind = "a model joined from sums over films"
         line = (
-            f"{kind}: it has no calibration, so p is empty, and does not say how far its training clips "
+            "a model joined from sums over films: it has no calibration, so p is empty, and does not say how far its training clips "
             "reach, so unlike is empty"
         )
         return [line]

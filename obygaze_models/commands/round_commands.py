@@ -12,7 +12,7 @@ import click
 from obygaze_features import manifest as manifests
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.lines import csv_line
-from obygaze_features.manifest.spans.names import refuse_twins
+from obygaze_features.manifest.identity import refuse_twins
 from obygaze_features.options import FILE, Answer
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option

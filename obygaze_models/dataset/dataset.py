@@ -106,6 +106,8 @@ class Dataset:
     variable_names : tuple of str
     answers : ndarray of float64, shape [N, 1], optional
         What a machine answered (`with_answers`): the probability of the positive class.
+    signatures : Group, optional
+        Of the store, by which pictures are known again.
     bags : ndarray of float32, shape [N, F, D], optional
         Windows of each clip, which models of frames read (`load_bags`); NaN where it has fewer.
 
@@ -143,6 +145,7 @@ class Dataset:
     variable_names: tuple[str, ...] = ()
     answers: NDArray[np.float64] | None = None
     parts: tuple["Dataset", ...] = ()
+    signatures: Group | None = None
 
     def __len__(self) -> int:
         return len(self.X)

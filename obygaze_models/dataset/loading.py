@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from obygaze_features.io import sha256_of
 from obygaze_features.manifest import Manifest
+from obygaze_features.same_pictures import GROUP as SIGNATURE
+from obygaze_features.same_pictures import has_signatures
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store
 from obygaze_models.dataset.dataset import Dataset, Exclusion, Modality
@@ -162,6 +164,7 @@ def _source(store: Store, group: Group, manifest: Manifest, array: Features) -> 
         "store": store.fingerprint,
         "label": group.name,
         "untrained": group.provenance.get("untrained") is True,
+        "signatures": store[SIGNATURE] if has_signatures(store) and "://" not in store.where else None,
     }
 
 

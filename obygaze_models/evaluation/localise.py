@@ -202,9 +202,9 @@ def read_frames(path: Path) -> pd.DataFrame:
     ProtocolError
         A column that is not a name holds no numbers.
     """
-    names = {"clip_id": str, "movie": str}
     advice = "give a table that 'obygaze predict --frames' wrote"
-    table = read_table(path, (*names, "time_s"), advice=advice)
+    table = read_table(path, ("clip_id", "movie", "time_s"), advice=advice)
+    names = {name: str for name in ("clip_id", "movie", "flags") if name in table.columns}
     missing = {column: ["", "nan", "NaN"] for column in table.columns if column not in names}
     frames = pd.read_csv(  # a clip may be named NA
         StringIO(table.as_csv(names)), dtype=names, keep_default_na=False, na_values=missing
@@ -213,6 +213,17 @@ def read_frames(path: Path) -> pd.DataFrame:
         if not pd.api.types.is_numeric_dtype(frames[column]):
             raise ProtocolError(f"{path}: column {column} holds something else than numbers")
     return frames
+
+
+def trained_on(frames: pd.DataFrame) -> list[str]:
+    """List the movies of a table of frames that the model was trained on, in order of first appearance.
+
+    A table that another tool wrote has no flags.
+    """
+    if "flags" not in frames.columns:
+        return []
+    seen = frames.loc[frames["flags"].str.split(";").map(lambda flags: "trained_on" in flags), "movie"]
+    return list(seen.unique())
 
 
 def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]]) -> NDArray[np.bool_]:

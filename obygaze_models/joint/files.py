@@ -8,13 +8,12 @@ import numpy as np
 
 from obygaze_features.io import local_path
 from obygaze_models.concepts.bank import LinearCAV
+from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.run import software
 from obygaze_models.joint.fits import Joint, Planes
 from obygaze_models.models.linear import MOST
-from obygaze_models.persistence.card import Card, CardTarget, Sources
+from obygaze_models.persistence.card import JOINT, Card, CardTarget, Sources
 from obygaze_models.persistence.model_file import write_model
-
-PROTOCOL = "joint: fitted to sums over films of several labs; penalties chosen by leaving one film out"
 
 
 def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str = "") -> None:
@@ -73,7 +72,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         target=target,
         concepts=(),
         manifest_sha256="",
-        protocol=PROTOCOL,
+        protocol=JOINT,
         seed=0,
         movies=tuple(about.movies),
         n_clips=n_clips,
@@ -84,4 +83,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         citation="",
         **{name: getattr(about, name) for name in Sources.__struct_fields__} | {"store": store},
     )
-    write_model(local_path(path), card, arrays, {})
+    training = joint.sums.training
+    if training is None:
+        raise ModelError("a model of sums without digests of their clips' rows can't be kept")
+    write_model(local_path(path), card, arrays, training.to_arrays())

@@ -24,6 +24,7 @@ from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.errors import ModelError
 from obygaze_models.joint.sums import ARRAYS, About, Sums
+from obygaze_models.prediction.training_films import TrainingFilms
 
 Floats = NDArray[np.float64]
 Standard = tuple[Floats, Floats]
@@ -121,7 +122,9 @@ class Joint:
         if unknown or not kept:
             raise ModelError(f"film {unknown[0]} is not in these sums" if unknown else "no film is left")
         about = structs.replace(self.about, movies=[films[row] for row in kept])
-        return Joint(Sums(about, sums.counts[kept], sums.means[kept], sums.products[kept], sums.start))
+        arrays = sums.counts[kept], sums.means[kept], sums.products[kept]
+        training = None if sums.training is None else sums.training.of_films(kept)
+        return Joint(Sums(about, *arrays, sums.start, training))
 
     def learnable(self) -> tuple[str, ...]:
         """List the concepts of which there are clips with and without, whatever film is left out."""
@@ -358,7 +361,12 @@ def join(several: Sequence[Sums]) -> Joint:
     counts, means, products = (
         np.concatenate([getattr(sums, name) for sums in several])[order] for name in ARRAYS
     )
-    return Joint(Sums(about, counts, means, products, several[0].start))
+    trained = [sums.training for sums in several if sums.training is not None]
+    training = None
+    if len(trained) == len(several):
+        n_films = [len(sums.about.movies) for sums in several]
+        training = TrainingFilms.concatenated(trained, n_films).of_films(order.tolist())
+    return Joint(Sums(about, counts, means, products, several[0].start, training))
 
 
 # --- rounds

@@ -6,7 +6,7 @@ clips than features everything, to whoever has its features.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -28,7 +28,9 @@ from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import expect
 from obygaze_models.persistence.card import Sources, check_family, family
+from obygaze_models.persistence.model_file import ROWS, check_trained
 from obygaze_models.prediction.saved_model import Model
+from obygaze_models.prediction.training_films import TrainingFilms
 from obygaze_models.protocol import find_target
 from obygaze_models.protocol.targets import NOT_ASKED, TargetRecord, codebook_record
 
@@ -49,7 +51,7 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What sums are of; two labs' sums are joined if all but `store`, `licence` and `left_out` agree."""
 
     format: Literal["obygaze sums"] = "obygaze sums"
-    number: Literal[1] = 1
+    number: Literal[2] = 2
     target: TargetRecord
     concepts: list[str]
     movies: Annotated[list[str], Meta(min_length=1)]
@@ -87,6 +89,9 @@ class Sums:
         curvatures [F, D + 1, D + 1] of the logistic loss at `start`, in standardised features and a 1.
     start : mapping
         Of losses: mean, scale, weights and intercept where they were computed.
+    training : TrainingFilms, optional
+        Digests of the clips' rows, by which their films are known again; no pictures. Sums that are computed
+        of sums have none.
     """
 
     about: About
@@ -94,6 +99,7 @@ class Sums:
     means: NDArray[np.float64]
     products: NDArray[np.float64]
     start: Mapping[str, NDArray[np.float64]]
+    training: TrainingFilms | None = None
 
     def __repr__(self) -> str:
         clips, about = int(self.counts.sum()), self.about
@@ -171,7 +177,9 @@ def gram(
     with one_blas_thread():
         parts = [_losses(own, start) if start else _moments(own) for own in clips]
     means, products = (np.stack(each) for each in zip(*parts, strict=True))
-    return Sums(about, n[kept].astype(np.float64), means, products, start)
+    summed_up = own[np.isin(movie_of, kept)]
+    training = TrainingFilms.of_clips(replace(data, signatures=None), summed_up)
+    return Sums(about, n[kept].astype(np.float64), means, products, start, training)
 
 
 def asked_clips(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
@@ -220,7 +228,9 @@ def write_sums(sums: Sums, path: Path | str) -> None:
     """
     from safetensors.numpy import save  # noqa: PLC0415 - for sums alone
 
-    arrays = {name: getattr(sums, name) for name in ARRAYS} | dict(sums.start)
+    if sums.training is None:
+        raise ModelError("sums without digests of their clips' rows can't be kept")
+    arrays = {name: getattr(sums, name) for name in ARRAYS} | dict(sums.start) | sums.training.to_arrays()
     whole = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
     place = local_path(path)
     make_folder(place.parent)
@@ -258,7 +268,8 @@ def read_sums(path: Path | str) -> Sums:
         reason = other if what(place).name == SAFETENSORS else why_not(place, "a file of sums")
         raise ModelError(f"{place}: not a file of sums: {reason}") from None
     counts, means, products = (arrays.pop(name) for name in ARRAYS)
-    return Sums(about, counts, means, products, arrays)
+    training = TrainingFilms.from_arrays({name: arrays.pop(name) for name in ROWS})
+    return Sums(about, counts, means, products, arrays, training)
 
 
 def _check(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -268,7 +279,8 @@ def _check(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     shapes: dict[str, tuple[int, ...]] = {"counts": (films,), "means": (films, p), "products": (films, p, p)}
     if losses:
         shapes |= dict(zip(START, ((d,), (d,), (d,), (1,)), strict=True))
-    expect(arrays, **shapes)
+    expect({name: array for name, array in arrays.items() if name not in ROWS}, **shapes)
+    check_trained({name: arrays[name] for name in ROWS if name in arrays}, n_inputs=1, n_films=films)
     check_family(about.provenance, about.provenance_sha256, "")
     for movie in (*about.movies, *about.left_out):
         Clip("of the sums", movie)  # names are those of manifests

@@ -13,7 +13,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from obygaze_features.errors import StoreError
-from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_features.schema import (
     Count,
@@ -37,15 +36,21 @@ from obygaze_models.persistence.archive import ArrayEntry
 from obygaze_models.protocol.targets import CodebookRecord, TargetRecord
 
 FORMAT = "obygaze model"
-PROTOCOL = 3
-"""Number of the format. It grows when a reader of the last one would misread the next; every number that was
-ever written stays readable."""
+PROTOCOL = 4
+"""Number of the format. It grows when a reader of the last one would misread the next. A file of an older one
+is refused with the line that makes it anew; fields and arrays that may be absent can come within a number."""
 
 KINDS = (
     *("linear", "mlp", "attention", "attentive", "pcbm", "pcbm_time", "cav", "bank", "fused"),
     *("arrays", "skops"),
 )
 """How a file keeps an estimator: the zoo's own, one that gives its arrays, one of scikit-learn's parts."""
+
+DIGEST_BYTES = 16
+"""Of the SHA-256 of a row trained on: two rows that differ have the same with a chance of 2 ** -128."""
+
+KEPT_VIEWS = 2
+"""Views of a clip's signature that are kept: the picture, and it without a twentieth at each side."""
 
 Texts = Annotated[tuple[str, ...], Meta(description="a list of text")]
 Names = Annotated[
@@ -61,6 +66,9 @@ Parameters = Annotated[
         extra_json_schema={"additionalProperties": {"type": ["string", "boolean", "number", "null"]}},
     ),
 ]
+JOINT = "joint: fitted to sums over films of several labs; penalties chosen by leaving one film out"
+"""Protocol of models that were joined from sums, which have scores of no clip."""
+
 UNLABELLED = "unlabelled"
 """The parameter of a model whose concepts were found without labels: they have values, no probabilities."""
 
@@ -111,12 +119,15 @@ class Input(TypedDict):
     store: Hex64
 
 
+OPTIONAL = ("clip_s", "reduced_by", "population", "modalities")
+"""Fields of a card that a file may lack."""
+
 FIGURES = ("movie_mean", "movie_low", "movie_high", "movie_chance", "method_low", "method_high")
 Measured = msgspec.defstruct(
     "Measured",
     [("task", Text), ("metric", Text), ("n_movies", Whole), *((of, Number | None, None) for of in FIGURES)],
 )
-"""What pages and lists of models take of a metric; those of formats 1 and 2 are in none."""
+"""What pages and lists of models take of a metric."""
 METRICS: Any = Annotated[list[Measured], Meta(description="metrics, each of a task")]  # type: ignore[valid-type]
 
 
@@ -210,10 +221,10 @@ class CardFields(Sources, frozen=True, kw_only=True):
 
 
 class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The JSON document card.json of a model file of format 3."""
+    """The JSON document card.json of a model file of format 4."""
 
     format: Literal["obygaze model"]
-    protocol_number: Literal[3]
+    protocol_number: Literal[4]
     arrays: Annotated[dict[str, ArrayEntry], Meta(description="dtype and shape of every array")]
     clip_s: Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")] | UnsetType = UNSET
     reduced_by: SomeText | UnsetType = UNSET
@@ -236,23 +247,16 @@ class Card(CardFields, frozen=True, kw_only=True):
     reduced_by : str
         How the tokens it reads are reduced (`obygaze_models.reduction`); "" if they are read as stored.
     population : mapping or None
-        The clips that the calibration was fitted on; None without one, and in files written before cards said
-        it, whose calibration is of the clips trained on.
+        The clips that the calibration was fitted on; None without one.
     modalities : tuple of mapping
         Of a model that reads several, in the order of their features; the fields `backbone` and `store` then
         name them all, and `provenance` is of the first. Empty for others.
-    number : int
-        The format's number in the file.
-    reach : float or None
-        Formats 1 and 2 have no quantiles of distances: the farthest training clip's distance, where known.
     """
 
     clip_s: float | None = None
     reduced_by: str = ""
     population: Population | None = None
     modalities: tuple[Input, ...] = ()
-    number: int = PROTOCOL
-    reach: float | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -288,21 +292,8 @@ class Card(CardFields, frozen=True, kw_only=True):
         return tuple(level for level in builtin_codebook(self.codebook["name"]).labels if level not in known)
 
     def to_json(self) -> dict[str, object]:
-        """Return the card as JSON values, with the format's name and number.
-
-        Raises
-        ------
-        ModelError
-            It was read from an older format, which is not written any more.
-        """
-        if self.number != PROTOCOL:
-            raise ModelError(
-                f"a model read from format {self.number} can't be written anew: train it again "
-                "(evaluate --save), which keeps a calibration with it"
-            )
-        optional = ("clip_s", "reduced_by", "population", "modalities")
-        unsaid = {"number", "reach", *(name for name in optional if not getattr(self, name))}
-        written = {name: value for name, value in asdict(self).items() if name not in unsaid}
+        """Return the card as JSON values, with the format's name and number."""
+        written = {name: value for name, value in asdict(self).items() if name not in OPTIONAL or value}
         return {"format": FORMAT, "protocol_number": PROTOCOL, **written}
 
 
@@ -336,9 +327,7 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     ModelError
         It is no card, is of a newer format, or a field is missing, unknown or not what it should be.
     """
-    number, reach = _number(document, name), None
-    if number < PROTOCOL:
-        reach, document = document.get("reach"), _as_new(document, name)
+    _check_number(document, name)
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
     several = document.get("modalities", ())
     for made in (document, *several):
@@ -348,23 +337,21 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     fitted, concepts = document["calibration"], document["concepts"]
     is_calibrated = not fitted or ({*CALIBRATED} <= fitted.keys() and fitted["slope"] >= 0)
     is_calibrated &= ("film_error" in fitted) == ("worst_film_error" in fitted)
-    known = {**document, "number": number, "reach": reach}
     for label, kind, right in (
         ("parameters", Parameters, all(fits(value, _Scalar) for value in document["parameters"].values())),
         ("concepts", Names, len(set(concepts)) == len(concepts)),
         ("calibration", Calibrated, is_calibrated),
-        ("metrics", METRICS, number < PROTOCOL or fits(document["metrics"], METRICS)),
-        ("reach", Number, fits(reach, Number | None)),
+        ("metrics", METRICS, fits(document["metrics"], METRICS)),
     ):
         if not right:
             raise ModelError(
-                f"{name}: the card: {label!r} should be {expected(kind)}; found {known[label]!r:.80}"
+                f"{name}: the card: {label!r} should be {expected(kind)}; found {document[label]!r:.80}"
             )
-    return msgspec.convert(known, Card)
+    return msgspec.convert(document, Card)
 
 
-def _number(document: Mapping[str, Any], name: str) -> int:
-    """Read the format's number, and refuse what is no card of a format known here."""
+def _check_number(document: Mapping[str, Any], name: str) -> None:
+    """Refuse what is no card, and one of another format than this; of an older one say what makes it anew."""
     if document.get("format") != FORMAT:
         raise ModelError(
             f"{name}: not a model of obygaze (its card's format is {document.get('format')!r:.80})"
@@ -376,31 +363,19 @@ def _number(document: Mapping[str, Any], name: str) -> int:
         raise ModelError(
             f"{name}: model format {number} is newer than this obygaze reads ({PROTOCOL}): update obygaze"
         )
-    return int(number)
-
-
-def _as_new(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Convert a card of formats 1 and 2, which kept perceptrons alone, to format 3."""
-    old = {"test_task", "train_task", "n_epochs", "reach"}
-    try:
-        task, n_epochs, parameters = (document[label] for label in ("train_task", "n_epochs", "parameters"))
-        # A file that names no `imbalance` is older than it, and had none; nor had any a limit to standardised
-        # features. Perceptrons chose their epochs themselves.
-        parameters = {"imbalance": "none", "clip": None} | parameters | {"n_epochs": n_epochs}
-    except (KeyError, TypeError) as error:
+    if number < PROTOCOL:
         raise ModelError(
-            f"{name}: the card is none of format {document['protocol_number']}: {error}"
-        ) from None
-    return {label: value for label, value in document.items() if label not in old} | {
-        "protocol_number": PROTOCOL,
-        "model": "mlp",
-        "title": "MLP",
-        "kind": "mlp",
-        "parameters": {label: value for label, value in parameters.items() if label != "inner_folds"},
-        "target": {"name": task, "title": task, "kind": "levels", "classes": [], "concept": ""},
-        "codebook": {"name": "obygaze12", "digest": ""},
-        "concepts": [],
-        "calibration": {},
-        "licence": NO_LICENCE,
-        "citation": "",
-    }
+            f"{name}: model format {number} is older than this obygaze reads ({PROTOCOL}), which keeps what "
+            f"films are known again by: train it again: {_again(document)}"
+        )
+
+
+def _again(document: Mapping[str, Any]) -> str:
+    """Write the line that makes a model of an older format anew, as far as its card tells."""
+    target = document.get("target")
+    task = target.get("name") if isinstance(target, Mapping) else document.get("train_task")
+    if document.get("protocol") == JOINT:
+        return "obygaze model sums MANIFEST STORE --task TASK --out SUMS, then obygaze model join SUMS"
+    asked = f" --task {task}" if isinstance(task, str) and task.isprintable() and " " not in task else ""
+    model = document.get("model", "mlp")
+    return f"obygaze evaluate MANIFEST STORE{asked} --save {model!s:.60} --out FOLDER"

@@ -17,16 +17,26 @@ from numpy.typing import NDArray
 from obygaze_features.errors import first_line, install_command
 from obygaze_features.io import local_path, make_folder, write_whole
 from obygaze_features.plugins import MODELS, points
+from obygaze_features.signature_likeness import SKETCH_BYTES
 from obygaze_features.store.files_remote import as_url
 from obygaze_models.errors import ModelError
 from obygaze_models.models.registry import as_spec
 from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
-from obygaze_models.persistence.card import PROTOCOL, UNLABELLED, Card, parse_card
+from obygaze_models.persistence.card import DIGEST_BYTES, JOINT, KEPT_VIEWS, UNLABELLED, Card, parse_card
 from obygaze_models.persistence.estimators import CONVERSIONS, N_LEVELS, Arrays, EstimatorState, is_linear
 from obygaze_models.persistence.zoo_list import default_zoo, find_entry, is_name, read_entry, read_limited
 
-ABOUT = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
-"""Arrays that say how the model's scores are read, whatever its estimator is."""
+READING = ("calibration_draws", "concept_sigmoids", "reach_distances", "reach_mean", "reach_scale")
+"""Arrays that say how the model's scores are read, whatever its estimator is; joined models have none."""
+
+ROWS = ("trained_rows", "trained_row_films")
+"""Arrays by which rows trained on are known again: in every file."""
+
+PICTURES = ("trained_pictures", "trained_picture_films")
+"""Arrays by which pictures trained on are known again: where the store had signatures."""
+
+ABOUT = (*READING, *ROWS, *PICTURES)
+"""Arrays that say what stands behind the model. A new one is named here, and checked in `_check_about`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +52,14 @@ class ModelFile:
         Of the estimator.
     about : mapping of str to ndarray
         Those of `ABOUT` that it has: ``calibration_draws`` [B, 2], ``concept_sigmoids`` [K, 2],
-        ``reach_distances`` [Q], ``reach_mean`` and ``reach_scale`` [D].
+        ``reach_distances`` [Q], ``reach_mean`` and ``reach_scale`` [D], ``trained_rows`` [N, M, 16],
+        ``trained_row_films`` [N], ``trained_pictures`` [P, 2, 33] and ``trained_picture_films`` [P].
     """
 
     where: str
     card: Card
     arrays: Mapping[str, NDArray[Any]]
-    about: Mapping[str, NDArray[np.float64]]
+    about: Mapping[str, NDArray[Any]]
 
 
 def to_state(estimator: Any, name: str = "") -> EstimatorState:
@@ -169,18 +180,59 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
 
 def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
     """Refuse arrays about a model that don't fit its card."""
+    _check_reading(card, {name: array for name, array in about.items() if name in READING})
+    trained = {name: array for name, array in about.items() if name not in READING}
+    check_trained(trained, n_inputs=len(card.inputs), n_films=len(card.movies))
+
+
+def _check_reading(card: Card, reading: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse arrays by which scores are read that don't fit a card."""
     k, d = len(card.concepts), card.n_features
     shapes: dict[str, tuple[int, ...]] = {}
-    # Models that labs joined from sums (`obygaze_models.joint`) have scores of no clip to tell more by.
-    if card.number == PROTOCOL and (about or card.calibration or k):
+    if card.protocol != JOINT:
         shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}
         if card.calibration:
-            shapes["calibration_draws"] = (len(about.get("calibration_draws", ())), 2)
+            shapes["calibration_draws"] = (len(reading.get("calibration_draws", ())), 2)
         if k and not card.parameters.get(UNLABELLED):
             shapes["concept_sigmoids"] = (k, 2)
-    expect(about, **shapes)
-    if (np.diff(about.get("reach_distances", ())) < 0).any():
+    expect(reading, **shapes)
+    if (np.diff(reading.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
+
+
+def check_trained(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films: int) -> None:
+    """Refuse arrays by which films are known again that are none of a model's.
+
+    Parameters
+    ----------
+    trained : mapping of str to ndarray
+    n_inputs, n_films : int
+        Modalities that the model reads, and films that it was trained on.
+
+    Raises
+    ------
+    ModelError
+        Naming the first.
+    """
+    shapes: dict[str, tuple[int | None, ...]] = {"trained_rows": (None, n_inputs, DIGEST_BYTES)}
+    shapes["trained_row_films"] = (None,)
+    if trained.keys() & {*PICTURES}:
+        shapes |= {"trained_pictures": (None, KEPT_VIEWS, SKETCH_BYTES), "trained_picture_films": (None,)}
+    if odd := sorted(trained.keys() ^ shapes.keys()):
+        raise ModelError(f"the array {odd[0]!r} is {'missing' if odd[0] in shapes else 'one too many'}")
+    for name, shape in shapes.items():
+        array = trained[name]
+        kind = "i" if name.endswith("_films") else "u"
+        fits_shape = array.ndim == len(shape) and all(
+            size in (None, found) for size, found in zip(shape, array.shape, strict=True)
+        )
+        if not fits_shape or array.dtype.kind != kind:
+            raise ModelError(f"the array {name} should be of shape {list(shape)}; found {list(array.shape)}")
+        if kind == "i" and not (0 <= int(array.min()) <= int(array.max()) < n_films):
+            raise ModelError(f"the array {name} names a film that is not among the movies")
+    for rows, films in (ROWS, PICTURES):
+        if rows in trained and len(trained[rows]) != len(trained[films]):
+            raise ModelError(f"the arrays {rows} and {films} are not of one length")
 
 
 # --- estimators of other packages: by their own arrays, or by skops if made of scikit-learn's parts

@@ -20,6 +20,7 @@ from obygaze_models.persistence.card import Card
 from obygaze_models.prediction.predict import OF_ATTENTION, frames_of, reads_frames
 from obygaze_models.prediction.reading import read_clips
 from obygaze_models.prediction.saved_model import Model
+from obygaze_models.prediction.training_films import recognise
 
 ENDS = (0.05, 0.95)
 """Quantiles of the training clips' values to which every concept is set in turn."""
@@ -138,7 +139,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         *(clip_id, clip.movie, clip.start_s, clip.end_s),
         unlike=None if np.isnan(share) else share,
         is_unlike=far,
-        trained_on=clip.movie in card.movies,
+        trained_on=recognise(card, model.training, stores).knows(clip_id, clip.movie),
         threshold=card.threshold,
         threshold_p=_decide(model, np.array([card.threshold])).p,
         decision=_decide(model, model.logits(X), known=not far),

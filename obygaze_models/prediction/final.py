@@ -31,6 +31,7 @@ from obygaze_models.persistence.model_file import to_state
 from obygaze_models.prediction.calibration import Calibration
 from obygaze_models.prediction.out_of_distribution import OutOfDistribution
 from obygaze_models.prediction.saved_model import Model, save_model, vectors
+from obygaze_models.prediction.training_films import TrainingFilms
 from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
 
@@ -227,7 +228,8 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         about |= {"features": spec.reads if reduced is None else "tokens", "pool": "none"}
         about |= {"reduced_by": "" if reduced is None else reduced.rule}
     card = _card(data, run, estimator, (X, y, movies), **about, **terms)
-    return Model(card, estimator, calibration, OutOfDistribution.fit(vectors(X), movies), sigmoids)
+    reach = OutOfDistribution.fit(vectors(X), movies)
+    return Model(card, estimator, calibration, reach, sigmoids, TrainingFilms.of_clips(data, rows))
 
 
 def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
@@ -260,7 +262,8 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         **terms,
     )
     sigmoids = fit_sigmoids(bank.cross_values_, present, data.movies)
-    return Model(card, bank, None, OutOfDistribution.fit(data.X, data.movies), sigmoids)
+    reach = OutOfDistribution.fit(data.X, data.movies)
+    return Model(card, bank, None, reach, sigmoids, TrainingFilms.of_clips(data, rows))
 
 
 def _card(

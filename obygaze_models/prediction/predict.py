@@ -1,7 +1,7 @@
 """Apply a model to clips, or to their frames, of stores whose features are of the kind that it reads."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,11 @@ from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
-from obygaze_models.persistence.card import Card
+from obygaze_models.persistence.card import PROTOCOL, Card
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.reading import Clips, find_group, lacking, read_clips
 from obygaze_models.prediction.saved_model import Model
+from obygaze_models.prediction.training_films import Recognition, recognise
 from obygaze_models.reduction import reduce_tokens
 
 COLUMNS = (
@@ -58,10 +59,13 @@ class Predicted:
         - ``p`` and its band for a model without calibration.
     excluded : dict of str to list of str
         Clips without features, by reason.
+    recognition : Recognition
+        Which films and clips the model was trained on, and by what they are known again.
     """
 
     table: pd.DataFrame
     excluded: Mapping[str, list[str]]
+    recognition: Recognition = field(default_factory=Recognition)
 
     def __repr__(self) -> str:
         return f"Predicted({len(self.table)} clips of {self.table['movie'].nunique()} movies)"
@@ -131,19 +135,22 @@ def predict(
     read = read_clips(
         model.card, stores, excluded, lambda clip: movies is None or clip.movie in movies, progress
     )
-    parts = [_table(model, clips, X, video_of) for clips, X in read]
+    recognition = recognise(model.card, model.training, stores)
+    parts = [_table(model, clips, X, video_of, recognition) for clips, X in read]
     if not parts:
         names = ", ".join(store.name for store in stores)
         raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
     table = pd.concat(parts, ignore_index=True)
     order = ["movie", "start_s", "end_s", "clip_id"]
-    return Predicted(table.sort_values(order, kind="stable", ignore_index=True), excluded)
+    in_order = table.sort_values(order, kind="stable", ignore_index=True)
+    return Predicted(in_order, excluded, recognition)
 
 
-def _table(model: Model, clips: Clips, X: NDArray[Any], video_of: Mapping[str, str]) -> pd.DataFrame:
+def _table(
+    model: Model, clips: Clips, X: NDArray[Any], video_of: Mapping[str, str], recognition: Recognition
+) -> pd.DataFrame:
     """Compute the rows of clips that were read together."""
     far = model.is_out_of_distribution(X)
-    trained_on = set(model.card.movies)
     logits = model.logits(X)
     empty = np.full(len(clips), np.nan)
     p = low = high = empty
@@ -154,7 +161,7 @@ def _table(model: Model, clips: Clips, X: NDArray[Any], video_of: Mapping[str, s
     for clip, is_far, lacks in zip(clips, far, lacking(model.card, X), strict=True):
         own = {
             OUT_OF_DISTRIBUTION: is_far,
-            TRAINED_ON: clip.movie in trained_on,
+            TRAINED_ON: recognition.knows(clip.clip_id, clip.movie),
             PARTIAL: clip.status == "partial",
         }
         flags.append(";".join([*(name for name, holds in own.items() if holds), *lacks]))
@@ -220,6 +227,8 @@ def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dic
         "excluded": [
             {"reason": reason, "clip_ids": ids} for reason, ids in sorted(predicted.excluded.items())
         ],
+        "trained_on": [asdict(film) for film in predicted.recognition.films.values()],
+        "pictures_not_compared": predicted.recognition.no_pictures,
     }
 
 
@@ -235,7 +244,7 @@ def summary(card: Card) -> dict[str, object]:
         "movies": list(card.movies),
         "calibrated": bool(card.calibration),
         "licence": card.licence,
-        "format": card.number,
+        "format": PROTOCOL,
     }
 
 
@@ -244,8 +253,8 @@ def summary(card: Card) -> dict[str, object]:
 OF_ATTENTION = ("weight", "evidence", "contribution")
 """Columns of models that weigh frames; empty for others."""
 
-FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", *OF_ATTENTION)
-"""Columns of every table of frames, followed by two per concept."""
+FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", "flags", *OF_ATTENTION)
+"""Columns of every table of frames, followed by two per concept; `flags` may be `TRAINED_ON`."""
 
 
 def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFrame:
@@ -261,7 +270,8 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     Returns
     -------
     DataFrame
-        `FRAME_COLUMNS`, one row a frame (or vector of reduced tokens), sorted by clip and time. For attention
+        `FRAME_COLUMNS`, one row a frame (or vector of reduced tokens), sorted by clip and time. ``flags`` is
+        ``trained_on`` where the model knows the film. For attention
         ``weight`` (a clip's add up to 1), ``evidence`` and ``contribution``, their product: a clip's
         contributions and the model's bias add up to its logit. For concepts ``<concept>_value``, what a clip
         of this frame alone has, and ``<concept>_p``, calibrated on clips. Empty where the clip is out of
@@ -293,6 +303,10 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     table = pd.concat(parts, ignore_index=True)
     if table.empty:
         raise ModelError(f"no clip of {', '.join(store.name for store in stores)} has features")
+    recognition = recognise(model.card, model.training, stores)
+    owners = zip(table["clip_id"], table["movie"], strict=True)
+    flags = [TRAINED_ON if recognition.knows(*owner) else "" for owner in owners]
+    table.insert(FRAME_COLUMNS.index("flags"), "flags", flags)
     return table.sort_values(["movie", "clip_id", "frame"], kind="stable", ignore_index=True)
 
 
@@ -317,7 +331,7 @@ def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFrame:
-    """Compute a model's output for each frame of some clips of a store; rows in rising order.
+    """Compute a model's output for each frame of some clips of a store, without flags; rows in rising order.
 
     Raises
     ------
@@ -329,7 +343,8 @@ def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFram
         _of_clip(model, store.clips[row], frames, moments)
         for row, frames, moments in zip(rows.tolist(), vectors, times, strict=True)
     ]
-    return pd.concat(blocks, ignore_index=True) if blocks else pd.DataFrame(columns=list(FRAME_COLUMNS))
+    none = pd.DataFrame(columns=[name for name in FRAME_COLUMNS if name != "flags"])
+    return pd.concat(blocks, ignore_index=True) if blocks else none
 
 
 def _read_frames(

@@ -17,11 +17,11 @@ from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.grouped_selection import scores_of
-from obygaze_models.models.linear import standardise
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.model_file import construct, read_model, to_state, write_model
 from obygaze_models.prediction.calibration import Calibration
 from obygaze_models.prediction.out_of_distribution import LIMIT, OutOfDistribution
+from obygaze_models.prediction.training_films import TrainingFilms
 
 REACH = ("mean", "scale", "distances")
 """Of an `OutOfDistribution`, as files name them after ``reach_``."""
@@ -40,12 +40,14 @@ class Model:
     estimator : estimator
         Fitted.
     calibration : Calibration or None
-        None in files of formats 1 and 2, and where an estimator gave no out-of-fold scores.
+        None where an estimator gave no out-of-fold scores.
     out_of_distribution : OutOfDistribution or None
-        None in files of formats 1 and 2.
+        None of models that were joined from sums.
     concept_sigmoids : ndarray, shape [K, 2]
         Slope and intercept from each concept's value to its probability; K is 0 for a model without concepts,
         or of concepts that were found without labels.
+    training : TrainingFilms
+        By what the films trained on are known again.
     """
 
     card: Card
@@ -53,6 +55,7 @@ class Model:
     calibration: Calibration | None
     out_of_distribution: OutOfDistribution | None
     concept_sigmoids: NDArray[np.float64]
+    training: TrainingFilms
 
     def __repr__(self) -> str:
         card = self.card
@@ -161,13 +164,7 @@ class Model:
         """Mark the clips [N] that are out of distribution; they get no probability."""
         if self.out_of_distribution is not None:
             return self.out_of_distribution_share(X) > LIMIT
-        features = vectors(X)
-        if self.card.reach is None:
-            return np.zeros(len(features), dtype=np.bool_)
-        # Format 2 kept the distance of the farthest training clip, in unclipped standard deviations.
-        probe = self.estimator
-        standard = standardise(features.astype(np.float64), probe.mean_, probe.scale_, None)
-        return np.asarray(np.sqrt(np.mean(standard * standard, axis=1)) > self.card.reach)
+        return np.zeros(len(vectors(X)), dtype=np.bool_)
 
     def explain(self, X: ArrayLike) -> Explanation:
         """Decompose the score of one clip, X [D] or [1, D], by concept.
@@ -247,7 +244,8 @@ def load_model(
     if "reach_mean" in about:
         out_of_distribution = OutOfDistribution(*(about[f"reach_{name}"] for name in REACH))
     sigmoids = about.get("concept_sigmoids", np.empty((0, 2)))
-    return Model(card, construct(file, offered), calibration, out_of_distribution, sigmoids)
+    training = TrainingFilms.from_arrays(about)
+    return Model(card, construct(file, offered), calibration, out_of_distribution, sigmoids, training)
 
 
 def save_model(model: Model, path: Path) -> None:
@@ -256,11 +254,11 @@ def save_model(model: Model, path: Path) -> None:
     Raises
     ------
     ModelError
-        Its estimator cannot be saved, or it was read from an older format.
+        Its estimator cannot be saved.
     """
-    about = {}
+    about = model.training.to_arrays()
     if model.out_of_distribution is not None:
-        about = {f"reach_{name}": getattr(model.out_of_distribution, name) for name in REACH}
+        about |= {f"reach_{name}": getattr(model.out_of_distribution, name) for name in REACH}
     if model.calibration is not None:
         about["calibration_draws"] = model.calibration.draws
     if len(model.concept_sigmoids):

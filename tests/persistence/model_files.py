@@ -17,7 +17,7 @@ from obygaze_models.persistence.estimators import N_LEVELS
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 
 PROVENANCE = toy_provenance("descriptors", storage={"pooled": "float32"}, source={"name": "planted"})
-FROZEN = read_model(Path(__file__).parent / "frozen" / "protocol_3_mlp.model").card
+FROZEN = read_model(Path(__file__).parent / "frozen" / "protocol_4_mlp.model").card
 
 
 def fitted(variant="strict", dtype=np.float32, n_features=3, n_hidden=2):
@@ -45,6 +45,8 @@ def about_of(probe):
         "reach_mean": np.zeros(d),
         "reach_scale": np.ones(d),
         "reach_distances": np.linspace(0.5, 2, N_LEVELS),
+        "trained_rows": np.arange(96, dtype=np.uint8).reshape(6, 1, 16),
+        "trained_row_films": np.arange(6) % len(FROZEN.movies),
     }
 
 

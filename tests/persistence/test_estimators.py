@@ -32,7 +32,7 @@ from tests.store.serving import serving
 from .model_files import members, zipped
 
 FROZEN = Path(__file__).parent / "frozen"
-TREE = FROZEN / "protocol_3_pcbm_dt.model"
+TREE = FROZEN / "protocol_4_pcbm_dt.model"
 
 
 class Nearest(ClassifierMixin, BaseEstimator):
@@ -83,11 +83,11 @@ def own(tmp_path_factory):
 
 
 def test_every_kind_of_the_zoo_has_a_frozen_file():
-    kinds = {read_model(path).card.kind for path in FROZEN.glob("protocol_3_*.model")}
+    kinds = {read_model(path).card.kind for path in FROZEN.glob("protocol_4_*.model")}
     assert kinds == {*CONVERSIONS}
 
 
-@pytest.mark.parametrize("path", sorted(FROZEN.glob("protocol_3_*.model")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FROZEN.glob("protocol_4_*.model")), ids=lambda path: path.stem)
 def test_what_is_read_is_kept_as_it_was(path):
     file = read_model(path)
     state = to_state(construct(file))
@@ -109,7 +109,7 @@ def test_what_is_read_is_kept_as_it_was(path):
 def test_what_no_frozen_file_has_is_read_back_as_it_was(kind, estimator, shape):
     X, y = np.random.default_rng(0).normal(3, 2, shape), np.arange(60) % 2
     X[y == 1] += 0.5
-    state, file = to_state(estimator.fit(X, y)), read_model(FROZEN / f"protocol_3_{kind}.model")
+    state, file = to_state(estimator.fit(X, y)), read_model(FROZEN / f"protocol_4_{kind}.model")
     card = structs.replace(file.card, parameters=dict(state.parameters), n_features=shape[-1])
     again = construct(replace(file, card=card, arrays=dict(state.arrays)))
     np.testing.assert_array_equal(again.decision_function(X), estimator.decision_function(X))
@@ -239,7 +239,7 @@ def test_a_stored_tree_leads_each_row_to_the_leaf_that_its_nodes_say():
     ],
 )
 def test_parameters_and_arrays_that_no_estimator_has_are_refused(name, parameters, arrays):
-    file = read_model(FROZEN / f"protocol_3_{name}.model")
+    file = read_model(FROZEN / f"protocol_4_{name}.model")
     card = structs.replace(file.card, parameters={**file.card.parameters, **parameters})
     construct(file)
     with pytest.raises(ModelError):

@@ -93,7 +93,20 @@ TAMPERED = {
     "a field more": edited(hook="rm"),
     "a wrong digest": edited(provenance_sha256="a" * 64),
     "a broken provenance": edited(provenance={}),
-    "a field of format 3 in the first": edited(protocol_number=1),
+    "an older protocol": edited(protocol_number=PROTOCOL - 1),
+    "an older protocol whose task is a line of code": edited(
+        protocol_number=1, target={"name": "x; rm -r y"}
+    ),
+    "films of rows that are none": parts_with(
+        **{"trained_row_films.npy": members()["trained_row_films.npy"][:-8] + b"\x7f" + bytes(7)}
+    ),
+    "no digests of rows": edited(
+        arrays={
+            name: entry
+            for name, entry in json.loads(members()[CARD])["arrays"].items()
+            if "trained" not in name
+        }
+    ),
     "a reach scale of 0": parts_with(**{"reach_scale.npy": members()["reach_scale.npy"][:-8] + bytes(8)}),
     "reach out of order": parts_with(
         **{"reach_distances.npy": members()["reach_distances.npy"][:-8] + bytes(8)}

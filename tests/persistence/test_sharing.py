@@ -32,7 +32,7 @@ from tests.process import python
 from tests.store.serving import serving
 
 pytest.importorskip("obstore")
-FROZEN = Path(__file__).parent / "frozen" / "protocol_3_attentive.model"
+FROZEN = Path(__file__).parent / "frozen" / "protocol_4_attentive.model"
 
 
 @pytest.fixture(scope="module")

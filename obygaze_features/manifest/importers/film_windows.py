@@ -14,9 +14,10 @@ from obygaze_features.door import open_regular
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path
+from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.spans.names import find_film, refuse_twins
+from obygaze_features.manifest.spans.names import find_film
 from obygaze_features.manifest.text_tables import Row, counted, placed, read_table
 from obygaze_features.text import composed
 
@@ -170,6 +171,7 @@ def import_film(
             notices.append(
                 f"left out {hop_s - window_s:g} s between windows: the hop is longer than the window"
             )
+    notices += check_identity(clips, root)
     return Imported(Manifest(tuple(clips), root), tuple(notices), remainder_s=remainder_s)
 
 

@@ -11,9 +11,9 @@ from obygaze_features.file_kinds import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import Clip, absolute, stored_path
 from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.identity import check_identity
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.spans.names import of_one_film
 from obygaze_features.manifest.text_tables import counted, placed
 from obygaze_features.text import composed
 
@@ -54,7 +54,7 @@ def import_folder(source: Path | str, root: Path | str, codebook: Codebook | Non
     source, root = local_path(source), local_path(root)
     videos, notices = list_files(source, VIDEO_SUFFIXES, "video")
     clips = whole_files(source, videos, root, movie_of)
-    notices += of_one_film(clip.movie for clip in clips)
+    notices += check_identity(clips, root)
     return Imported(Manifest(tuple(clips), root, codebook or default_codebook()), tuple(notices))
 
 

@@ -13,6 +13,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, absolute, clip_of, seen_of
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
+from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers import marks
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.folder import movie_of, name_of
@@ -26,9 +27,7 @@ from obygaze_features.manifest.spans.names import (
     are_apart,
     film_named,
     is_place,
-    of_one_film,
     path_of,
-    refuse_twins,
     stem_of,
 )
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
@@ -433,7 +432,7 @@ class _Made:
             account.note(*marks.doubtful_times(unknown, account.kind), *marks.nameless(own))
             movies = dict.fromkeys(clip.movie for clip in own)
             notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
-        notices += of_one_film(clip.movie for clip in kept)
+        notices += check_identity(kept, self._root)
         notices += marks.doubtful_films(kept, self._places)
         apart = counted(len(self._apart), "movie"), first_few([*self._apart.values()], 3)
         what = "{} named by several files ({}): films of one name are imported apart, with --movie"

@@ -10,10 +10,9 @@ from urllib.parse import parse_qsl, unquote
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
-from obygaze_features.text import composed, first_few
+from obygaze_features.text import composed
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
-_BEGINS = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII)
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
@@ -188,41 +187,6 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     if len(found) > 1:
         raise ManifestError(f"{text!r} names {len(found)} films: {', '.join(found)}; give the id")
     return found[0] if found else None
-
-
-def refuse_twins(what: str, names: Mapping[str, tuple[object, str]]) -> None:
-    """Refuse names that differ in case or blanks alone, and films in `tt` or zeros of their id.
-
-    Parameters
-    ----------
-    what
-        What they name, for the message; "movie" has ids of IMDb.
-    names
-        Names, each with a file and the place in it.
-    """
-    first: dict[str, str] = {}
-    for name, (file, place) in names.items():
-        other = first.setdefault((what == "movie" and imdb_id(name)) or plain(name), name)
-        if other != name:
-            twin = f"{other!r} ({names[other][1]})"
-            raise ManifestError(
-                f"{file}: {place}: {what} {name!r} and {twin} are one name: spell both alike", what
-            )
-
-
-def of_one_film(movies: Iterable[str]) -> list[str]:
-    """Say which movies may be one: parts, copies and annotators' files of an id, or its spellings."""
-    alike: dict[str, list[str]] = {}
-    for movie in dict.fromkeys(movies):
-        if found := _BEGINS.match(movie):
-            alike.setdefault(f"begin with {found[0]}", []).append(movie)
-        alike.setdefault(f"are {imdb_id(movie) or plain(movie)!r} but for spelling", []).append(movie)
-    return [
-        f"{len(own)} movies {what} ({first_few(own, 3)}): where they are one film, name it once, as in a "
-        "column movie: folds leave out movies"
-        for what, own in alike.items()
-        if len(own) > 1
-    ]
 
 
 def name_hint(text: str, names: Iterable[str]) -> str:

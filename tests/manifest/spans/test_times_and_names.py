@@ -8,17 +8,14 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
-    Clip,
-    Manifest,
     find_film,
     frame_label,
     frame_rate,
     time_code,
-    write_manifest,
 )
+from obygaze_features.manifest.identity import refuse_twins
 from obygaze_features.manifest.spans.instant import DROPPING, instants
-from obygaze_features.manifest.spans.names import of_one_film, path_of, refuse_twins, suggestion
-from tests.command import obygaze
+from obygaze_features.manifest.spans.names import path_of, suggestion
 
 PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
 
@@ -173,16 +170,6 @@ def test_a_title_of_two_films_and_twins_are_refused():
     refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "CD": ("a.csv", "line 3")})
     with pytest.raises(ManifestError, match=r"a\.csv: line 3.*line 2"):
         refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ab": ("a.csv", "line 3")})
-
-
-def test_movies_that_are_one_film_however_its_id_is_spelled_are_said(tmp_path, capsys):
-    assert not of_one_film(["tt0054215", "tt0155975"])
-    (said,) = of_one_film(["tt0054215", "54215"])
-    assert "'tt0054215'" in said
-    clips = (Clip("a", "tt0054215"), Clip("b", "54215"))
-    write_manifest(Manifest(clips, tmp_path), tmp_path / "m.csv")
-    assert obygaze("manifest", "inspect", tmp_path / "m.csv") == 0
-    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

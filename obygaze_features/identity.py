@@ -1,0 +1,136 @@
+"""Tell whether two names are one: of films and of people, however they are typed.
+
+Names are one if they are equal after Unicode's form NFKC (width), case folding, and without marks, signs
+without width and repeated blanks; or if they look alike: their skeletons (Unicode Technical Standard 39, by
+the facts of version 17 in `confusables.tsv`) are equal. Some letters of one keyboard look alike too, as 1 and
+l: names in ASCII that differ in them alone may be one, which is said, and refused nowhere.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from obygaze_features.templates import packaged_text
+
+_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ")
+"""Signs that programs write for each other."""
+
+_MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
+"""First and last code point of the blocks of marks on letters of any script; vowels of other scripts stay."""
+
+_VARIANTS = (0xFE00, 0xFE0F)
+"""Selectors of the form of a sign, which have no width."""
+
+
+class SameNames(NamedTuple):
+    """Names that are one, and names that may be.
+
+    Attributes
+    ----------
+    one : list of tuple of str
+        A name, and the first name before it that it is one with.
+    doubtful : list of tuple of str
+        The same of names in ASCII that look alike, such as `A1` and `Al`.
+    """
+
+    one: list[tuple[str, str]]
+    doubtful: list[tuple[str, str]]
+
+
+def same_names(names: Iterable[str]) -> SameNames:
+    """Find the names that are one, and those that may be.
+
+    Parameters
+    ----------
+    names
+        In the order in which they are read.
+
+    Examples
+    --------
+    >>> same_names(["AB", "Casablanca", "ab", "\u0421asablanca", "A1", "Al"]).one
+    [('ab', 'AB'), ('Сasablanca', 'Casablanca')]
+    >>> same_names(["A1", "Al"])
+    SameNames(one=[], doubtful=[('Al', 'A1')])
+    """
+    typed: dict[str, str] = {}
+    seen: dict[str, str] = {}
+    found = SameNames([], [])
+    for name in dict.fromkeys(names):
+        other = typed.setdefault(as_typed(name), name)
+        if other != name:
+            found.one.append((name, other))
+            continue
+        twins = [seen.setdefault(key, name) for key in skeletons(name)]
+        other = next((twin for twin in twins if twin != name), name)
+        if other == name:
+            continue
+        both_ascii = as_typed(name).isascii() and as_typed(other).isascii()
+        found_as = found.doubtful if both_ascii else found.one
+        found_as.append((name, other))
+    return found
+
+
+def is_one_name(name: str, other: str) -> bool:
+    """Return whether two names are one.
+
+    Examples
+    --------
+    >>> is_one_name("Amélie", "ＡＭＥＬＩＥ"), is_one_name("Psycho", "Psycho II")
+    (True, False)
+    """
+    return name == other or bool(same_names([name, other]).one)
+
+
+@lru_cache(4096)  # a table has the same names in every row
+def as_typed(name: str) -> str:
+    """Write a name without what a keyboard or a program may change: width, case, marks, blanks.
+
+    Examples
+    --------
+    >>> as_typed("Ｄéjà  Vu"), as_typed("ISTANBUL") == as_typed("İstanbul")
+    ('deja vu', True)
+    """
+    text = unicodedata.normalize("NFKC", name).translate(_ALIKE)
+    return _without_marks(" ".join(text.split()).casefold()).casefold()
+
+
+@lru_cache(4096)
+def skeletons(name: str) -> frozenset[str]:
+    """Write a name as it looks: its letters as they are, small and capital.
+
+    A Greek capital beta looks like B, a small one like no Latin letter: so names are compared as they are, in
+    small letters and in capitals.
+    """
+    text = unicodedata.normalize("NFKC", name).translate(_ALIKE)
+    text = _without_marks(" ".join(text.split()))
+    return frozenset(_looks(each).casefold() for each in (text, text.casefold(), text.upper()))
+
+
+def _looks(text: str) -> str:
+    return _without_marks("".join(_prototypes().get(sign, sign) for sign in text))
+
+
+def _without_marks(text: str) -> str:
+    """Leave out marks on letters, and signs without width."""
+    kept = [sign for sign in unicodedata.normalize("NFD", text) if not _is_mark(sign)]
+    return unicodedata.normalize("NFC", "".join(kept))
+
+
+def _is_mark(sign: str) -> bool:
+    code = ord(sign)
+    if unicodedata.category(sign) == "Cf":
+        return True
+    return any(first <= code <= last for first, last in (*_MARKS, _VARIANTS))
+
+
+@cache
+def _prototypes() -> dict[str, str]:
+    """Read what each sign looks like."""
+    prototypes = {}
+    for line in packaged_text(__package__, "confusables.tsv").splitlines():
+        if line.startswith("#"):
+            continue
+        prototype, signs = line.split("\t")
+        prototypes.update(dict.fromkeys(signs, prototype))
+    return prototypes

@@ -1,0 +1,176 @@
+"""One film, one name; one person, one name; one video, one film: at every door."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.identity import is_one_name, same_names
+from obygaze_features.manifest import Clip, Manifest, import_folder, import_spans, read_manifest
+from obygaze_features.manifest.identity import check_identity, same_films
+from tests.command import obygaze
+
+HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
+
+ONE_NAME = {
+    "case": ("AB", "ab"),
+    "width": ("AB", "\uff21\uff22"),
+    "a mark": ("Am\u00e9lie", "Amelie"),
+    "a mark on its own": ("Ame\u0301lie", "Amelie"),
+    "a sign without width": ("Psycho", "Psy\u200bcho"),
+    "a selector": ("Psycho", "Psycho\ufe0f"),
+    "blanks": ("The Birds", "the  birds"),
+    "a Cyrillic capital": ("Casablanca", "\u0421asablanca"),
+    "a Cyrillic small letter": ("Casablanca", "C\u0430sablanca"),
+    "all letters Cyrillic": ("HOPE", "\u041d\u041e\u0420\u0415"),
+    "small Latin and capital Cyrillic letters": ("hope", "\u041d\u041e\u0420\u0415"),
+    "a Greek capital": ("AB", "A\u0392"),
+    "a Greek capital beside a small one": ("ab", "\u0391b"),
+    "an Armenian letter": ("so", "s\u0585"),
+    "a dotless i": ("Isik", "\u0131s\u0131k"),
+    "a dotted I": ("istanbul", "\u0130STANBUL"),
+    "a ligature": ("Ofilm", "O\ufb01lm"),
+    "a sharp s": ("Strauss", "Strau\u00df"),
+}
+
+
+@pytest.mark.parametrize("what", ONE_NAME)
+def test_names_that_look_alike_are_one_whoever_is_first(what):
+    name, other = ONE_NAME[what]
+    assert is_one_name(name, other)
+    assert is_one_name(other, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("Psycho", "Psycho II"),
+        ("film1", "film2"),
+        ("\u304b", "\u304c"),  # hiragana ka and ga: a mark that makes another letter
+        ("\u0e01\u0e34", "\u0e01\u0e38"),  # Thai vowels are marks too
+        ("\u041a\u0440\u0430\u0439", "\u041a\u0440\u0430\u044f"),
+        ("AB", "BA"),
+    ],
+)
+def test_names_that_differ_are_two(name, other):
+    assert same_names([name, other]) == ([], [])
+
+
+@pytest.mark.parametrize(("name", "other"), [("A1", "Al"), ("film0", "filmO"), ("Burn", "Bum")])
+def test_letters_of_one_keyboard_that_look_alike_are_said_and_no_more(name, other):
+    clips = [Clip("a", name), Clip("b", other)]
+    (note,) = check_identity(clips)
+    assert name in note
+    assert other in note
+    assert Manifest(tuple(clips), None).movies == (name, other)
+
+
+@given(st.text(min_size=1), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+def test_no_form_of_unicode_makes_another_name(name, form):
+    assert is_one_name(name, unicodedata.normalize(form, name))
+
+
+@given(st.text("abcdefghkopqrstuvwxyz 23456789", min_size=1).map(str.strip).filter(bool))
+def test_no_case_makes_another_name(name):
+    assert is_one_name(name, name.upper())
+    assert is_one_name(name.capitalize(), name)
+
+
+@given(st.lists(st.text("abcxyz", min_size=1), unique=True))
+def test_names_of_plain_letters_are_what_they_are(names):
+    assert same_names(names) == ([], [])
+
+
+def test_films_are_one_by_their_id_and_by_an_article_behind():
+    names = ["tt0054215", "The Matrix", "54215", "Matrix, The", "tt00054215"]
+    assert same_films(names) == [
+        ("54215", "tt0054215"),
+        ("Matrix, The", "The Matrix"),
+        ("tt00054215", "tt0054215"),
+    ]
+
+
+@pytest.mark.parametrize("what", ONE_NAME)
+@pytest.mark.parametrize("column", ["movie", "annotator"])
+def test_every_door_refuses_two_names_of_one(tmp_path, capsys, column, what):
+    names = ONE_NAME[what]
+    rows = [
+        f"c{place},{name if column == 'movie' else 'f'},,{place},{place + 1},S,,"
+        f"{name if column == 'annotator' else 'X'}\n"
+        for place, name in enumerate(names)
+    ]
+    table = tmp_path / "m.csv"
+    table.write_text(HEADER + "".join(rows), encoding="utf-8")
+    with pytest.raises(ManifestError, match=column):
+        import_spans([table], tmp_path)
+    with pytest.raises(ManifestError, match=rf"m\.csv.*{column}"):
+        read_manifest(table)
+    with pytest.raises(ManifestError, match=column):
+        Manifest(tuple(Clip(f"c{name}", **{"movie": "f", column: name}) for name in names), tmp_path)
+    for command in ("inspect", "project"):
+        more = ["--window", "5", "--out", tmp_path / "out.csv"] if command == "project" else []
+        assert obygaze("manifest", command, table, *more) != 0
+        assert column in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_the_strange_letter_is_named(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text(
+        "movie,start_s,end_s,level\nCasablanca,1,2,S\n\u0421asablanca,3,4,EN\n", encoding="utf-8"
+    )
+    with pytest.raises(ManifestError, match="CYRILLIC"):
+        import_spans([table], tmp_path)
+
+
+# --- one video, one film
+# ---------------------------------------------------------------------------
+def test_a_video_of_two_films_one_after_the_other_is_said_at_every_door(tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text(
+        "movie,video,start_s,end_s,level\nCasablanca,b.mp4,1,2,S\nKasablanka,./b.mp4,5,6,EN\n",
+        encoding="utf-8",
+    )
+    imported = import_spans([table], tmp_path)
+    assert any("Kasablanka" in notice for notice in imported.notices)
+    manifest = tmp_path / "m.csv"
+    assert obygaze("manifest", "import", "spans", table, "--out", manifest) == 0
+    assert "Kasablanka" in capsys.readouterr().err
+    assert obygaze("manifest", "inspect", manifest) == 0
+    assert "Kasablanka" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        {"A": (None, None), "B": (None, None)},
+        {"A": (0, 10), "B": (5, 15)},
+        {"A": (None, None), "B": (5, 15)},
+    ],
+)
+def test_a_video_of_two_films_at_the_same_time_is_refused(spans):
+    clips = [Clip(movie, movie, "a.mp4", *span) for movie, span in spans.items()]
+    with pytest.raises(ManifestError, match="'A' and 'B'"):
+        check_identity(clips)
+
+
+def test_films_whose_spans_take_turns_in_one_video_are_refused():
+    clips = [Clip(f"c{start}", "AB"[start % 2], "a.mp4", start, start + 0.5) for start in range(4)]
+    with pytest.raises(ManifestError, match=r"a\.mp4"):
+        check_identity(clips)
+
+
+def test_two_videos_of_one_content_are_said(tmp_path):
+    for name, content in {
+        "a.mp4": b"x" * 3_000_000,
+        "b.mp4": b"x" * 3_000_000,
+        "c.mp4": b"y" * 3_000_000,
+    }.items():
+        (tmp_path / "films" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "films" / name).write_bytes(content)
+    notices = import_folder(tmp_path / "films", tmp_path).notices
+    (said,) = [notice for notice in notices if "one video" in notice]
+    assert "a.mp4, b.mp4" in said
+    assert "c.mp4" not in said

@@ -1,0 +1,174 @@
+"""A film that a model was trained on is known again by what it holds, whatever it is called."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+import obygaze_models as om
+from benchmarks.planted.known_films import Drawn, cut, encoded, film, look, sealed, trained
+from obygaze_models.prediction.training_films import recognise
+from tests.command import obygaze
+
+FILMS = ("a", "b", "c", "d")
+
+
+@pytest.fixture(scope="module")
+def films():
+    rng = np.random.default_rng(0)
+    return {movie: film(rng, look(rng)) for movie in FILMS}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("known")
+
+
+@pytest.fixture(scope="module")
+def with_pictures(films, folder):
+    return trained(folder / "pictures", films, with_pictures=True)
+
+
+@pytest.fixture(scope="module")
+def without_pictures(films, folder):
+    return trained(folder / "features", films, with_pictures=False)
+
+
+def other_features(drawn, seed=1):
+    """The same pictures, whose features another machine has computed."""
+    features = np.random.default_rng(seed).normal(size=drawn.features.shape)
+    return Drawn(drawn.pictures, features.astype(np.float32))
+
+
+def test_a_film_under_another_name_is_known_by_its_features(films, without_pictures, tmp_path):
+    store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
+    found = om.predict(without_pictures, store)
+    assert found.has("trained_on").all()
+    (known,) = found.recognition.films.values()
+    assert (known.movie, known.trained_as, known.by, known.share) == ("another name", "b", "features", 1.0)
+
+
+def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pictures, tmp_path):
+    new = film(np.random.default_rng(5), look(np.random.default_rng(5)))
+    mixed = np.concatenate([films["b"].features[:3], new.features[3:]])
+    store = sealed(tmp_path, "asked", {"mixed": Drawn(new.pictures, mixed)}, with_pictures=False)
+    found = om.predict(without_pictures, store)
+    flagged = found.table.loc[found.has("trained_on"), "clip_id"].tolist()
+    assert flagged == ["mixed-0", "mixed-1", "mixed-2"]
+    assert not found.recognition.films
+
+
+@pytest.mark.parametrize(
+    "way", [encoded, lambda frames: encoded(cut(frames, 0.05)), lambda frames: encoded(cut(frames, 0.1))]
+)
+def test_a_copy_is_known_by_its_pictures_where_the_store_has_a_signature(films, with_pictures, tmp_path, way):
+    copy = other_features(films["c"])
+    copied = Drawn([way(frames) for frames in copy.pictures], copy.features)
+    store = sealed(tmp_path, "asked", {"copy": copied}, with_pictures=True)
+    found = om.predict(with_pictures, store)
+    assert found.has("trained_on").all()
+    assert found.recognition.films["copy"].by == "pictures"
+    assert found.recognition.films["copy"].trained_as == "c"
+    assert found.recognition.no_pictures == ""
+
+
+def test_where_no_pictures_are_kept_that_is_said(films, with_pictures, without_pictures, tmp_path):
+    asked = {"copy": other_features(films["c"])}
+    bare = sealed(tmp_path, "bare", asked, with_pictures=False)
+    full = sealed(tmp_path, "full", asked, with_pictures=True)
+    for model, store in ((with_pictures, bare), (without_pictures, full), (without_pictures, bare)):
+        found = om.predict(model, store)
+        assert not found.has("trained_on").any()
+        assert found.recognition.no_pictures
+
+
+def test_a_new_film_is_not_known(with_pictures, tmp_path):
+    rng = np.random.default_rng(7)
+    store = sealed(tmp_path, "asked", {"new": film(rng, look(rng))}, with_pictures=True)
+    assert not om.predict(with_pictures, store).has("trained_on").any()
+
+
+@pytest.mark.parametrize("name", ["B", "ｂ", "\u212c"])
+def test_a_name_is_a_second_witness_however_it_is_spelled(films, without_pictures, tmp_path, name):
+    store = sealed(tmp_path, "asked", {name: other_features(films["b"])}, with_pictures=False)
+    found = om.predict(without_pictures, store)
+    assert found.has("trained_on").all()
+    assert found.recognition.films[name].by == "name"
+
+
+def test_rows_that_many_films_have_tell_none(tmp_path):
+    """Black pictures have one feature vector, whoever shows them."""
+    black = np.zeros((1, 6), np.float32)
+
+    def with_black(seed):
+        own = np.random.default_rng(seed).normal(size=(5, 6)).astype(np.float32)
+        return Drawn([], np.concatenate([black, own]))
+
+    films = {movie: with_black(seed) for seed, movie in enumerate(FILMS)}
+    model = trained(tmp_path, films, with_pictures=False)
+    store = sealed(tmp_path, "asked", {"new": with_black(9)}, with_pictures=False)
+    assert not om.predict(model, store).has("trained_on").any()
+
+
+def test_features_that_take_few_values_tell_no_film(tmp_path):
+    """Of three switches there are eight rows: equal ones say nothing."""
+    rng = np.random.default_rng(0)
+    switches = {movie: rng.integers(0, 2, (6, 3)) for movie in "abcdefgh"}
+    films = {
+        movie: Drawn([], np.hstack([rows, np.zeros((6, 3))]).astype(np.float32))
+        for movie, rows in switches.items()
+    }
+    model = trained(tmp_path, {movie: films[movie] for movie in "abcdefg"}, with_pictures=False)
+    store = sealed(tmp_path, "asked", {"new": films["h"]}, with_pictures=False)
+    assert not om.predict(model, store).has("trained_on").any()
+
+
+@pytest.mark.usefixtures("without_pictures")
+def test_every_door_asks_by_content(films, folder, tmp_path, capsys):
+    store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
+    file = folder / "features" / "kept" / "linear.model"
+    assert obygaze("predict", file, store.path, "--json") == 0
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    assert [film["trained_as"] for film in document["trained_on"]] == ["b"]
+    assert {clip["flags"].replace("unlike;", "") for clip in document["clips"]} == {"trained_on"}
+    assert "another name is b" in told.err
+
+
+def test_films_keep_their_rows_when_labs_join(films, tmp_path):
+    """Sums of two labs carry the digests of their films; so does the model that they make."""
+    clips = [
+        of.Clip(f"{movie}-{place}", movie, level=("HN", "S")[place % 2])
+        for movie in FILMS
+        for place in range(6)
+    ]
+    parts = []
+    for name, movies in {"one": ("c", "a"), "two": ("d", "b")}.items():
+        store = sealed(tmp_path, name, {movie: films[movie] for movie in movies}, with_pictures=True)
+        own = tuple(clip for clip in clips if clip.movie in movies)
+        data = om.load_dataset(store, of.Manifest(own, tmp_path), backbone="net")
+        path = tmp_path / f"{name}.sums"
+        om.write_sums(om.gram(data, "hn_s", least=2), path)
+        parts.append(om.read_sums(path))
+    joint = om.join(parts)
+    om.save_joint(joint, joint.linear(), tmp_path / "joint.model")
+    om.save_joint(joint.without(["b"]), joint.linear(), tmp_path / "without.model")
+    asked = sealed(
+        tmp_path, "asked", {f"other {movie}": films[movie] for movie in FILMS}, with_pictures=False
+    )
+    model = om.load_model(tmp_path / "joint.model")
+    known = recognise(model.card, model.training, [asked]).films
+    assert {film.movie: film.trained_as for film in known.values()} == {
+        f"other {movie}": movie for movie in FILMS
+    }
+    rest = om.load_model(tmp_path / "without.model")
+    assert set(recognise(rest.card, rest.training, [asked]).films) == {"other a", "other c", "other d"}
+
+
+def test_the_same_training_gives_the_same_file(films, folder, tmp_path, with_pictures):
+    again = trained(tmp_path, films, with_pictures=True)
+    files = [Path(place) / "kept" / "linear.model" for place in (folder / "pictures", tmp_path)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert np.array_equal(again.training.pictures, with_pictures.training.pictures)
