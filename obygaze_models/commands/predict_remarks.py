@@ -103,8 +103,8 @@ def _on_calibration(model: "Model") -> list[str]:
     """Say why there is no probability, or why one is the same for all clips."""
     if model.out_of_distribution is None:
         line = (
-            "a model joined from sums over films: it has no calibration, so p is empty, and does not say how far its training clips "
-            "reach, so unlike is empty"
+            "a model joined from sums over films: it has no calibration, so p is empty, and does not say how "
+            "far its training clips reach, so unlike is empty"
         )
         return [line]
     if model.decides and model.calibration is None:
