@@ -27,6 +27,7 @@ from obygaze_film.schema import (
     NUMBER,
     SHOT_COLUMNS,
     TRACE_COLUMNS,
+    TRAINED_ON,
     UNLIKE,
     CalibrationRecord,
     ConceptRecord,
@@ -48,7 +49,6 @@ from obygaze_models.concepts import ConceptBottleneck
 from obygaze_models.dataset import perceived
 from obygaze_models.prediction import OUT_OF_DISTRIBUTION as WINDOW_UNLIKE
 from obygaze_models.prediction import PARTIAL as WINDOW_PARTIAL
-from obygaze_models.prediction import TRAINED_ON as WINDOW_TRAINED_ON
 from obygaze_models.prediction import Model, frames_of, load_model, predict, reads_frames
 
 LONGEST_S = 60.0
@@ -207,7 +207,7 @@ def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] |
             name, number = f"{model.card.model}-{number}", number + 1
         sha256 = file_sha256(local) if local and local.is_file() else ""
         found = predict(model, [store], movies=movies)
-        marks = {"far": WINDOW_UNLIKE, "cut": WINDOW_PARTIAL, "seen": WINDOW_TRAINED_ON}
+        marks = {"far": WINDOW_UNLIKE, "cut": WINDOW_PARTIAL, "seen": TRAINED_ON}
         table = found.table.assign(**{name: found.has(flag) for name, flag in marks.items()})
         trained_on = set(found.recognition.films)
         loaded.append(_Loaded(name, model, sha256, table.set_index("clip_id"), trained_on))

@@ -50,7 +50,7 @@ def test_a_schema_is_the_one_of_the_code(name):
 
 CARDS = {
     path.name: json.loads(zipfile.ZipFile(path).read("card.json"))
-    for path in sorted(FROZEN.glob("*_3_*.model"))
+    for path in sorted(FROZEN.glob("*_4_*.model"))
 }
 
 

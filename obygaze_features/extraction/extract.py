@@ -26,11 +26,11 @@ from obygaze_features.io import NO_LICENCE, local_path, store_path
 from obygaze_features.manifest import (
     Manifest,
     TextList,
-    check_identity,
     merge_annotators,
     read_manifest,
     read_texts,
 )
+from obygaze_features.manifest.identity import check_identity
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.provenance import validate_licence

@@ -24,7 +24,6 @@ from .eaf_document import blank_document as blank_document
 from .eaf_document import conflicts_document as conflicts_document
 from .eaf_document import eaf_document as eaf_document
 from .eaf_document import write_documents as write_documents
-from .identity import check_identity as check_identity
 from .identity import refuse_twins as refuse_twins
 from .identity import same_films as same_films
 from .importers.film_files import FilmFiles as FilmFiles

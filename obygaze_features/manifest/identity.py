@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
+from obygaze_features.door import open_regular
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import SameNames, same_names
 from obygaze_features.manifest.clip import Clip
@@ -216,7 +217,7 @@ def videos_of_one_content(clips: Iterable[Clip], root: Path) -> list[str]:
 
 
 def _digest_of_ends(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         digest = hashlib.sha256(file.read(ENDS))
         file.seek(max(path.stat().st_size - ENDS, 0))
         digest.update(file.read(ENDS))

@@ -1,6 +1,5 @@
 from .out_of_distribution import OUT_OF_DISTRIBUTION as OUT_OF_DISTRIBUTION
 from .predict import PARTIAL as PARTIAL
-from .predict import TRAINED_ON as TRAINED_ON
 from .predict import Predicted as Predicted
 from .predict import frames_of as frames_of
 from .predict import predict as predict
