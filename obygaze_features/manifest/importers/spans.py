@@ -2,51 +2,37 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from itertools import starmap
 from pathlib import Path
+from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import OVERHANG_S, Clip, Collected, absolute, clip_of, seen_of
+from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.identity import check_identity, refuse_twins
-from obygaze_features.manifest.importers import marks
 from obygaze_features.manifest.importers.film_files import FilmFiles
-from obygaze_features.manifest.importers.folder import movie_of, name_of
-from obygaze_features.manifest.importers.imported import Imported, slug, unique_id, with_columns
+from obygaze_features.manifest.importers.imported import Imported, with_columns
+from obygaze_features.manifest.importers.own_tables import OwnTables
 from obygaze_features.manifest.importers.repeated import repeated_concepts
+from obygaze_features.manifest.importers.span_films import OWN_TABLES, FilmNames
+from obygaze_features.manifest.importers.tool_spans import ToolSpans, are_labels, span_of
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.spans.eaf import DECIDED_ON, tier_key
-from obygaze_features.manifest.spans.given import Account, Given, RawSpan
-from obygaze_features.manifest.spans.instant import SHORTEST_S
-from obygaze_features.manifest.spans.names import (
-    are_apart,
-    film_named,
-    is_place,
-    path_of,
-    stem_of,
-)
+from obygaze_features.manifest.spans.given import Account, Given
+from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
+from obygaze_features.manifest.spans.names import film_named, plain
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
-from obygaze_features.manifest.text_tables import (
-    CODEBOOK_COLUMN,
-    SEEN_SCORE,
-    TIMES,
-    Row,
-    counted,
-    placed,
-    uncollected,
-)
+from obygaze_features.manifest.text_tables import counted, placed, uncollected
 from obygaze_features.text import composed, first_few
 
-KEPT_OF_TOOLS = (
-    SEEN_SCORE, DECIDED_ON, "subject", "observation", "modifiers", "comment",
-    "model", "prompt", "answered_on",
-)  # fmt: skip
-"""Extra columns of other tools' files; the last three say which machine answered what, and when."""
+LATE_S, LONGEST_S = 3600.0, 86_400.0
+"""Where a time code begins that does not begin at 0, at one hour or at ten; what no film lasts."""
+
+NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
+"""What programs write where a cell has no value, and a film or person may be called."""
 
 ROLES = ("levels", "concepts")
 
@@ -130,329 +116,121 @@ def import_spans(
     if movie:
         with placed("--movie"):
             Clip("film", movie)
-    made = _Made(root, codebook, annotator, FilmFiles(videos, root), length_of)
+    work = _Import(root, codebook, annotator, FilmNames(FilmFiles(videos, root)))
     for path in map(local_path, files):
         given = Given(path, rate, encoding, movie, tiers or {})
         given.account.kind = kind or kind_of(given)
-        if given.account.kind in marks.OURS:
-            made.add_table(given)
-        else:
-            made.add_spans(given)
-    return made.imported()
+        work.add(given)
+    return work.finish(length_of)
 
 
-class _Made:
-    """The clips that files give, and what is to be said of them."""
+class _Sourced(NamedTuple):
+    """A clip, and where it was read."""
 
-    def __init__(
-        self, root: Path, codebook: Codebook | None, annotator: str, films: FilmFiles,
-        length_of: Callable[[Path], float | None] | None,
-    ) -> None:  # fmt: skip
-        self._root, self._codebook, self._annotator, self._films = root, codebook, composed(annotator), films
-        self._length_of, self._is_chosen = length_of and cache(length_of), codebook is not None
-        self._clips: list[tuple[Clip, Account, str]] = []
-        self._ids: set[str] = set()
-        self._stems: dict[str, str] = {}
-        self._judged: dict[tuple[str, ...], str] = {}
-        self._place: dict[str, int] = {}
-        self._decisions: list[tuple[Path, int, Mapping[str, str]]] = []
+    clip: Clip
+    account: Account
+    where: str
+
+
+class _Import:
+    """The clips and accounts of the files that were read so far."""
+
+    def __init__(self, root: Path, codebook: Codebook | None, annotator: str, films: FilmNames) -> None:
+        self._root, self._films = root, films
+        self._codebook, self._is_codebook_given = codebook, codebook is not None
+        ids = set[str]()
+        self._tables = OwnTables(films, composed(annotator), ids)
+        self._tools = ToolSpans(films, composed(annotator), ids)
+        self._clips: dict[str | int, _Sourced] = {}  # a judgement by its id, which the last one of it keeps
         self._accounts: list[Account] = []
-        self._places: dict[tuple[str, str], dict[Path, str]] = {}
-        self._apart: dict[str, str] = {}
-        self._said: dict[tuple[object, ...], tuple[Clip, Given, str]] = {}
-        self._named = cache(self._movie_of)  # many spans are of few films
 
-    # --- tables with the columns of a manifest
-    # ---------------------------------------------------------------------------
-    def add_table(self, given: Given) -> None:
-        """Add the rows of a table of ours."""
-        account, judged = given.account, given.account.kind == "judgements"
-        table = marks.own_table(given, judged=judged)
-        book = self._book(given, [row.cells.get(CODEBOOK_COLUMN, "") for row in table.rows])
-        problems = table.problems
-        collected = Collected(problems, "clip_id" if "clip_id" in table.columns else "")
-        respelled: Counter[tuple[str, str]] = Counter()
-        again = 0
-        for row in table.timed(rate=given.rate):
-            account.seen += 1
-            cells = marks.trimmed(row.cells)
-            self._decisions += [(given.path, row.line, cells)] if judged else []
-            if judged and not cells.get("level"):
-                account.leave(f"line {row.line}", "without a level")
-                continue
-            for scale in book.scales:
-                problems.attempt(row.line, scale.name, scale.level_of, cells.get(scale.name, ""))
-            full = problems.attempt(row.line, "", self._completed, given, row.line, cells)
-            clip = None if full is None else clip_of(full, problems, book, spelled=True)
-            if full is None or clip is None:
-                continue
-            respelled.update(marks.respelled_labels(full, clip, book))
-            account.used += 1
-            place = len(self._clips)
-            if judged:
-                place = self._place.setdefault(clip.clip_id, place)
-                again += place < len(self._clips)
-            else:
-                collected.add(clip, row.line)
-            self._clips[place : place + 1] = [(clip, account, f"line {row.line}")]
-        account.note(*marks.doubts(table, book))
-        told = f"{counted(again, 'span was', 'spans were')} judged again: the last counts"
-        account.note(told * bool(again))
-        read = [f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items())]
-        account.note(f"read {', '.join(read)}" * bool(read))
+    def add(self, given: Given) -> None:
+        """Add the clips of a file."""
+        account = given.account
+        if account.kind in OWN_TABLES:
+            for clip, where, judgement in self._tables.read(given, self._choose_codebook):
+                self._clips[judgement or len(self._clips)] = _Sourced(clip, account, where)
+        else:
+            raws = are_labels(account, account.spans(SOURCES[account.kind].read(given)))
+            codebook = self._choose_codebook(given, (raw.cells.get("codebook", "") for raw in raws))
+            in_sight = any(reason.startswith("of a model") for _, reason in account.left_out)
+            for clip, where in self._tools.read(given, raws, codebook, is_model_in_sight=in_sight):
+                self._clips[len(self._clips)] = _Sourced(clip, account, where)
         self._accounts.append(account)
 
-    def _judged_as(self, cells: Mapping[str, str]) -> str:
-        """Name a judgement, as an earlier one of its span by the same person if there is one."""
-        for name in ("annotator", *TIMES, SEEN_SCORE):
-            if not cells[name]:
-                raise ManifestError("is empty: a judgement is somebody's, of a span", name)
-        # What was judged blindly stays, whatever was judged in sight of the score.
-        key = tuple(cells[name] for name in ("movie", "annotator", *TIMES, SEEN_SCORE))
-        if key not in self._judged:
-            stem = f"{slug(cells['movie'])}-{slug(cells['annotator'])}"
-            self._judged[key] = unique_id(stem, len(self._judged) + 1, self._ids)
-        return self._judged[key]
-
-    def _completed(self, given: Given, line: int, cells: Mapping[str, str]) -> Row:
-        """Fill in whose and of what a row is, where it does not say; find where its video lies."""
-        written, movie = cells.get("video", ""), cells.get("movie", "")
-        if "video" in cells and not (written or movie or given.movie):
-            raise ManifestError("is empty", "video")
-        if is_place(movie):
-            movie = self._at(given, movie, film_named(movie), "movie")
-        movie = movie or given.movie * (not written)
-        name, video = slug(movie), "" if written else self._films.film_of(movie)
-        while self._stems.setdefault(name, composed(movie)) != composed(movie):
-            name += "-2"
-        if written:
-            inside, video = self._films.video(given.path, written)
-            name = composed(name_of(inside))
-            if not movie:
-                movie = given.movie or composed(movie_of(inside))
-                self._at(given, movie if given.movie or len(inside.parts) > 1 else written, movie, "video")
-        if cells["start_s"] and cells["end_s"]:
-            name = f"{name}-{cells['start_s']}-{cells['end_s']}"
-        whole = {**cells, "clip_id": cells.get("clip_id") or name, "movie": movie, "video": video}
-        whole["annotator"] = cells.get("annotator", "") or self._annotator * bool(cells.get("level"))
-        if given.account.kind == "judgements":
-            whole[SEEN_SCORE] = seen_of(whole[SEEN_SCORE])
-            whole["clip_id"] = self._judged_as(whole)
-        return Row(line, whole)
-
-    def _book(self, given: Given, names: Iterable[str]) -> Codebook:
+    def _choose_codebook(self, given: Given, names: Iterable[str]) -> Codebook:
         """Find the codebook that a file names, where the person names none; refuse or note another."""
-        named = [*dict.fromkeys(filter(None, map(str.strip, names)))]
+        named = list(dict.fromkeys(name.strip() for name in names if name.strip()))
         if self._codebook is None:
-            self._codebook = builtin_codebook(named[0]) if {*named[:1]} & {*BUILTIN} else default_codebook()
-        if other := next((name for name in named if name != self._codebook.name), ""):
+            is_builtin = named and named[0] in BUILTIN
+            self._codebook = builtin_codebook(named[0]) if is_builtin else default_codebook()
+        other = next((name for name in named if name != self._codebook.name), "")
+        if other:
             what = f"of codebook {other!r}, and the import uses {self._codebook.name!r}"
-            if not self._is_chosen:
+            if not self._is_codebook_given:
                 raise given.error(f"{what}: give its file or name with --codebook")
             given.account.notes.append(what)
         return self._codebook
 
-    # --- files of other tools
-    # ---------------------------------------------------------------------------
-    def add_spans(self, given: Given) -> None:
-        """Add the spans of another tool's file."""
-        account = given.account
-        found = account.spans(SOURCES[account.kind].read(given))
-        raws = [raw for raw in found if marks.is_label(account, raw)]
-        book = self._book(given, (raw.cells.get("codebook", "") for raw in raws))
-        roles = {tier_key(name): role for name, role in given.tiers.items()}
-        words = [
-            {marks.word(name) for each in of for name in each.spellings}
-            for of in (book.levels, book.concepts)
-        ]
-        seen = any(why.startswith("of a model") for _, why in account.left_out)
-        twins = set() if roles else words[0] & words[1]
-        both = sorted({raw.text for raw in raws if marks.word(raw.text) in twins and not raw.role})
-        account.note(*(f"{text!r} is a level and a concept, read as the level: give --tier" for text in both))
-        levels, named, unknown, told = [], [], Counter[str](), Counter[tuple[str, bool]]()
-        account.note(*marks.absent_tiers(given, raws))
-        for raw in raws:
-            role, parts = marks.role_of(raw, roles, *words, is_said=account.kind in marks.SAID)
-            told[raw.tier, role == "text"] += 1
-            if role == "left":
-                account.leave(raw.where, f"on tier {raw.tier!r}, which --tier does not name")
-            elif role == "text" and account.kind == "answers":
-                account.leave(raw.where, f"{raw.text!r:.40} is no level of codebook {book.name!r}")
-            elif role == "concepts":
-                named.append(raw)
-            else:
-                levels.append(marks.Marked(raw, self._movie(given, raw), role == "levels", parts))
-                unknown[raw.text] += role == "text" and bool(raw.text)
-        account.notes += [
-            f"tier {name!r}: most texts are not of codebook {book.name!r}, the others are read as labels: if "
-            "they are none, give --tier"
-            for name, is_text in sorted(told)
-            if name and is_text and 0 < told[name, False] < told[name, True]
-        ]
-        account.notes += marks.doubtful_questions(given.questions, book)
-        self._join(given, levels, named)
-        if account.kind not in marks.SAID and (rest := +unknown):
-            names = first_few([f"{text!r} ({n})" for text, n in rest.most_common()], 3)
-            what = f"{counted(rest.total(), 'label')} not of codebook {book.name!r}"
-            account.notes.append(f"{what}: kept as text ({names})")
-        has_text = any(level.text and not level.is_level for level in levels)
-        for number, level in enumerate(levels, start=1):
-            clip = self._clip(given, level, book, number, has_text=has_text, seen=seen)
-            if why := self._repeated(given, level, clip):
-                account.leave(level.raw.where, why)
-                continue
-            account.used += 1
-            self._clips.append((clip, account, level.raw.where))
-        self._accounts.append(account)
-
-    def _repeated(self, given: Given, level: marks.Marked, clip: Clip) -> str:
-        """Say where the same was read before; refuse a level that contradicts another of its times."""
-        key = marks.facts_of(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON))
-        said = clip.level, frozenset(clip.concepts), clip.extras.get("text", "")
-        own = clip, given, level.raw.where
-        before, of, where = self._said.setdefault((*key, level.is_level or said), own)
-        if before is clip or level.raw.cells.get("clip_id") or (not level.is_level and of is given):
-            return ""
-        place = f"{where} of {of.path.name}"
-        if (before.level, frozenset(before.concepts)) != said[:2]:
-            raise given.error(
-                f"{level.raw.where}: {marks.labels_of_clip(clip)} where {place}, of its times and annotator, "
-                f"says {marks.labels_of_clip(before)}: keep one; tiers of different people are imported "
-                "apart, with --tier and --annotator"
-            )
-        other = [name for name, cell in clip.extras.items() if cell != before.extras.get(name, "")]
-        return f"the same as {place}" + f" but for {', '.join(other)}" * bool(other)
-
-    def _movie(self, given: Given, raw: RawSpan) -> str:
-        """Name the film of a span."""
-        return self._named(given, raw.cells.get("movie", ""), raw.cells.get("media", ""))
-
-    def _movie_of(self, given: Given, said: str, media: str) -> str:
-        """Name a film: as its file does, as the person does, by its media, or by its file."""
-        named = film_named(said) or given.movie or stem_of(media)
-        if not named and given.account.kind == "eaf":
-            raise given.error("does not say which film it is of: give --movie")
-        movie = composed(" ".join((named or marks.film_by_name(given)).split()))
-        own = "" if named else absolute(given.path).with_name(movie).as_posix()
-        media = path_of(media).name if given.movie else media  # which is one film, wherever it lies
-        if place := said if is_place(said) else media * (not said) or own:
-            with placed(given.path):
-                self._at(given, place, movie)
-        return movie
-
-    def _at(self, given: Given, place: str, movie: str, column: str = "") -> str:
-        """Refuse two places in a file that give one film, or are two videos; note those of several files."""
-        known = self._places.setdefault((movie, given.account.kind), {given.path: place})
-        twin, first = known.setdefault(given.path, place), next(iter(known.values()))
-        for other in {twin, first} - {place}:
-            if are_apart(other, place):
-                found = {self._films.find(each) for each in (other, place)} - {None}
-                if other == twin or len(found) > 1:
-                    what = f"{other!r} and {place!r} would both be movie {movie!r}"
-                    remedy = "name each in a column movie, or import them apart with --movie"
-                    raise ManifestError(f"{what}: {remedy}", column)
-                self._apart.setdefault(movie, f"{movie}: {other} and {place}")
-        return movie
-
-    def _join(self, given: Given, levels: list[marks.Marked], named: Sequence[RawSpan]) -> None:
-        """Give concepts to the level above them, or of their times and annotator; without levels, clips."""
-        account = given.account
-        real = [level for level in levels if level.is_level]
-        by_id = {level.raw.own: level for level in real if level.raw.own}
-        by_span: dict[tuple[object, ...], list[marks.Marked]] = {}
-        for level in real if named else ():
-            by_span.setdefault(marks.span_key(level.raw, level.movie, self._annotator), []).append(level)
-        for mark in named:
-            movie, parts = self._movie(given, mark), marks.parts_of(mark.text)
-            if not real:
-                levels.append(marks.Marked(mark, movie, is_level=False, parts=["", *parts]))
-                continue
-            above = [by_id[name] for name in mark.above if name in by_id]
-            beside = by_span.get(marks.span_key(mark, movie, self._annotator), [])
-            same = above or [each for each in beside if marks.is_of_one(each.raw, mark)]
-            for level in same:
-                level.concepts += parts
-            account.used += bool(same)
-            if not same:
-                account.leave(mark.where, "concepts without a level of their times, annotator and subject")
-
-    def _clip(
-        self, given: Given, level: marks.Marked, book: Codebook, number: int, *, has_text: bool, seen: bool
-    ) -> Clip:
-        """Make a clip of a span and what is marked on it."""
-        raw, cells = level.raw, level.raw.cells
-        who = marks.annotator_of(raw, self._annotator)
-        text = "" if level.is_level else level.text
-        extras = {"text": text} if has_text else {}
-        extras |= {name: cells[name] for name in KEPT_OF_TOOLS if cells.get(name)}
-        if raw.tier and (text or given.tiers):
-            extras["tier"] = raw.tier
-        extras |= {SEEN_SCORE: "1"} if seen else {}
-        stem = f"{slug(level.movie)}-{slug(who)}" if who else slug(level.movie)
-        if not who and SOURCES[given.account.kind].is_signed:
-            where = "set the tier's annotator in ELAN" if given.account.kind == "eaf" else "name its model"
-            raise given.error(f"{raw.where}: nobody's: {where}, or give --annotator")
-        start, end = (None, None) if raw.whole else (raw.start_s, raw.end_s)
-        with placed(f"{given.path}: {raw.where}"):
-            name = cells.get("clip_id") or unique_id(stem, number, self._ids)
-            video = self._films.film_of(cells.get("media", "") or level.movie)
-            named = book.level_spelled(level.text) if level.is_level else None
-            concepts = tuple(map(book.concept_spelled, level.concepts))
-            return Clip(name, level.movie, video, start, end, named, concepts, who, extras)
-
-    # --- all files
-    # ---------------------------------------------------------------------------
-    def imported(self) -> Imported:
+    def finish(self, length_of: Callable[[Path], float | None] | None) -> Imported:
         """Make the manifest, and say what became of everything."""
-        self._clips = marks.joined(self._clips)
-        inside = [clip for clip in starmap(self._inside, self._clips) if clip]
-        told = dict.fromkeys(name for clip in inside for name in clip.extras)
-        videos = {clip.clip_id: clip.video for clip in inside if clip.video}
-        kept = [with_columns(clip, tuple(told), videos.get(clip.clip_id, "")) for clip in inside]
-        theirs = {(clip.clip_id, clip.movie) for clip in kept if clip.annotator}
-        n_before = len(kept)
-        kept = [
-            clip for clip in kept if clip.annotator or clip.level or (clip.clip_id, clip.movie) not in theirs
-        ]
-        for what in ("movie", "annotator"):  # reversed, so that the first place of each name stays
-            places = ((getattr(clip, what), (of.path, where)) for clip, of, where in reversed(self._clips))
-            refuse_twins(what, dict(places))
-        tabled = {clip.clip_id for clip, account, _ in self._clips if account.kind in marks.OURS}
-        names, notices = Counter(account.path.name for account in self._accounts), []
-        clips: dict[int, list[Clip]] = {id(account): [] for account in self._accounts}
-        for clip, account, _ in self._clips:
-            clips[id(account)].append(clip)
-        for account in self._accounts:
-            own = clips[id(account)]
-            new = [clip.clip_id for clip in own if clip.clip_id not in tabled]
-            if tabled and new and account.kind == "answers":
-                what = counted(len(new), "clip")
-                account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
-            unknown = (clip for clip in own if math.isinf(self._length(clip)))
-            account.note(*marks.doubtful_times(unknown, account.kind), *marks.nameless(own))
-            movies = dict.fromkeys(clip.movie for clip in own)
-            notices.append(account.line(", ".join(movies) if names[account.path.name] > 1 else ""))
+        read = _join_concepts(self._clips.values())
+        lengths = _Lengths(self._root, length_of)
+        inside = _with_equal_columns([clip for each in read if (clip := lengths.cut(each))])
+        kept = _without_bare_rows(inside)
+        for what in ("movie", "annotator"):
+            first: dict[str, tuple[Path, str]] = {}
+            for clip, account, where in read:
+                first.setdefault(getattr(clip, what), (account.path, where))
+            refuse_twins(what, first)
+        notices = self._account_lines(read, lengths)
         notices += check_identity(kept, self._root)
-        notices += marks.doubtful_films(kept, self._places)
-        apart = counted(len(self._apart), "movie"), first_few([*self._apart.values()], 3)
-        what = "{} named by several files ({}): films of one name are imported apart, with --movie"
-        notices += [what.format(*apart)] * bool(self._apart)
-        if bare := n_before - len(kept):
-            notices.append(f"{counted(bare, 'row')} of nobody left out, as annotators labelled these clips")
-        notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._decisions).items()]
-        notices += [*self._films.missing(), *self._films.notices, *self._films.unnamed()]
+        notices += self._films.doubts(kept)
+        if n := len(inside) - len(kept):
+            notices.append(f"{counted(n, 'row')} of nobody left out, as annotators labelled these clips")
+        notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._tables.decisions).items()]
+        videos = self._films.files
+        notices += [*videos.missing(), *videos.notices, *videos.unnamed()]
         with placed(first_few([str(account.path) for account in self._accounts], 3)):
             manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
         return Imported(manifest, tuple(notices), accounts=tuple(self._accounts))
 
-    def _length(self, clip: Clip) -> float:
+    def _account_lines(self, read: Sequence[_Sourced], lengths: "_Lengths") -> list[str]:
+        """Write the line of each file, with what is doubtful in its clips."""
+        in_tables = {clip.clip_id for clip, account, _ in read if account.kind in OWN_TABLES}
+        clips_of: dict[int, list[Clip]] = {id(account): [] for account in self._accounts}
+        for clip, account, _ in read:
+            clips_of[id(account)].append(clip)
+        n_files = Counter(account.path.name for account in self._accounts)
+        lines = []
+        for account in self._accounts:
+            clips = clips_of[id(account)]
+            new = [clip.clip_id for clip in clips if clip.clip_id not in in_tables]
+            if in_tables and new and account.kind == "answers":
+                what = counted(len(new), "clip")
+                account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
+            of_unknown_length = [clip for clip in clips if math.isinf(lengths.of(clip))]
+            account.note(*_doubtful_times(of_unknown_length, account.kind), *_doubtful_names(clips))
+            movies = ", ".join(dict.fromkeys(clip.movie for clip in clips))
+            lines.append(account.line(movies if n_files[account.path.name] > 1 else ""))
+        return lines
+
+
+class _Lengths:
+    """The lengths of films, where they are known."""
+
+    def __init__(self, root: Path, length_of: Callable[[Path], float | None] | None) -> None:
+        self._root, self._length_of = root, length_of and cache(length_of)
+
+    def of(self, clip: Clip) -> float:
         """Return the length of a clip's film in seconds; infinite where it is not known."""
         length = self._length_of(self._root / clip.video) if self._length_of and clip.video else None
         return math.inf if length is None else length
 
-    def _inside(self, clip: Clip, account: Account, where: str) -> Clip | None:
-        """Cut a span at its film's end, where that is known; None, and said, if it begins behind it."""
-        length = self._length(clip)
+    def cut(self, read: _Sourced) -> Clip | None:
+        """Cut a clip at its film's end, and say so; None if it begins behind it."""
+        clip, account, where = read
+        length = self.of(clip)
         if clip.start_s is None or clip.end_s is None or clip.end_s <= length + OVERHANG_S:
             return clip
         if clip.start_s >= length - SHORTEST_S:
@@ -461,3 +239,67 @@ class _Made:
             return None
         account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
         return replace(clip, end_s=length)
+
+
+def _join_concepts(read: Iterable[_Sourced]) -> list[_Sourced]:
+    """Join concepts of files without levels: to a level of their times and annotator, or to each other."""
+    joined = dict(enumerate(read))
+    bare = [place for place, each in joined.items() if _is_concepts_alone(each)]
+    owners = {span_of(each.clip): place for place, each in joined.items() if bare and each.clip.level}
+    for place in bare:
+        owner = owners.setdefault(span_of(joined[place].clip), place)
+        if owner != place:
+            concepts = (*joined[owner].clip.concepts, *joined.pop(place).clip.concepts)
+            joined[owner] = joined[owner]._replace(clip=replace(joined[owner].clip, concepts=concepts))
+    return list(joined.values())
+
+
+def _is_concepts_alone(read: _Sourced) -> bool:
+    clip, account, _ = read
+    has_other = clip.level or clip.extras.get("text")
+    return account.kind not in OWN_TABLES and bool(clip.concepts) and not has_other
+
+
+def _with_equal_columns(clips: Sequence[Clip]) -> list[Clip]:
+    """Give all clips the same extra columns, and one video to those of one id."""
+    columns = tuple(dict.fromkeys(name for clip in clips for name in clip.extras))
+    videos = {clip.clip_id: clip.video for clip in clips if clip.video}
+    return [with_columns(clip, columns, videos.get(clip.clip_id, "")) for clip in clips]
+
+
+def _without_bare_rows(clips: Sequence[Clip]) -> list[Clip]:
+    """Leave out rows of nobody, without a level, of clips that annotators labelled."""
+    annotated = {(clip.clip_id, clip.movie) for clip in clips if clip.annotator}
+    return [
+        clip for clip in clips if clip.annotator or clip.level or (clip.clip_id, clip.movie) not in annotated
+    ]
+
+
+def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
+    """Say which films have spans in their first second alone, or behind an hour or a day alone."""
+    late, long, short = [], [], []
+    for movie, own in grouped(clips, "movie").items():
+        first = min(clip.start_s or 0.0 for clip in own)
+        last = max(clip.end_s or 0.0 for clip in own)
+        if first >= LATE_S:
+            late.append(f"{movie}: {clock(first)}")
+        if last >= LONGEST_S:
+            long.append(f"{movie}: {clock(last)}")
+        if 0 < last < 1 and kind in OWN_TABLES:
+            short.append(movie)
+    if short:
+        yield f"no span after the first second ({first_few(short, 3)}): are times shares of a day, or hours?"
+    if late:
+        yield f"no span in the first hour ({first_few(late, 3)}): does the time code begin at 0?"
+    if long:
+        yield f"a film of more than a day ({first_few(long, 3)}): are its times milliseconds or frames?"
+
+
+def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
+    """Say which names of films and annotators are what programs write for none."""
+    names = sorted({(what, getattr(clip, what)) for clip in clips for what in ("movie", "annotator")})
+    return [
+        f"{what} {name!r} taken as a name: where there is none, leave it empty"
+        for what, name in names
+        if plain(name) in NO_VALUE
+    ]
