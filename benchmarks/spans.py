@@ -23,8 +23,9 @@ from pympi.Elan import Eaf
 
 from obygaze_features.manifest import import_spans, read_manifest, read_subtitles
 from obygaze_features.manifest.spans.instant import clock
+from obygaze_features.manifest.spans.rttm import write_rttm
 from obygaze_features.manifest.spans.subtitles import Subtitle, write_srt, write_vtt
-from obygaze_features.manifest.spans.tiers import write_rttm, write_textgrid
+from obygaze_features.manifest.spans.textgrid import write_textgrid
 
 TIMES = 4
 LINEAR, FFMPEG = 1.3, 4.5

@@ -4,12 +4,14 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import reduce
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
+from obygaze_features.cells import NEVER_COMPUTED
 from obygaze_features.errors import ObygazeError, install_command
 from obygaze_features.text import first_few
 
@@ -18,15 +20,19 @@ DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sh
 MOST_BYTES = 1 << 28
 HEADER_ROWS = 40
 """Rows among which the header is looked for: tools and people write titles above it."""
+RELATIONS = "xl/_rels/workbook.xml.rels"
 DAMAGES = (zipfile.BadZipFile, zlib.error)
 Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
 
+_ERROR = rb'<(?:\w+:)?c (?=[^<>]*\bt="e")[^<>]*\br="(\w+)"[^<>]*>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v>([^<]*)<'
+"""A cell of an error, and its text."""
+_FORMULA = rb'\br="(\w+)"(?![^<>]*t="str")[^<>]*>\s*<f(?:[^<>]*/>|[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c'
+"""A cell of a formula that was never computed."""
+
 ODD = {
-    "read as empty, of an error": rb'\br="(\w+)"[^<>]*\bt="e"',
-    "read as empty, of a formula never computed": (
-        rb'\br="(\w+)"(?![^<>]*t="str")[^<>]*>\s*<f(?:[^<>]*/>|[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c'
-    ),
+    "that cannot be read, of an error": rb'\br="(\w+)"[^<>]*\bt="e"|\bt="e"[^<>]*\br="(\w+)"',
+    "that cannot be read, of a formula never computed": _FORMULA,
     "merged, of which the first alone has a value": rb'mergeCell [^<>]*ref="([\w:]+)"',
     "of hidden rows or columns, read as the others": (
         rb'<(?:\w+:)?(?:row [^<>]*?r|col [^<>]*?min)="(\d+)"[^<>]*\bhidden="(?:1|true)"'
@@ -84,7 +90,7 @@ def read_sheet(
             f"{path}: an Excel workbook; save the sheet as CSV (UTF-8), or install: "
             f"{install_command('obygaze[xlsx]')}"
         ) from None
-    notes = _refuse_large(path, content, refusal)
+    sheets_xml, notes = _refuse_large(path, content, refusal)
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         hidden = {
@@ -99,8 +105,10 @@ def read_sheet(
         raise refusal(f"{path}: its sheets are empty")
     heads = {name: ([*map(_text, row)] for row in sheets[name][:HEADER_ROWS]) for name in filled}
     own = next((name for name in filled if any(map(is_header, heads[name]))), filled[0])
-    rows = ((line, [_text(cell) for cell in row]) for line, row in enumerate(sheets[own], start=1))
-    records = [(line, cells) for line, cells in rows if any(cells)]
+    rows = [[_text(cell) for cell in row] for row in sheets[own]]
+    for line, column, text in _unreadable_cells(sheets_xml.get(own, b"")):
+        _put(rows, line, column, text)
+    records = [(line, cells) for line, cells in enumerate(rows, start=1) if any(cells)]
     clocks = [cell for _, cells in records for cell in cells if _CLOCK.fullmatch(cell)]
     if clocks and all(cell.endswith((":00", ":00.000")) for cell in clocks):
         notes.append(f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s")
@@ -108,18 +116,86 @@ def read_sheet(
     return records, (*others, *notes)
 
 
-def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> list[str]:
-    """Refuse what would need much memory: calamine makes room for every cell up to the last."""
+def _unreadable_cells(sheet: bytes) -> Iterator[tuple[int, int, str]]:
+    """Yield the line (from 1), the column (from 0) and the text of each cell that cannot be read."""
+    for match in re.finditer(_ERROR, sheet, re.DOTALL):
+        yield *_line_and_column(match[1]), match[2].decode("utf-8", "replace")
+    for match in re.finditer(_FORMULA, sheet):
+        yield *_line_and_column(match[1]), NEVER_COMPUTED
+
+
+def _line_and_column(place: bytes) -> tuple[int, int]:
+    """Read the place of a cell, such as B2: its line from 1 and its column from 0."""
+    letters = place.rstrip(b"0123456789")
+    column = reduce(lambda n, sign: 26 * n + sign - 64, letters, 0)
+    return int(place[len(letters) :]), column - 1
+
+
+def _put(rows: list[list[str]], line: int, column: int, text: str) -> None:
+    """Write a text into a cell, which may lie behind the last that has a value."""
+    while len(rows) < line:
+        rows.append([])
+    row = rows[line - 1]
+    width = max(column + 1, *map(len, rows))
+    row += [""] * (width - len(row))
+    row[column] = text
+
+
+def _parts_of_sheets(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the part of an archive that each sheet is, by the sheets' names."""
+    parts = {}
+    sheets = _elements(archive, "xl/workbook.xml", "sheet")
+    targets = {
+        each.get("Id", ""): each.get("Target", "") for each in _elements(archive, RELATIONS, "Relationship")
+    }
+    for sheet in sheets:
+        identity = next((value for name, value in sheet.attrib.items() if name.endswith("}id")), "")
+        target = targets.get(identity, "")
+        parts[sheet.get("name", "")] = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
+    return parts
+
+
+def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[Element]:
+    """Return the elements of a part with a tag, in any namespace; none where it declares entities."""
+    if part not in archive.namelist():
+        return []
+    content = archive.read(part)
+    if b"<!ENTITY" in content:
+        return []
+    try:
+        root = fromstring(content)  # noqa: S314 - it has no entities
+    except ParseError:
+        return []
+    return [node for node in root.iter() if node.tag.rpartition("}")[2] == tag]
+
+
+def _refuse_large(
+    path: Path, content: bytes, refusal: type[ObygazeError]
+) -> tuple[dict[str, bytes], list[str]]:
+    """Refuse what would need much memory: calamine makes room for every cell up to the last.
+
+    Returns
+    -------
+    sheets : dict
+        Name of each sheet -> its XML.
+    notes : list of str
+        Cells that people see otherwise.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
             is_small = sum(member.file_size for member in members) <= MOST_BYTES
-            sheets = [archive.read(each) for each in members if is_small and "worksheets/" in each.filename]
-            styles = [archive.read(each) for each in members if is_small and "styles.xml" in each.filename]
+            names = [member.filename for member in members] if is_small else []
+            read = {
+                name: archive.read(name) for name in names if "worksheets/" in name or "styles.xml" in name
+            }
+            part_of_sheet = _parts_of_sheets(archive) if is_small else {}
     except (*DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
     if not is_small:
         raise refusal(f"{path}: a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
+    sheets = [content for name, content in read.items() if "worksheets/" in name]
+    styles = [content for name, content in read.items() if "styles.xml" in name]
     for cells in map(_CELL.findall, sheets):
         height = max((int(row) for _, row in cells), default=0)
         columns = (reduce(lambda n, sign: 26 * n + sign - 64, column, 0) for column, _ in cells)
@@ -127,14 +203,17 @@ def _refuse_large(path: Path, content: bytes, refusal: type[ObygazeError]) -> li
             what = f"a sheet of {height:,} rows and {width:,} columns"
             raise refusal(f"{path}: {what}; save its table as CSV")
     text = b"".join(styles).decode("utf-8", "replace")
-    names, styled = {"9", "10", *_MORE.findall(text)}, _STYLE.findall(text.partition("cellXfs")[2])  # 9: 0%
-    more = "|".join(str(at) for at, name in enumerate(styled) if name in names) or "none"
+    formats, styled = {"9", "10", *_MORE.findall(text)}, _STYLE.findall(text.partition("cellXfs")[2])  # 9: 0%
+    more = "|".join(str(at) for at, name in enumerate(styled) if name in formats) or "none"
     signs = {**ODD, "whose format shows more than their number, which is read": STYLED % more.encode()}
-    found = {
-        what: [place for sheet in sheets for place in re.findall(sign, sheet)] for what, sign in signs.items()
-    }
     where = "cells of any sheet" if len(sheets) > 1 else "cells"
-    return [f"{where} {what}: {first_few([*map(bytes.decode, at)], 3)}" for what, at in found.items() if at]
+    notes = []
+    for what, sign in signs.items():
+        matches = [match for sheet in sheets for match in re.finditer(sign, sheet)]
+        places = [next(group for group in match.groups() if group).decode() for match in matches]
+        if places:
+            notes.append(f"{where} {what}: {first_few(places, 3)}")
+    return {name: read[part] for name, part in part_of_sheet.items() if part in read}, notes
 
 
 def _text(cell: Any) -> str:

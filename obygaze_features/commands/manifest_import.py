@@ -93,7 +93,7 @@ def spans(
       obygaze manifest import spans judged.csv answers.jsonl \\
           --annotator qwen-vl --out with-machine.csv
     """
-    from obygaze_features.manifest.spans.eaf import DECIDED
+    from obygaze_features.manifest.spans.tier_names import DECIDED
 
     roles = _roles(tiers)
     if decisions and roles:

@@ -217,7 +217,8 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
     concept_of = codebook.concept_spelled if spelled else codebook.concept_named
     level = problems.attempt(row.line, "level", level_of, cells["level"]) if cells.get("level") else None
     concepts: tuple[str, ...] | None = ()
-    if named := split_concepts(cells.get("concepts", "")):
+    text = cells.get("concepts", "")
+    if named := codebook.split_concepts(text) if spelled else split_concepts(text):
         concepts = problems.attempt(row.line, "concepts", lambda: tuple(map(concept_of, named)))
     seen = problems.attempt(row.line, "", seen_of, cells.get(SEEN_SCORE, ""))
     if is_short(start, end):

@@ -15,7 +15,7 @@ from obygaze_features.door import parse_toml
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook_parts import Concept, Level, Scale, Task, check_codebook, spellings_of
-from obygaze_features.manifest.spans.names import plain, suggestion
+from obygaze_features.manifest.spans.names import plain, suggestion, without_zeros
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, placed, text_of
 from obygaze_features.schema import misfit
 from obygaze_features.templates import packaged_text
@@ -131,8 +131,12 @@ class Codebook:
         return self._named("level", name, self.level_names)
 
     def level_spelled(self, text: str) -> str:
-        """Find a level's name from its name, title or synonym; case and blanks are ignored."""
-        return self._spelled["level"].get(plain(text)) or self.level_named(text)
+        """Find a level's name from its name, title or synonym; case and blanks are ignored.
+
+        A whole number may have decimals of zero, as data frames write them beside an empty cell: 2.0 is 2.
+        """
+        spelled = self._spelled["level"]
+        return spelled.get(plain(text)) or spelled.get(plain(without_zeros(text))) or self.level_named(text)
 
     def concept_named(self, name: str) -> str:
         """Return a concept's name if it is exactly one of this codebook's.
@@ -147,6 +151,24 @@ class Codebook:
     def concept_spelled(self, text: str) -> str:
         """Find a concept's name from its name or synonym; case and blanks are ignored."""
         return self._spelled["concept"].get(plain(text)) or self.concept_named(text)
+
+    def split_concepts(self, text: str) -> tuple[str, ...]:
+        """Split concepts as people write them: at semicolons, and at commas where no concept has one.
+
+        Examples
+        --------
+        >>> from obygaze_features import builtin_codebook
+        >>> builtin_codebook("obygaze12").split_concepts("Body, Look; Clothes")
+        ('Body', 'Look', 'Clothes')
+        """
+        if not self._has_commas:
+            text = text.replace(",", ";")
+        parts = [part.strip() for part in text.split(";")]
+        return tuple(part for part in parts if part)
+
+    @cached_property
+    def _has_commas(self) -> bool:
+        return any("," in spelling for concept in self.concepts for spelling in concept.spellings)
 
     def task(self, name: str) -> Task:
         """Find a task by its name.

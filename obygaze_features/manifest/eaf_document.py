@@ -16,8 +16,13 @@ from obygaze_features.io import file_names, refuse_existing, write_whole
 from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.spans.eaf import CONCEPT_TIER, DECIDED_CONCEPTS, DECIDED_LEVEL, LEVEL_TIER
-from obygaze_features.manifest.spans.tiers import apart
+from obygaze_features.manifest.spans.textgrid import apart
+from obygaze_features.manifest.spans.tier_names import (
+    CONCEPT_TIER,
+    DECIDED_CONCEPTS,
+    DECIDED_LEVEL,
+    LEVEL_TIER,
+)
 from obygaze_features.templates import filled
 
 Kind = Literal["model", "level", "probability", "concepts"]

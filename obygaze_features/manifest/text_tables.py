@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from obygaze_features.cells import is_unreadable
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
@@ -30,6 +31,9 @@ CODEBOOK_COLUMN = "codebook"
 SEEN_SCORE = "seen_score"
 """Extra column: 1 where the annotator saw the model's score, 0 where not."""
 
+OUR_COLUMNS = (*FIELDS, CODEBOOK_COLUMN, SEEN_SCORE)
+"""The columns of a manifest that mean the same in every one."""
+
 TEXT_COLUMNS = (("text_id", "text"), ("caption_id", "caption"))
 """The pairs of columns that a table of texts may have; what else it has is for others."""
 
@@ -40,6 +44,10 @@ LARGEST = 1e30
 """Of a table's numbers: squares of larger ones have no place in what is computed of them."""
 
 SHOWN_PROBLEMS = 3
+CANNOT_BE_READ = (
+    "cannot be read: an error of a spreadsheet, or a formula that no spreadsheet has computed; mend it there "
+    "(open and save the file), or leave the cell empty where there is no value"
+)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -110,9 +118,27 @@ class Table:
         return Problems(self.path)
 
     def checked(self) -> Iterator[Row]:
-        """Yield the rows that are not empty; then refuse what was noted."""
-        yield from (row for row in self.rows if not row.is_empty)
+        """Yield the rows that are not empty and can be read; then refuse what was noted."""
+        yield from self._readable(self.rows)
         self.problems.refuse()
+
+    def _readable(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows that are not empty; note each cell of our columns that cannot be read."""
+        ours = [name for name in self.columns if name in OUR_COLUMNS]
+        readable = []
+        for row in rows:
+            if row.is_empty:
+                continue
+            text = "".join(row.cells.values())
+            if "#" not in text and "Err:" not in text:  # as in most rows of a large table
+                readable.append(row)
+                continue
+            unreadable = [name for name in ours if is_unreadable(row.cells[name])]
+            for name in unreadable:
+                self.problems.add(row.line, f"{row.cells[name].strip()!r} {CANNOT_BE_READ}", name)
+            if not unreadable:
+                readable.append(row)
+        return readable
 
     def timed(self, *, rate: Fraction | None = None, verbatim: bool = False) -> Iterator[Row]:
         """Yield the rows that are not empty, times written as seconds; then refuse what was noted.
@@ -126,7 +152,7 @@ class Table:
         verbatim
             Whether apostrophes before cells belong to them: no spreadsheet wrote the table.
         """
-        rows = [row if verbatim else row.as_written() for row in self.rows if not row.is_empty]
+        rows = [row if verbatim else row.as_written() for row in self._readable(self.rows)]
         usual = "" if self.delimiter in {";", "\t"} else "."
         with placed(f"{self.path}: column {' or '.join(TIMES)}"):
             cells = [row.cells[name] for name in TIMES for row in rows]
@@ -271,6 +297,7 @@ def table_of(
     any_of: Sequence[str] = (),
     named: bool = True,
     advice: str = "",
+    is_header: Callable[[Sequence[str]], bool] | None = None,
 ) -> Table:
     """Make a table of records; see `read_table`.
 
@@ -282,16 +309,18 @@ def table_of(
         Whether every column must have a name (a pandas index has none).
     advice
         What to do where a column is missing, for the message.
+    is_header
+        Whether cells are those of the header; by default, whether they name all columns that are needed.
     """
     if not records:
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
-    first = header_row(records, naming(needed, any_of))
+    first = header_row(records, is_header or naming(needed, any_of))
     (first_line, header), *body = records[first:]
     own = FIELDS if set(TIMES) <= set(needed) else ()
     spelled = {plain(name): name for name in (*known, *own, *needed, *any_of)}
     # A heading of several lines, as spreadsheets have them, is one name.
     written = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
-    header = [spelled.get(_heading(cell), cell) for cell in written]
+    header = [spelled.get(heading_name(cell), cell) for cell in written]
     empty = {n for n, name in enumerate(header) if _says_nothing(n, name, body)}
     header = [name for n, name in enumerate(header) if n not in empty]
     missing = [column for column in needed if column not in header]
@@ -336,7 +365,9 @@ def uncollected() -> Iterator[None]:
 def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
     """Return what tells a header: whether cells have all these names, and any of the others, if any."""
     wanted, others = set(map(plain, needed)), set(map(plain, any_of))
-    return lambda cells: wanted <= (have := set(map(_heading, cells))) and bool(not others or others & have)
+    return lambda cells: (
+        wanted <= (have := set(map(heading_name, cells))) and bool(not others or others & have)
+    )
 
 
 def _says_nothing(n: int, name: str, body: Records) -> bool:
@@ -348,7 +379,8 @@ def _says_nothing(n: int, name: str, body: Records) -> bool:
     return is_index or not (name or any(cells))
 
 
-def _heading(cell: str) -> str:
+def heading_name(cell: str) -> str:
+    """Write the heading of a column as headings are compared; those of PySceneDetect are ours."""
     name = plain(cell)
     return _SCENES.get(name, name)
 

@@ -46,7 +46,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     book, known = data.codebook, np.full(len(data), np.nan)
     for each in _of_store(path) if path.is_dir() or path.suffix == ".zip" else read_answered(path):
         row = data.row_of.get(each.cells.get("clip_id", ""))
-        if row is None or each.why:
+        if row is None or each.reason:
             continue
         if target.concept:
             found = {book.concept_spelled(name): p for name, p in each.of("concept").items()}
@@ -73,7 +73,8 @@ def _of_store(path: Path) -> Iterator[Answered]:
     names = group.provenance["architecture"]["features"]
     for clip_id, usable, row in zip(group.clip_ids, group.usable, group.pooled().tolist(), strict=True):
         answers = dict(zip(names, row, strict=True))
-        yield Answered(clip_id, cells={"clip_id": clip_id}, answers=answers, why="no answer" * (not usable))
+        reason = "" if usable else "no answer"
+        yield Answered(clip_id, cells={"clip_id": clip_id}, answers=answers, reason=reason)
 
 
 def with_variables(data: Dataset, path: Path, clips: Iterable[Clip] = ()) -> tuple[Dataset, list[str]]:

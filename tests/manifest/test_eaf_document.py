@@ -14,7 +14,7 @@ from obygaze_features.manifest import (
     import_spans,
 )
 from obygaze_features.manifest.eaf_document import conflicts
-from obygaze_features.manifest.spans.eaf import DECIDED, DECIDED_LEVEL
+from obygaze_features.manifest.spans.tier_names import DECIDED, DECIDED_LEVEL
 
 CODEBOOK = builtin_codebook("mobygaze")
 

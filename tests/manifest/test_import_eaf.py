@@ -62,7 +62,7 @@ def test_human_tiers_become_clips_to_the_millisecond(tmp_path, untouched):
     assert {clip.extras["seen_score"] for clip in imported.manifest} == {"1"}
     (account,) = imported.accounts
     assert (account.seen, account.used) == (5, 3)
-    assert [why for _, why in account.left_out] == ["without a level", "without a concept"]
+    assert [why for _, why in account.left_out] == ["no text", "no text"]
 
 
 def test_a_document_of_people_alone_was_blind_and_may_name_annotators_in_tiers(tmp_path):

@@ -12,7 +12,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.spans.given import Account
+from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.text_tables import counted
 
 

@@ -9,7 +9,6 @@ from typing import Final
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, absolute, grouped
 from obygaze_features.manifest.importers.film_files import FilmFiles
-from obygaze_features.manifest.spans.given import Given
 from obygaze_features.manifest.spans.names import (
     are_apart,
     film_by_file,
@@ -20,6 +19,7 @@ from obygaze_features.manifest.spans.names import (
     stem_of,
 )
 from obygaze_features.manifest.spans.sources import SUBTITLES
+from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.text_tables import counted, placed
 from obygaze_features.text import composed, first_few
 
@@ -47,26 +47,27 @@ class FilmNames:
         self._doubtful: dict[str, str] = {}
         self.of_span = cache(self._of_span)  # many spans are of few films
 
-    def _of_span(self, given: Given, movie: str, media: str) -> str:
+    def _of_span(self, file: SpanFile, movie: str, media: str) -> str:
         """Name a span's film: as its file does, as the person does, by its media, or by the file's name."""
-        name = film_named(movie) or given.movie or stem_of(media)
-        if not name and given.account.kind == "eaf":
-            raise given.error("does not say which film it is of: give --movie")
+        name = film_named(movie) or file.reading.movie or stem_of(media)
+        if not name and file.account.kind == "eaf":
+            raise file.error("does not say which film it is of: give --movie")
         is_named_by_file = not name
-        name = composed(" ".join((name or _film_by_name(given)).split()))
+        name = composed(" ".join((name or _film_by_name(file)).split()))
         if is_place(movie):
             place = movie
         elif media and not movie:
-            place = path_of(media).name if given.movie else media  # with --movie: one film, wherever it lies
+            # With --movie it is one film, wherever it lies.
+            place = path_of(media).name if file.reading.movie else media
         elif is_named_by_file:
-            place = absolute(given.path).with_name(name).as_posix()
+            place = absolute(file.path).with_name(name).as_posix()
         else:
             return name
-        with placed(given.path):
-            self.add_place(given, name, place)
+        with placed(file.path):
+            self.add_place(file, name, place)
         return name
 
-    def add_place(self, given: Given, movie: str, place: str, column: str = "") -> None:
+    def add_place(self, file: SpanFile, movie: str, place: str, column: str = "") -> None:
         """Keep where a film is said to lie.
 
         Raises
@@ -74,11 +75,11 @@ class FilmNames:
         ManifestError
             The film was elsewhere in this file, or is two videos on disk.
         """
-        by_file = self.places.setdefault((movie, given.account.kind), {given.path: place})
-        first_here = by_file.setdefault(given.path, place)
+        by_file = self.places.setdefault((movie, file.account.kind), {file.path: place})
+        first_here = by_file.setdefault(file.path, place)
         first_of_all = next(iter(by_file.values()))
-        for other in {first_here, first_of_all} - {place}:
-            if not are_apart(other, place):
+        for other in dict.fromkeys((first_here, first_of_all)):
+            if other == place or not are_apart(other, place):
                 continue
             videos = {self.files.find(other), self.files.find(place)} - {None}
             if other == first_here or len(videos) > 1:
@@ -120,10 +121,10 @@ class FilmNames:
         return notices
 
 
-def _film_by_name(given: Given) -> str:
+def _film_by_name(file: SpanFile) -> str:
     """Name the film by the file, without suffixes and language; note one whose file may be of several."""
-    name, stem = film_by_file(given.path), given.path.stem
-    if given.account.kind not in OF_ONE_FILM or ("." in stem and imdb_id(name) != name):
+    name, stem = film_by_file(file.path), file.path.stem
+    if file.account.kind not in OF_ONE_FILM or ("." in stem and imdb_id(name) != name):
         cut = f", without {stem[len(name) :]!r}" if name != stem else ""
-        given.account.note(f"film {name!r} by the file's name{cut}")
+        file.account.note(f"film {name!r} by the file's name{cut}")
     return name

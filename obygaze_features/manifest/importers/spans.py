@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -16,16 +16,23 @@ from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebo
 from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.imported import Imported, with_columns
-from obygaze_features.manifest.importers.own_tables import OwnTables
+from obygaze_features.manifest.importers.overlaps import overlapping_levels
+from obygaze_features.manifest.importers.own_tables import OwnTables, read_own_table
 from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.importers.span_films import OWN_TABLES, FilmNames
-from obygaze_features.manifest.importers.tool_spans import ToolSpans, are_labels, span_of
+from obygaze_features.manifest.importers.strange_tables import proposals_for
+from obygaze_features.manifest.importers.tool_spans import ToolSpans, span_of
 from obygaze_features.manifest.manifest import Manifest, default_codebook
-from obygaze_features.manifest.spans.given import Account, Given
+from obygaze_features.manifest.spans.account import Account
+from obygaze_features.manifest.spans.headings import Headings
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
-from obygaze_features.manifest.spans.names import film_named, plain
+from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.names import film_named, name_hint, plain
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
-from obygaze_features.manifest.text_tables import counted, placed, uncollected
+from obygaze_features.manifest.spans.span_file import Reading, SpanFile
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, Table, counted, placed, uncollected
 from obygaze_features.text import composed, first_few
 
 LATE_S, LONGEST_S = 3600.0, 86_400.0
@@ -33,8 +40,6 @@ LATE_S, LONGEST_S = 3600.0, 86_400.0
 
 NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
 """What programs write where a cell has no value, and a film or person may be called."""
-
-ROLES = ("levels", "concepts")
 
 
 @uncollected()
@@ -44,6 +49,8 @@ def import_spans(
     kind: str = "",
     *,
     tiers: Mapping[str, str] | None = None,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    wide: Sequence[str] = (),
     movie: str = "",
     annotator: str = "",
     videos: Path | str | None = None,
@@ -64,9 +71,14 @@ def import_spans(
     kind
         One of `SOURCES`; by default each file's content tells.
     tiers
-        Tier (track, category, attribute) -> `levels` or `concepts`; no other is read then. By default the
-        tiers that people write on in documents of ELAN; elsewhere a text that the codebook has as a level or
-        as concepts is one, and every other text is kept in the column `text`.
+        Tier (track, category, attribute) -> `levels`, `concepts` or `labels` (both, by the codebook's words);
+        no other is read then. By default tiers named level or concepts are labels, and those of which every
+        text, over all files, is of the codebook, and more than one word is used (`spans.roles`).
+    columns
+        Column of a manifest -> the headings of tables that stand for it; several for `level` and `concepts`
+        alone.
+    wide
+        Headings of columns that each hold the labels of one annotator, who is called so.
     movie
         The film, or a path or page of it, where no column says it; by default that of the video or media,
         else the file's name without suffix.
@@ -93,8 +105,9 @@ def import_spans(
     Raises
     ------
     ManifestError
-        Naming file, and line or annotation: it is of no kind that is known, a table of ours is wrong, a level
-        or concept on a tier that is named is unknown, or names differ in case alone.
+        Naming file, and line or annotation: it is of no kind that is known, a table of ours is wrong, a cell
+        that is read cannot be read, a level or concept on a tier that is declared is unknown, a heading that
+        is named is in no table, or names differ in case alone.
 
     Examples
     --------
@@ -110,18 +123,108 @@ def import_spans(
     if kind and kind not in SOURCES:
         raise ManifestError(f"kind {kind!r}: expected one of {', '.join(SOURCES)}")
     for name, role in (tiers or {}).items():
-        if role not in ROLES:
-            raise ManifestError(f"tier {name!r}: {role!r} is no role: expected levels or concepts")
+        if role not in DECLARABLE:
+            raise ManifestError(f"tier {name!r}: {role!r} is no role: expected {', '.join(DECLARABLE)}")
     root, movie = local_path(root), film_named(movie)
     if movie:
         with placed("--movie"):
             Clip("film", movie)
-    work = _Import(root, codebook, annotator, FilmNames(FilmFiles(videos, root)))
+    reading = Reading(rate, encoding, movie, tiers or {}, Headings(columns or {}, wide))
+    chosen = _ChosenCodebook(codebook)
+    contents = []
     for path in map(local_path, files):
-        given = Given(path, rate, encoding, movie, tiers or {})
-        given.account.kind = kind or kind_of(given)
-        work.add(given)
-    return work.finish(length_of)
+        file = SpanFile(path, reading)
+        file.account.kind = kind or _kind_of(file, codebook)
+        contents.append(_read(file))
+    for content in contents:
+        chosen.choose(content.file, content.codebook_names())
+    _refuse_absent_headings(reading.headings, contents)
+    labelled = _Labelled(
+        FilmNames(FilmFiles(videos, root)),
+        LabelWords(chosen.codebook),
+        composed(annotator),
+        _Lengths(root, length_of),
+    )
+    return labelled.imported(contents, reading, root)
+
+
+def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
+    """Tell a file's kind; for a table that is of none, propose columns by what its cells hold."""
+    try:
+        return kind_of(file)
+    except ManifestError as error:
+        typed = proposals_for(file, LabelWords(codebook or default_codebook()))
+        if not typed:
+            raise
+        raise ManifestError(f"{error}; or, by what its columns hold: {' '.join(typed)}") from None
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a file holds: the records of another tool, or a table of ours with the headings that are named."""
+
+    file: SpanFile
+    records: Sequence[RawSpan] = ()
+    table: Table | None = None
+    headings: Sequence[str] = ()
+
+    def codebook_names(self) -> list[str]:
+        """List the codebooks that the file names."""
+        if self.table is not None:
+            names = [row.cells.get(CODEBOOK_COLUMN, "") for row in self.table.rows]
+        else:
+            names = [record.cells.get("codebook", "") for record in self.records]
+        return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def _read(file: SpanFile) -> _Content:
+    """Read a file whose kind is known; its text is not kept, as an import may have thousands."""
+    if file.account.kind in OWN_TABLES:
+        named = file.reading.headings.named()
+        headings = [heading for heading in named if file.has_columns([heading])]
+        content = _Content(file, table=read_own_table(file), headings=headings)
+    else:
+        content = _Content(file, records=list(SOURCES[file.account.kind].read(file)))
+    file.close()
+    return content
+
+
+def _refuse_absent_headings(headings: Headings, contents: Sequence[_Content]) -> None:
+    """Refuse headings that the person names and no table has."""
+    present = {heading for content in contents for heading in content.headings}
+    absent = [heading for heading in headings.named() if heading not in present]
+    if not absent:
+        return
+    tables = [content for content in contents if content.table is not None]
+    if not tables:
+        raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
+    columns = list(tables[0].table.columns) if tables[0].table is not None else []
+    hint = name_hint(absent[0], columns)
+    raise ManifestError(f"{tables[0].file.path}: no column {absent[0]!r}{hint}; found {', '.join(columns)}")
+
+
+class _ChosenCodebook:
+    """The codebook of an import: the person's, or the one that its files name."""
+
+    def __init__(self, codebook: Codebook | None) -> None:
+        self._codebook, self._is_given = codebook, codebook is not None
+
+    @property
+    def codebook(self) -> Codebook:
+        """The codebook that is chosen; the default one where no file names any."""
+        return self._codebook or default_codebook()
+
+    def choose(self, file: SpanFile, named: Sequence[str]) -> None:
+        """Take the first that a file names, where the person names none; refuse or note another."""
+        if self._codebook is None:
+            is_builtin = bool(named) and named[0] in BUILTIN
+            self._codebook = builtin_codebook(named[0]) if is_builtin else default_codebook()
+        other = next((name for name in named if name != self._codebook.name), "")
+        if other:
+            what = f"of codebook {other!r}, and the import uses {self._codebook.name!r}"
+            if not self._is_given:
+                raise file.error(f"{what}: give its file or name with --codebook")
+            file.account.notes.append(what)
 
 
 class _Sourced(NamedTuple):
@@ -132,88 +235,90 @@ class _Sourced(NamedTuple):
     where: str
 
 
-class _Import:
-    """The clips and accounts of the files that were read so far."""
+class _Labelled:
+    """What all files of an import are read with, once the codebook is known: its words, films, lengths."""
 
-    def __init__(self, root: Path, codebook: Codebook | None, annotator: str, films: FilmNames) -> None:
-        self._root, self._films = root, films
-        self._codebook, self._is_codebook_given = codebook, codebook is not None
-        ids = set[str]()
-        self._tables = OwnTables(films, composed(annotator), ids)
-        self._tools = ToolSpans(films, composed(annotator), ids)
-        self._clips: dict[str | int, _Sourced] = {}  # a judgement by its id, which the last one of it keeps
-        self._accounts: list[Account] = []
+    def __init__(self, films: FilmNames, words: LabelWords, annotator: str, lengths: "_Lengths") -> None:
+        self._films, self._words, self._annotator, self._lengths = films, words, annotator, lengths
 
-    def add(self, given: Given) -> None:
-        """Add the clips of a file."""
-        account = given.account
-        if account.kind in OWN_TABLES:
-            for clip, where, judgement in self._tables.read(given, self._choose_codebook):
-                self._clips[judgement or len(self._clips)] = _Sourced(clip, account, where)
-        else:
-            raws = are_labels(account, account.spans(SOURCES[account.kind].read(given)))
-            codebook = self._choose_codebook(given, (raw.cells.get("codebook", "") for raw in raws))
-            in_sight = any(reason.startswith("of a model") for _, reason in account.left_out)
-            for clip, where in self._tools.read(given, raws, codebook, is_model_in_sight=in_sight):
-                self._clips[len(self._clips)] = _Sourced(clip, account, where)
-        self._accounts.append(account)
-
-    def _choose_codebook(self, given: Given, names: Iterable[str]) -> Codebook:
-        """Find the codebook that a file names, where the person names none; refuse or note another."""
-        named = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-        if self._codebook is None:
-            is_builtin = named and named[0] in BUILTIN
-            self._codebook = builtin_codebook(named[0]) if is_builtin else default_codebook()
-        other = next((name for name in named if name != self._codebook.name), "")
-        if other:
-            what = f"of codebook {other!r}, and the import uses {self._codebook.name!r}"
-            if not self._is_codebook_given:
-                raise given.error(f"{what}: give its file or name with --codebook")
-            given.account.notes.append(what)
-        return self._codebook
-
-    def finish(self, length_of: Callable[[Path], float | None] | None) -> Imported:
+    def imported(self, contents: Sequence[_Content], reading: Reading, root: Path) -> Imported:
         """Make the manifest, and say what became of everything."""
-        read = _join_concepts(self._clips.values())
-        lengths = _Lengths(self._root, length_of)
-        inside = _with_equal_columns([clip for each in read if (clip := lengths.cut(each))])
-        kept = _without_bare_rows(inside)
-        for what in ("movie", "annotator"):
-            first: dict[str, tuple[Path, str]] = {}
-            for clip, account, where in read:
-                first.setdefault(getattr(clip, what), (account.path, where))
-            refuse_twins(what, first)
-        notices = self._account_lines(read, lengths)
-        notices += check_identity(kept, self._root)
-        notices += self._films.doubts(kept)
-        if n := len(inside) - len(kept):
+        roles = self._roles(contents, reading)
+        ids = set[str]()
+        tables = OwnTables(self._films, self._annotator, ids)
+        tools = ToolSpans(self._films, self._words, roles, self._annotator, ids)
+        clips: dict[str | int, _Sourced] = {}  # a judgement by its id, which the last one of it keeps
+        for content in contents:
+            for key, sourced in self._clips(content, tables, tools):
+                kept = self._lengths.cut(sourced)
+                if kept is not None:
+                    kept.account.used += 1
+                    clips[len(clips) if key is None else key] = kept
+        accounts = [content.file.account for content in contents]
+        read = _join_concepts(clips.values())
+        equal = _with_equal_columns([sourced.clip for sourced in read])
+        kept_clips = _without_bare_rows(equal)
+        _refuse_twins(read)
+        notices = [*self._account_lines(accounts, read), *roles.notices(), *overlapping_levels(kept_clips)]
+        notices += check_identity(kept_clips, root)
+        notices += self._films.doubts(kept_clips)
+        if n := len(equal) - len(kept_clips):
             notices.append(f"{counted(n, 'row')} of nobody left out, as annotators labelled these clips")
-        notices += [f"{path}: {notice}" for path, notice in repeated_concepts(self._tables.decisions).items()]
+        notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
         notices += [*videos.missing(), *videos.notices, *videos.unnamed()]
-        with placed(first_few([str(account.path) for account in self._accounts], 3)):
-            manifest = Manifest(tuple(kept), self._root, self._codebook or default_codebook())
-        return Imported(manifest, tuple(notices), accounts=tuple(self._accounts))
+        with placed(first_few([str(account.path) for account in accounts], 3)):
+            manifest = Manifest(tuple(kept_clips), root, self._words.codebook)
+        return Imported(manifest, tuple(notices), accounts=tuple(accounts))
 
-    def _account_lines(self, read: Sequence[_Sourced], lengths: "_Lengths") -> list[str]:
+    def _roles(self, contents: Sequence[_Content], reading: Reading) -> TierRoles:
+        """Decide the roles of tiers by all files."""
+        roles = TierRoles(self._words, reading.tiers)
+        for content in contents:
+            source = SOURCES[content.file.account.kind]
+            roles.add(content.records, source.tier, is_said=source.is_said)
+        return roles
+
+    def _clips(
+        self, content: _Content, tables: OwnTables, tools: ToolSpans
+    ) -> Iterator[tuple[str | None, _Sourced]]:
+        """Yield the clips of a file, a judgement with its id."""
+        file = content.file
+        if content.table is not None:
+            for own in tables.clips(file, content.table, self._words):
+                yield own.judgement or None, _Sourced(own.clip, file.account, own.where)
+        else:
+            for clip, where in tools.clips(file, content.records):
+                yield None, _Sourced(clip, file.account, where)
+
+    def _account_lines(self, accounts: Sequence[Account], read: Sequence[_Sourced]) -> list[str]:
         """Write the line of each file, with what is doubtful in its clips."""
         in_tables = {clip.clip_id for clip, account, _ in read if account.kind in OWN_TABLES}
-        clips_of: dict[int, list[Clip]] = {id(account): [] for account in self._accounts}
+        clips_of: dict[int, list[Clip]] = {id(account): [] for account in accounts}
         for clip, account, _ in read:
             clips_of[id(account)].append(clip)
-        n_files = Counter(account.path.name for account in self._accounts)
+        n_files = Counter(account.path.name for account in accounts)
         lines = []
-        for account in self._accounts:
+        for account in accounts:
             clips = clips_of[id(account)]
             new = [clip.clip_id for clip in clips if clip.clip_id not in in_tables]
             if in_tables and new and account.kind == "answers":
                 what = counted(len(new), "clip")
                 account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
-            of_unknown_length = [clip for clip in clips if math.isinf(lengths.of(clip))]
+            of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of(clip))]
             account.note(*_doubtful_times(of_unknown_length, account.kind), *_doubtful_names(clips))
             movies = ", ".join(dict.fromkeys(clip.movie for clip in clips))
             lines.append(account.line(movies if n_files[account.path.name] > 1 else ""))
         return lines
+
+
+def _refuse_twins(read: Sequence[_Sourced]) -> None:
+    """Refuse films, and annotators, of one name in two spellings."""
+    for what in ("movie", "annotator"):
+        first: dict[str, tuple[object, str]] = {}
+        for clip, account, where in read:
+            first.setdefault(getattr(clip, what), (account.path, where))
+        refuse_twins(what, first)
 
 
 class _Lengths:
@@ -227,18 +332,17 @@ class _Lengths:
         length = self._length_of(self._root / clip.video) if self._length_of and clip.video else None
         return math.inf if length is None else length
 
-    def cut(self, read: _Sourced) -> Clip | None:
-        """Cut a clip at its film's end, and say so; None if it begins behind it."""
-        clip, account, where = read
-        length = self.of(clip)
-        if clip.start_s is None or clip.end_s is None or clip.end_s <= length + OVERHANG_S:
-            return clip
-        if clip.start_s >= length - SHORTEST_S:
-            account.used -= 1
-            account.leave(where, f"it begins at {clip.start_s:g} s, but its video ends at {length:g} s")
+    def cut(self, sourced: _Sourced) -> _Sourced | None:
+        """Cut a clip at its film's end, and say so; None, and left out, if it begins behind it."""
+        clip, account, where = sourced
+        length_s = self.of(clip)
+        if clip.start_s is None or clip.end_s is None or clip.end_s <= length_s + OVERHANG_S:
+            return sourced
+        if clip.start_s >= length_s - SHORTEST_S:
+            account.leave(where, f"it begins at {clip.start_s:g} s, but its video ends at {length_s:g} s")
             return None
-        account.notes.append(f"{where}: cut at the end of its video, {length:g} s")
-        return replace(clip, end_s=length)
+        account.notes.append(f"{where}: cut at the end of its video, {length_s:g} s")
+        return sourced._replace(clip=replace(clip, end_s=length_s))
 
 
 def _join_concepts(read: Iterable[_Sourced]) -> list[_Sourced]:

@@ -1,20 +1,32 @@
-"""Make clips of the spans of other tools' files: tell levels, concepts and texts, and join them."""
+"""Make clips of the spans of other tools' files, by the roles of their tiers."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Final
 
 from obygaze_features.manifest.clip import Clip
-from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.imported import slug, unique_id
 from obygaze_features.manifest.importers.span_films import FilmNames
-from obygaze_features.manifest.spans.eaf import DECIDED_ON, MODEL, key_among, tier_key
-from obygaze_features.manifest.spans.given import Account, Given, RawSpan
+from obygaze_features.manifest.spans.account import Account
+from obygaze_features.manifest.spans.answers import Answered
+from obygaze_features.manifest.spans.eaf import DECIDED_ON
 from obygaze_features.manifest.spans.instant import is_short
+from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import name_hint, plain
-from obygaze_features.manifest.spans.sources import SOURCES, SUBTITLES
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.roles import CONCEPTS, LABELS, LEFT, LEVELS, TEXT, TierRoles
+from obygaze_features.manifest.spans.sources import SOURCES, SpanSource
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import (
+    CONCEPT_TIER,
+    LEVEL_TIER,
+    is_of_a_model,
+    key_among,
+    tier_key,
+)
 from obygaze_features.manifest.text_tables import SEEN_SCORE, counted, placed
 from obygaze_features.text import composed, first_few
 
@@ -27,153 +39,210 @@ EXTRA_COLUMNS: Final = (
 APART: Final = ("subject", "observation")
 """What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""
 
-KINDS_OF_WORDS: Final = (*SUBTITLES, "moviegraphs")
-"""Kinds whose texts are words of a film or about it: `Look` is no label there, unless --tier says so."""
+ANSWERS: Final = "answers"
 
 
 @dataclass
 class Marked:
-    """A span with what is marked on it: a level or a text, as its role says, and concepts."""
+    """A span with what is marked on it: a level or a text, and concepts."""
 
     raw: RawSpan
     movie: str
-    role: str
+    level: str = ""
     text: str = ""
     concepts: list[str] = field(default_factory=list)
 
-    @property
-    def is_level(self) -> bool:
-        """Whether its text is a level."""
-        return self.role == "levels"
-
 
 class ToolSpans:
-    """Reader of other tools' files, which remembers what the files before said of a span."""
+    """Maker of clips, which remembers what the files before said of a span.
 
-    def __init__(self, films: FilmNames, annotator: str, ids: set[str]) -> None:
-        self._films, self._annotator, self._ids = films, annotator, ids
-        self._said: dict[tuple[object, ...], tuple[Clip, Given, str]] = {}
+    Parameters
+    ----------
+    films
+        Names of the films, and where they lie.
+    words
+        Of the codebook.
+    roles
+        Of the tiers.
+    annotator
+        Who annotated, where a file does not say it.
+    ids
+        Of the clips that there are, to which those that are made are added.
+    """
 
-    def read(
-        self, given: Given, raws: Sequence[RawSpan], codebook: Codebook, *, is_model_in_sight: bool
-    ) -> Iterator[tuple[Clip, str]]:
+    def __init__(
+        self, films: FilmNames, words: LabelWords, roles: TierRoles, annotator: str, ids: set[str]
+    ) -> None:
+        self._films, self._words, self._roles = films, words, roles
+        self._annotator, self._ids = annotator, ids
+        self._first: dict[tuple[object, ...], tuple[Clip, SpanFile, str]] = {}
+
+    def clips(self, file: SpanFile, records: Iterable[RawSpan]) -> Iterator[tuple[Clip, str]]:
         """Yield each clip with its place in the file."""
-        marked, concepts = self._mark(given, raws, codebook)
-        given.account.note(*_doubtful_questions(given.questions, codebook))
-        marked += self._join(given, marked, concepts)
-        _note_unknown(given.account, marked, codebook)
-        has_text = any(each.text and not each.is_level for each in marked)
+        read = self._with_roles(file, records)
+        spans = _without_models(file.account, file.account.spans(read))
+        marked, concepts = self._mark(file, spans)
+        questions = sorted({question for span in spans for question in _questions(span)})
+        file.account.note(*_doubtful_questions(questions, self._words))
+        marked += self._give_concepts(file, marked, concepts)
+        self._note_unknown(file, marked)
+        has_text = any(each.text for each in marked)
+        is_model_in_sight = any(_is_of_a_model(span) for span in read)
         for number, each in enumerate(marked, start=1):
-            extras = _extras(each, has_text=has_text, has_tier=bool(given.tiers), in_sight=is_model_in_sight)
-            clip = self._clip(given, each, codebook, number, extras)
-            if reason := self._repeated(given, each, clip):
-                given.account.leave(each.raw.where, reason)
-                continue
-            given.account.used += 1
-            yield clip, each.raw.where
+            extras = _extras(
+                each, has_text=has_text, has_tier=bool(file.reading.tiers), in_sight=is_model_in_sight
+            )
+            clip = self._clip(file, each, number, extras)
+            reason = self._repeated(file, each, clip)
+            if reason:
+                file.account.leave(each.raw.where, reason)
+            else:
+                yield clip, each.raw.where
 
-    def _mark(
-        self, given: Given, raws: Sequence[RawSpan], codebook: Codebook
-    ) -> tuple[list[Marked], list[RawSpan]]:
+    def _with_roles(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
+        """Leave out the tiers of texts of kinds whose texts are none of ours; refuse what cannot be read."""
+        records = list(records)
+        source = SOURCES[file.account.kind]
+        file.account.note(*_absent_tiers(file, records))
+        if not source.leaves_texts:
+            return records
+        read = []
+        n_left: Counter[str] = Counter()
+        for record in records:
+            role = self._role(source, record)
+            if role in {TEXT, LEFT}:
+                n_left[record.tier] += 1
+                continue
+            if record.refusal:
+                raise file.error(record.refusal)
+            file.account.note(record.note)
+            read.append(record)
+        file.account.note(*_left_tiers(n_left))
+        return read
+
+    def _role(self, source: SpanSource, record: RawSpan) -> str:
+        return self._roles.role_of(record, source.tier, is_said=source.is_said)
+
+    def _mark(self, file: SpanFile, spans: Sequence[RawSpan]) -> tuple[list[Marked], list[RawSpan]]:
         """Divide spans into those of levels and texts, and those of concepts; leave out the others."""
-        account = given.account
-        words = LabelWords(
-            codebook, {tier_key(name): role for name, role in given.tiers.items()}, account.kind
-        )
-        account.note(*words.doubts(raws), *_absent_tiers(given, raws))
+        account, words = file.account, self._words
+        source = SOURCES[account.kind]
         marked: list[Marked] = []
         concepts: list[RawSpan] = []
-        n_by_tier: dict[str, Counter[bool]] = {}
-        for raw in raws:
-            role, parts = words.role_of(raw)
-            n_by_tier.setdefault(raw.tier, Counter())[role == "text"] += 1
-            if role == "left":
-                account.leave(raw.where, f"on tier {raw.tier!r}, which --tier does not name")
-            elif role == "text" and account.kind == "answers":
-                account.leave(raw.where, f"{raw.text!r:.40} is no level of codebook {codebook.name!r}")
-            elif role == "concepts":
-                concepts.append(raw)
-            else:
-                marked.append(Marked(raw, self._movie(given, raw), role, parts[0], parts[1:]))
-        for tier, n in sorted(n_by_tier.items()):
-            if tier and 0 < n[False] < n[True]:
-                account.notes.append(
-                    f"tier {tier!r}: most texts are not of codebook {codebook.name!r}, the others are read "
-                    "as labels: if they are none, give --tier"
+        twins = set[str]()
+        for span in spans:
+            role = self._role(source, span)
+            labels = words.labels_of(span.text) if role == LABELS or account.kind == ANSWERS else None
+            if role == LEFT:
+                account.leave(span.where, f"on tier {span.tier or source.tier!r}, which --tier does not name")
+            elif role == LEVELS and account.kind == ANSWERS and not (labels and labels.level):
+                account.leave(
+                    span.where, f"{span.text!r:.40} is no level of codebook {words.codebook.name!r}"
                 )
+            elif role == LEVELS:
+                marked.append(Marked(span, self._movie(file, span), level=span.text))
+            elif role == CONCEPTS or (labels and not labels.level):
+                concepts.append(span)
+            elif labels:
+                if labels.level in words.twins:
+                    twins.add(span.text)
+                movie = self._movie(file, span)
+                marked.append(Marked(span, movie, labels.level, concepts=list(labels.concepts)))
+            else:
+                marked.append(Marked(span, self._movie(file, span), text=span.text))
+        for text in sorted(twins):
+            account.note(f"{text!r} is a level and a concept, read as the level: give --tier")
         return marked, concepts
 
-    def _movie(self, given: Given, raw: RawSpan) -> str:
-        return self._films.of_span(given, raw.cells.get("movie", ""), raw.cells.get("media", ""))
+    def _movie(self, file: SpanFile, span: RawSpan) -> str:
+        return self._films.of_span(file, span.cells.get("movie", ""), span.cells.get("media", ""))
 
-    def _join(self, given: Given, marked: Sequence[Marked], concepts: Sequence[RawSpan]) -> list[Marked]:
-        """Give concepts to the level above them, or of their times and annotator; without levels, clips."""
-        levels = [each for each in marked if each.is_level]
-        if not levels:
-            return [
-                Marked(raw, self._movie(given, raw), "concepts", concepts=split_text(raw.text))
-                for raw in concepts
-            ]
-        by_id = {level.raw.own: level for level in levels if level.raw.own}
+    def _give_concepts(
+        self, file: SpanFile, marked: Sequence[Marked], concepts: Sequence[RawSpan]
+    ) -> list[Marked]:
+        """Give concepts to the level above them, or of their times and annotator; others are clips."""
+        levels = [each for each in marked if each.level]
+        by_id = {each.raw.span_id: each for each in levels if each.raw.span_id}
         by_span: dict[tuple[object, ...], list[Marked]] = {}
-        for level in levels if concepts else ():
-            by_span.setdefault(self._span_key(level.raw, level.movie), []).append(level)
-        for raw in concepts:
-            same_span = by_span.get(self._span_key(raw, self._movie(given, raw)), [])
-            owners = [by_id[name] for name in raw.above if name in by_id]
-            owners = owners or [level for level in same_span if _may_be_one(level.raw, raw)]
-            for level in owners:
-                level.concepts += split_text(raw.text)
+        for each in levels if concepts else ():
+            by_span.setdefault(self._span_key(each.raw, each.movie), []).append(each)
+        alone = []
+        for span in concepts:
+            movie = self._movie(file, span)
+            names = self._words.codebook.split_concepts(span.text)
+            same_span = by_span.get(self._span_key(span, movie), [])
+            owners = [by_id[span_id] for span_id in span.parent_ids if span_id in by_id]
+            owners = owners or [each for each in same_span if _may_be_one(each.raw, span)]
+            for owner in owners:
+                owner.concepts += names
             if owners:
-                given.account.used += 1
+                file.account.used += 1
             else:
-                reason = "concepts without a level of their times, annotator and subject"
-                given.account.leave(raw.where, reason)
-        return []
+                alone.append(Marked(span, movie, concepts=list(names)))
+        if alone and levels:
+            what = counted(len(alone), "span")
+            file.account.note(
+                f"{what} of concepts without a level of their times, annotator and subject "
+                f"(the first: {alone[0].raw.where}): clips of their own, without a level"
+            )
+        return alone
 
-    def _span_key(self, raw: RawSpan, movie: str) -> tuple[object, ...]:
+    def _span_key(self, span: RawSpan, movie: str) -> tuple[object, ...]:
         """Return what spans must share for a concept to belong to a level."""
-        return movie, _annotator_of(raw, self._annotator), round(raw.start_s, 3), round(raw.end_s, 3)
+        annotator = _annotator_of(span, self._annotator)
+        return movie, annotator, round(span.start_s, 3), round(span.end_s, 3)
 
-    def _clip(
-        self, given: Given, marked: Marked, codebook: Codebook, number: int, extras: dict[str, str]
-    ) -> Clip:
+    def _note_unknown(self, file: SpanFile, marked: Iterable[Marked]) -> None:
+        """Say which texts are no labels of the codebook, where a tier is not known to be of texts."""
+        if SOURCES[file.account.kind].is_said:
+            return
+        words = self._words
+        unknown = Counter(each.text for each in marked if each.text and words.labels_of(each.text) is None)
+        if unknown:
+            texts = first_few([f"{text!r} ({n})" for text, n in unknown.most_common()], 3)
+            what = f"{counted(unknown.total(), 'text')} not of codebook {words.codebook.name!r}"
+            file.account.note(f"{what} ({texts})")
+
+    def _clip(self, file: SpanFile, marked: Marked, number: int, extras: dict[str, str]) -> Clip:
         """Make a clip of a span and what is marked on it."""
-        raw, cells = marked.raw, marked.raw.cells
+        raw, cells, codebook = marked.raw, marked.raw.cells, self._words.codebook
         annotator = _annotator_of(raw, self._annotator)
-        if not annotator and SOURCES[given.account.kind].is_signed:
-            remedy = "set the tier's annotator in ELAN" if given.account.kind == "eaf" else "name its model"
-            raise given.error(f"{raw.where}: nobody's: {remedy}, or give --annotator")
+        if not annotator and SOURCES[file.account.kind].is_signed:
+            remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
+            raise file.error(f"{raw.where}: nobody's: {remedy}, or give --annotator")
         stem = slug(marked.movie)
         if annotator:
             stem += f"-{slug(annotator)}"
-        with placed(f"{given.path}: {raw.where}"):
+        with placed(f"{file.path}: {raw.where}"):
             return Clip(
                 cells.get("clip_id") or unique_id(stem, number, self._ids),
                 marked.movie,
                 self._films.files.film_of(cells.get("media", "") or marked.movie),
-                None if raw.whole else raw.start_s,
-                None if raw.whole else raw.end_s,
-                codebook.level_spelled(marked.text) if marked.is_level else None,
+                None if raw.is_whole_file else raw.start_s,
+                None if raw.is_whole_file else raw.end_s,
+                codebook.level_spelled(marked.level) if marked.level else None,
                 tuple(codebook.concept_spelled(name) for name in marked.concepts),
                 annotator,
                 extras,
             )
 
-    def _repeated(self, given: Given, marked: Marked, clip: Clip) -> str:
+    def _repeated(self, file: SpanFile, marked: Marked, clip: Clip) -> str:
         """Say where the same was read before; refuse a level that contradicts another of its times."""
         labels = clip.level, frozenset(clip.concepts)
-        is_same = marked.is_level or (*labels, clip.extras.get("text", ""))
-        key = (*span_of(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON)), is_same)
+        if marked.level:
+            what: tuple[object, ...] = ("level",)
+        else:
+            what = (*labels, clip.extras.get("text", ""))
+        key = (*span_of(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON)), *what)
         where = marked.raw.where
-        before, file, place = self._said.setdefault(key, (clip, given, where))
+        before, other_file, place = self._first.setdefault(key, (clip, file, where))
         is_first = before is clip
-        is_repeated_text = file is given and not marked.is_level
+        is_repeated_text = other_file is file and not marked.level
         if is_first or is_repeated_text or marked.raw.cells.get("clip_id"):
             return ""
-        earlier = f"{place} of {file.path.name}"
+        earlier = f"{place} of {other_file.path.name}"
         if (before.level, frozenset(before.concepts)) != labels:
-            raise given.error(
+            raise file.error(
                 f"{where}: {_labels(clip)} where {earlier}, of its times and annotator, says "
                 f"{_labels(before)}: keep one; tiers of different people are imported apart, "
                 "with --tier and --annotator"
@@ -182,132 +251,107 @@ class ToolSpans:
         return f"the same as {earlier}" + (f" but for {', '.join(others)}" if others else "")
 
 
-class LabelWords:
-    """The words of a codebook, by which texts are told to be levels or concepts.
-
-    Parameters
-    ----------
-    codebook
-    roles
-        Tier -> `levels` or `concepts`; if there are any, tiers alone tell.
-    kind
-        Of the file.
-    """
-
-    def __init__(self, codebook: Codebook, roles: Mapping[str, str], kind: str) -> None:
-        self.levels = {_word(text) for level in codebook.levels for text in level.spellings}
-        self.concepts = {_word(text) for concept in codebook.concepts for text in concept.spellings}
-        self.roles, self.kind = roles, kind
-
-    def role_of(self, raw: RawSpan) -> tuple[str, list[str]]:
-        """Tell what a span's text is, and its parts: the level or text first, then concepts."""
-        if raw.role:
-            return raw.role, [raw.text]
-        if self.roles:
-            return self.roles.get(key_among(raw.tier, self.roles), "left"), [raw.text]
-        parts = [raw.text] if _word(raw.text) in self.levels else split_text(raw.text)
-        levels = [part for part in parts if _word(part) in self.levels]
-        others = [part for part in parts if part not in levels]
-        are_labels = parts and len(levels) <= 1 and all(_word(part) in self.concepts for part in others)
-        if not are_labels or self.kind in KINDS_OF_WORDS:
-            return "text", [raw.text]
-        return "levels" if levels else "concepts", [*levels, *others]
-
-    def doubts(self, raws: Iterable[RawSpan]) -> list[str]:
-        """Say which texts are a level and a concept."""
-        both = set() if self.roles else self.levels & self.concepts
-        texts = sorted({raw.text for raw in raws if not raw.role and _word(raw.text) in both})
-        return [f"{text!r} is a level and a concept, read as the level: give --tier" for text in texts]
-
-
-def are_labels(account: Account, raws: Iterable[RawSpan]) -> list[RawSpan]:
-    """Leave out what is too short for a span, and what a model wrote."""
-    kept = []
-    for raw in raws:
-        if is_short(raw.start_s, raw.end_s):
-            account.leave(raw.where, "shorter than a frame")
-        elif any(plain(name).startswith(f"{MODEL}:") for name in (raw.tier, raw.text)):
-            account.leave(raw.where, "of a model, no label")
-        else:
-            kept.append(raw)
-    return kept
-
-
 def span_of(clip: Clip) -> tuple[object, ...]:
     """Return whose judgement of what a clip is: a span of a film, or a file."""
     span = (clip.clip_id,) if clip.start_s is None else (clip.start_s, clip.end_s)
     return clip.movie, clip.annotator, *span, *(clip.extras.get(name, "") for name in APART)
 
 
-def split_text(text: str) -> list[str]:
-    """Divide a text at its semicolons."""
-    return [part.strip() for part in text.split(";") if part.strip()]
+def _is_of_a_model(span: RawSpan) -> bool:
+    """Return whether a model wrote a span, as its kind says it, or its tier or text."""
+    return span.is_of_model or is_of_a_model(span.tier) or is_of_a_model(span.text)
+
+
+def _without_models(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]:
+    """Leave out what is too short for a span, and what a model wrote."""
+    kept = []
+    for span in spans:
+        if is_short(span.start_s, span.end_s):
+            account.leave(span.where, "shorter than a frame")
+        elif _is_of_a_model(span):
+            account.leave(span.where, "of a model, no label")
+        else:
+            kept.append(span)
+    return kept
 
 
 def _extras(marked: Marked, *, has_text: bool, has_tier: bool, in_sight: bool) -> dict[str, str]:
     """Return the extra columns of a span."""
-    text = "" if marked.is_level else marked.text
-    extras = {"text": text} if has_text else {}
-    extras |= {name: marked.raw.cells[name] for name in EXTRA_COLUMNS if marked.raw.cells.get(name)}
-    if marked.raw.tier and (text or has_tier):
+    extras = {"text": marked.text} if has_text else {}
+    for name in EXTRA_COLUMNS:
+        if marked.raw.cells.get(name):
+            extras[name] = marked.raw.cells[name]
+    if marked.raw.tier and (marked.text or has_tier):
         extras["tier"] = marked.raw.tier
     if in_sight:
         extras[SEEN_SCORE] = "1"
     return extras
 
 
-def _may_be_one(raw: RawSpan, other: RawSpan) -> bool:
+def _may_be_one(span: RawSpan, other: RawSpan) -> bool:
     """Return whether nothing that both say of whom or what they are about keeps them apart."""
-    pairs = [(raw.cells.get(name), other.cells.get(name)) for name in APART]
-    return all(mine == theirs for mine, theirs in pairs if mine and theirs)
+    for name in APART:
+        mine, theirs = span.cells.get(name), other.cells.get(name)
+        if mine and theirs and mine != theirs:
+            return False
+    return True
 
 
-def _annotator_of(raw: RawSpan, default: str) -> str:
+def _annotator_of(span: RawSpan, default: str) -> str:
     """Name the annotator: whom the file does, its tier behind `@`, the default one, or the machine."""
-    names = (raw.cells.get("annotator", ""), raw.tier.partition("@")[2], default, raw.cells.get("model", ""))
-    return composed(next((name.strip() for name in names if name.strip()), ""))
-
-
-def _word(text: str) -> str:
-    """Write a label as labels are compared; of one letter, such as a code of behaviour, the case counts."""
-    return text if len(text) == 1 else plain(text)
+    behind_at = span.tier.partition("@")[2]
+    for name in (span.cells.get("annotator", ""), behind_at, default, span.cells.get("model", "")):
+        if name.strip():
+            return composed(name.strip())
+    return ""
 
 
 def _labels(clip: Clip) -> str:
+    """Write a clip's labels as one text."""
     return ";".join([clip.level, *clip.concepts] if clip.level else clip.concepts)
 
 
-def _absent_tiers(given: Given, raws: Iterable[RawSpan]) -> list[str]:
+def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
     """Say which tiers that the person names are not there; documents of ELAN say it themselves."""
-    present = dict.fromkeys(raw.tier for raw in raws if not raw.role)
+    source = SOURCES[file.account.kind]
+    if file.account.kind == "eaf":
+        return []
+    present = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
+    asked = {tier_key(name): name for name in file.reading.tiers}
+    absent = asked.keys() - {key_among(tier, asked) for tier in present}
     if not present:
         return []
-    asked = {tier_key(name): name for name in given.tiers}
-    absent = sorted(asked[key] for key in asked.keys() - {key_among(tier, asked) for tier in present})
-    return [f"no tier {name!r} is there{name_hint(name, present)}" for name in absent]
+    return [f"no tier {asked[key]!r} is there{name_hint(asked[key], present)}" for key in sorted(absent)]
 
 
-def _doubtful_questions(questions: Sequence[str], codebook: Codebook) -> list[str]:
+def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
+    """Say which tiers of texts are left out, and which of them may be meant."""
+    if n_left:
+        tiers = first_few([f"{name!r} ({n:,})" for name, n in n_left.items()], 4)
+        what = f"left out {counted(len(n_left), 'tier')} of texts ({tiers})"
+        yield f"{what}: --tier NAME=levels, or =concepts, reads one"
+    for known in (LEVEL_TIER, CONCEPT_TIER):
+        names = {tier_key(name): name for name in n_left}
+        for key in get_close_matches(tier_key(known), names, n=1, cutoff=0.75):
+            yield f"tier {names[key]!r} is not read: did you mean {known!r}?"
+
+
+def _questions(span: RawSpan) -> Iterable[str]:
+    """Return what a machine's answers are answers to."""
+    return span.answers if isinstance(span, Answered) else ()
+
+
+def _doubtful_questions(questions: Sequence[str], words: LabelWords) -> Iterator[str]:
     """Say which questions are not the codebook's, and of which concepts nothing was asked."""
+    codebook = words.codebook
     names = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
     asked = [question.partition(":")[::2] for question in questions]
     unknown = [f"{kind}:{name}" for kind, name in asked if plain(name) not in names[kind]]
     asked_of = {names[kind].get(plain(name)) for kind, name in asked if kind == "concept"}
     never = [name for name in codebook.concept_names if name not in asked_of]
-    notes = []
     if unknown:
         what = counted(len(unknown), "question")
-        notes.append(f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})")
+        yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
     if asked_of and never:
         what = counted(len(never), "concept")
-        notes.append(f"nothing asked of {what} ({first_few(never, 3)}), marked on no clip")
-    return notes
-
-
-def _note_unknown(account: Account, marked: Iterable[Marked], codebook: Codebook) -> None:
-    """Say which texts are no labels of the codebook."""
-    unknown = Counter(each.text for each in marked if each.role == "text" and each.text)
-    if unknown and account.kind not in KINDS_OF_WORDS:
-        texts = first_few([f"{text!r} ({n})" for text, n in unknown.most_common()], 3)
-        what = f"{counted(unknown.total(), 'label')} not of codebook {codebook.name!r}"
-        account.notes.append(f"{what}: kept as text ({texts})")
+        yield f"nothing asked of {what} ({first_few(never, 3)}), marked on no clip"

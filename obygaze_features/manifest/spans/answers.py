@@ -8,14 +8,16 @@ probability of each. What is neither is a refusal; nothing is guessed.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from obygaze_features.manifest.spans.given import Given, RawSpan, json_in, number
+from obygaze_features.manifest.spans.json_values import json_in, number
 from obygaze_features.manifest.spans.names import plain
-from obygaze_features.manifest.spans.subtitles import one_line
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.text import composed
 
 YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
@@ -39,8 +41,8 @@ class Answered(RawSpan):
 
     def of(self, kind: str) -> dict[str, float]:
         """Return the probability of each `level` or `concept`."""
-        own = f"{kind}:"
-        return {name.removeprefix(own): p for name, p in self.answers.items() if name.startswith(own)}
+        prefix = f"{kind}:"
+        return {name.removeprefix(prefix): p for name, p in self.answers.items() if name.startswith(prefix)}
 
     @property
     def model(self) -> str:
@@ -60,7 +62,14 @@ class Answered(RawSpan):
         return best[0] if len(best) == 1 else ""
 
 
-def answered(given: Given) -> list[Answered]:
+class _Probabilities(NamedTuple):
+    """Questions with their probabilities, and why the answers do not count."""
+
+    answers: dict[str, float]
+    reason: str
+
+
+def answered(file: SpanFile) -> list[Answered]:
     """Read the lines of a file; a clip that lacks an answer which most have does not count.
 
     Raises
@@ -68,85 +77,133 @@ def answered(given: Given) -> list[Answered]:
     ManifestError
         No line has answers.
     """
-    listed = json_in(given.text, list)
-    if listed is not None:
-        found = [_line(f"object {n}", each) for n, each in enumerate(listed, start=1)]
-    else:
-        lines = ((at, line) for at, line in enumerate(given.lines, start=1) if line.strip())
-        found = [_line(f"line {at}", json_in(line, dict)) for at, line in lines]
-    if all(each.why == NONE for each in found):
-        raise given.error(
+    clips = _lines(file)
+    if all(clip.reason == NONE for clip in clips):
+        raise file.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
         )
-    given_to = Counter((each.model, question) for each in found if not each.why for question in each.answers)
-    lines_of = Counter(each.model for each in found if not each.why)
-    asked = sorted(question for question, n in given_to.items() if 2 * n > lines_of[question[0]])
-    made, seen = [], dict[tuple[str, str], Mapping[str, float]]()
-    for each in found:
-        gaps = [name for model, name in asked if model == each.model and name not in each.answers]
-        why = each.why or (f"no answer to {gaps[0]}" if gaps else "")
-        if not why and each.of("level") and not each.level:
-            why = "several levels are the likeliest"
-        if not why and (first := seen.setdefault(each.key, each.answers)) is not each.answers:
-            why = "of a clip that was answered above" + ", otherwise" * (first != each.answers)
-        made.append(replace(each, why=why))
-    return made
+    asked = _usual_questions([clip for clip in clips if not clip.reason])
+    checked, first_answers = [], dict[tuple[str, str], Mapping[str, float]]()
+    for clip in clips:
+        reason = clip.reason or _gap(clip, asked)
+        if not reason and clip.of("level") and not clip.level:
+            reason = "several levels are the likeliest"
+        if not reason:
+            earlier = first_answers.setdefault(clip.key, clip.answers)
+            if earlier is not clip.answers:
+                reason = "of a clip that was answered above"
+                if earlier != clip.answers:
+                    reason += ", otherwise"
+        checked.append(replace(clip, reason=reason))
+    return checked
 
 
-def read_answers(given: Given) -> Iterator[RawSpan]:
+def _lines(file: SpanFile) -> list[Answered]:
+    """Read each object, of a list or of a line."""
+    objects = json_in(file.text, list)
+    if objects is not None:
+        return [_line(f"object {n}", value) for n, value in enumerate(objects, start=1)]
+    lines = enumerate(file.lines, start=1)
+    return [_line(f"line {at}", json_in(line, dict)) for at, line in lines if line.strip()]
+
+
+def _usual_questions(clips: Sequence[Answered]) -> list[tuple[str, str]]:
+    """List the questions, each with its machine, that are answered for more than half of its clips."""
+    n_answers = Counter((clip.model, question) for clip in clips for question in clip.answers)
+    n_clips = Counter(clip.model for clip in clips)
+    return sorted(key for key, n in n_answers.items() if 2 * n > n_clips[key[0]])
+
+
+def _gap(clip: Answered, asked: Sequence[tuple[str, str]]) -> str:
+    """Say which usual question a clip has no answer to; "" if there is none."""
+    for model, question in asked:
+        if model == clip.model and question not in clip.answers:
+            return f"no answer to {question}"
+    return ""
+
+
+def read_answers(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the level of each clip, and the concepts on it."""
-    clips = answered(given)
-    kept = [each for each in clips if not each.why]
-    for name in ("model", "prompt"):
-        said = Counter(each.cells.get(name, "") for each in kept)
-        told = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in said.most_common(3))
-        given.account.note(f"{name}: {told}" * bool(said))
-    given.questions = sorted({question for each in kept for question in each.answers})
-    for each in clips:
-        levels, name = each.of("level"), " of ".join(each.key)
-        denied = len(levels) == 1 and max(levels.values()) < CALLED
-        if each.why or denied:
-            yield replace(each, why=each.why or "no level: the only one that was asked of is not there")
+    clips = answered(file)
+    _note_machines(file, [clip for clip in clips if not clip.reason])
+    for clip in clips:
+        levels = clip.of("level")
+        is_denied = len(levels) == 1 and max(levels.values()) < CALLED
+        if clip.reason:
+            yield clip
             continue
-        there = ";".join(concept for concept, p in each.of("concept").items() if p >= CALLED)
+        if is_denied:
+            yield replace(clip, reason="no level: the only one that was asked of is not there")
+            continue
+        concepts = ";".join(concept for concept, p in clip.of("concept").items() if p >= CALLED)
+        span_id = " of ".join(clip.key)
         if levels:
-            yield replace(each, text=each.level, tier="level", own=name)
-        if there or not levels:
+            yield replace(clip, text=clip.level, tier="level", span_id=span_id)
+        if concepts or not levels:
             # Of this role, so that unknown ones are refused.
-            yield replace(each, text=there, tier="concepts", above=(name,), role="concepts")
+            yield replace(clip, text=concepts, tier="concepts", parent_ids=(span_id,), role="concepts")
+
+
+def _note_machines(file: SpanFile, clips: Sequence[Answered]) -> None:
+    """Say which models answered which prompts."""
+    for name in ("model", "prompt"):
+        n_clips = Counter(clip.cells.get(name, "") for clip in clips)
+        shown = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in n_clips.most_common(3))
+        if shown:
+            file.account.note(f"{name}: {shown}")
 
 
 def read_answered(path: Path) -> list[Answered]:
     """Read a file of answers, those that do not count included."""
-    return answered(Given(path))
+    return answered(SpanFile(path))
 
 
-def _line(where: str, said: Any) -> Answered:
-    """Read one line."""
-    if not isinstance(said, dict) or not isinstance(said.get("answers"), dict) or not said["answers"]:
-        return Answered(where, why=NONE)
-    told = {CELLS[name]: text for name, text in said.items() if name in CELLS and type(text) in {str, int}}
-    cells = {name: composed(one_line(str(text))) for name, text in told.items()}
-    answers: dict[str, float] = {}
-    why = "" if cells.get("clip_id") and cells.get("movie") else "no clip_id or no movie"
-    for question, answer in said["answers"].items():
+def _line(where: str, value: Any) -> Answered:
+    """Read one object."""
+    if not isinstance(value, dict) or not isinstance(value.get("answers"), dict) or not value["answers"]:
+        return Answered(where, reason=NONE)
+    cells = {}
+    for name, column in CELLS.items():
+        if type(value.get(name)) in {str, int}:
+            cells[column] = composed(one_line(str(value[name])))
+    answers, reason = _probabilities(value["answers"])
+    if not cells.get("clip_id") or not cells.get("movie"):
+        reason = "no clip_id or no movie"
+    return Answered(
+        where,
+        number(value.get("start_s")),
+        number(value.get("end_s")),
+        cells=cells,
+        reason=reason,
+        is_whole_file=all(value.get(name) in (None, "") for name in ("start_s", "end_s")),
+        answers=answers,
+    )
+
+
+def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
+    """Read the answers to all questions of a clip."""
+    probabilities: dict[str, float] = {}
+    reasons = []
+    for question, answer in answers.items():
         kind, _, name = question.partition(":")
-        if question == "level":
-            levels = answer if isinstance(answer, dict) else {_bare(answer): "yes"}
-            given = {f"level:{level}": _probability(p if level else None) for level, p in levels.items()}
-        else:
-            given = {question: _probability(answer)}
         if kind not in {"level", "concept"} or (question != "level" and not name):
-            why = why or f"question {question!r:.40}: expected level, level:NAME or concept:NAME"
-        elif not given or any(map(math.isnan, given.values())):
-            why = why or f"{question} refused or unclear"
-        else:
-            each = [*answers, *given]
-            why = why or f"{question} is answered twice" * (len({*map(plain, each)}) < len(each))
-            answers.update(given)
-    whole = all(said.get(name) in (None, "") for name in ("start_s", "end_s"))
-    start, end = number(said.get("start_s")), number(said.get("end_s"))
-    return Answered(where, start, end, cells=cells, why=why, whole=whole, answers=answers)
+            reasons.append(f"question {question!r:.40}: expected level, level:NAME or concept:NAME")
+            continue
+        values = _levels(answer) if question == "level" else {question: _probability(answer)}
+        if not values or any(math.isnan(p) for p in values.values()):
+            reasons.append(f"{question} refused or unclear")
+            continue
+        names = [plain(known) for known in (*probabilities, *values)]
+        if len(set(names)) < len(names):
+            reasons.append(f"{question} is answered twice")
+        probabilities.update(values)
+    return _Probabilities(probabilities, reasons[0] if reasons else "")
+
+
+def _levels(answer: Any) -> dict[str, float]:
+    """Read which level a clip has: its name, or the probability of each."""
+    levels = answer if isinstance(answer, dict) else {_bare(answer): "yes"}
+    return {f"level:{level}": _probability(p) if level else math.nan for level, p in levels.items()}
 
 
 def _probability(answer: object) -> float:

@@ -1,140 +1,233 @@
 """Read events of BORIS: aggregated ones, and tabular ones of its versions 7 to 9.
 
-Source: BORIS user guide, "Export events"; BORIS 7.13 to 9.12, export_observation.py.
+A tier is a behavioural category; behaviours without a category are of one tier, `behavior`. Source: BORIS
+user guide, "Export events"; BORIS 7.13 to 9.12, export_observation.py.
 """
 
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import accumulate, takewhile
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import NamedTuple
 
-from obygaze_features.manifest.spans.given import KINDS, Given, RawSpan
 from obygaze_features.manifest.spans.instant import time_or_nan
 from obygaze_features.manifest.spans.names import plain, stem_of
-from obygaze_features.manifest.spans.subtitles import one_line
-from obygaze_features.manifest.spans.tables import first_of, table, timed
-from obygaze_features.manifest.text_tables import Row
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
+from obygaze_features.manifest.spans.tool_tables import TimedRow, decimal_sign, first_of, timed, tool_table
+from obygaze_features.manifest.text_tables import Row, Table
+from obygaze_features.workbook import Records
 
 FACTS = KINDS["boris"]
-BOUT, EVENT = FACTS["columns"][:2]
-PLACES = FACTS["media"]
+AGGREGATED, TABULAR = FACTS["columns"][:2]
+MEDIA_COLUMNS = FACTS["media"]
 NOBODY = "No focal subject"
 POINT = "a point event, which has no end"
-OFFSET, OBSERVATION, TYPE = "Time offset (s)", "Observation id", "Behavior type"
+OFFSET, OBSERVATION, TYPE, STATUS = "Time offset (s)", "Observation id", "Behavior type", "Status"
 SOURCE, LENGTHS = "Source", "Media duration (s)"
 ABOVE = {OBSERVATION: OBSERVATION, OFFSET: OFFSET, SOURCE: "Player #1"}
 """Columns, and what stands in their place above the table of version 7."""
-Media = Sequence[tuple[str, float, float]]
-"""Files of an observation in their order, each with its begin and end in the observation's time."""
 
 
-def read_boris(given: Given) -> Iterator[RawSpan]:
+class Medium(NamedTuple):
+    """A file of an observation, with its begin and end in the observation's time, in seconds."""
+
+    place: str
+    begin_s: float
+    end_s: float
+
+
+@dataclass
+class Observation:
+    """What the rows of an observation say of its media.
+
+    Attributes
+    ----------
+    lengths
+        List of media, `;` between them -> their lengths in seconds, likewise.
+    """
+
+    name: str
+    lengths: dict[str, str] = field(default_factory=dict)
+
+
+def read_boris(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the state events of BORIS: aggregated ones, or tabular ones whose START and STOP are paired."""
-    records = given.records(("Behavior",))
-    bouts = given.has_columns(BOUT)
-    head = takewhile(lambda record: "Behavior" not in record[1], records[0])
-    said = [(plain(cells[0]), cell) for _, cells in head for cell in cells[1:2]]
-    above = {name: ";".join(cell for key, cell in said if key == plain(by)) for name, by in ABOVE.items()}
-    events = table(given, BOUT if bouts else EVENT[:2], records)
+    records = file.records(("Behavior",))
+    is_aggregated = file.has_columns(AGGREGATED)
+    above = _above_the_table(records[0])
+    events = tool_table(file, AGGREGATED if is_aggregated else TABULAR[:2], records)
     if OFFSET not in events.columns and not above[OFFSET]:  # as in versions before 8.22.17
-        given.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
-    rows = [_with_places(given, row, above) for row in events.rows]
-    media = _media(given, rows)
-    status = next((name for name in (TYPE, "Status") if name in events.columns), "")
-    if not (status or bouts):
-        raise given.error(f"no column {TYPE} or Status says which events start and stop")
-    for span in _bouts(given, rows) if bouts else _paired(given, rows, status):
+        file.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
+    rows = [_with_places(file, row, above) for row in events.rows]
+    media = _media(file, rows)
+    status = next((name for name in (TYPE, STATUS) if name in events.columns), "")
+    if not status and not is_aggregated:
+        raise file.error(f"no column {TYPE} or {STATUS} says which events start and stop")
+    spans = _aggregated(file, rows, events) if is_aggregated else _paired(file, rows, events, status)
+    for span in spans:
         yield from _in_media(span, media[span.cells["observation"]])
 
 
-def _with_places(given: Given, row: Row, above: Mapping[str, str]) -> Row:
+def _above_the_table(records: Records) -> dict[str, str]:
+    """Read what version 7 writes above the table."""
+    above = {name: list[str]() for name in ABOVE}
+    for _, cells in records:
+        if "Behavior" in cells:
+            break
+        for name, title in ABOVE.items():
+            if len(cells) > 1 and plain(cells[0]) == plain(title):
+                above[name].append(cells[1])
+    return {name: ";".join(texts) for name, texts in above.items()}
+
+
+def _with_places(file: SpanFile, row: Row, above: Mapping[str, str]) -> Row:
     """Add what stands above the table; the file of an event stands for a list of them that is not there."""
     cells = {**above, **row.cells}
-    cells |= {name: "" for name in (*PLACES, SOURCE, OFFSET) if plain(cells.get(name, "")) in FACTS["none"]}
-    if (named := first_of(cells, *PLACES)) and not cells[SOURCE]:
-        given.account.note(f"no {SOURCE} lists media: times are taken to count from the start of each")
-    return Row(row.line, {**cells, SOURCE: cells[SOURCE] or named})
+    for name in (*MEDIA_COLUMNS, SOURCE, OFFSET):
+        if plain(cells.get(name, "")) in FACTS["none"]:
+            cells[name] = ""
+    medium = first_of(cells, *MEDIA_COLUMNS)
+    if medium and not cells[SOURCE]:
+        file.account.note(f"no {SOURCE} lists media: times are taken to count from the start of each")
+        cells[SOURCE] = medium
+    return Row(row.line, cells)
 
 
-def _bouts(given: Given, rows: Sequence[Row]) -> Iterator[RawSpan]:
-    for row, at, why in timed(given, rows, "Start (s)", "Stop (s)"):
-        yield _behaviour(row, at, POINT if row.cells.get(TYPE, "").strip().upper() == "POINT" else why)
+def _aggregated(file: SpanFile, rows: Sequence[Row], events: Table) -> Iterator[RawSpan]:
+    decimal = decimal_sign(events.delimiter)
+    for timed_row in timed(file, rows, "Start (s)", "Stop (s)", decimal=decimal):
+        is_point = timed_row.row.cells.get(TYPE, "").strip().upper() == "POINT"
+        yield _behaviour(timed_row, POINT if is_point else timed_row.reason)
 
 
-def _paired(given: Given, rows: Sequence[Row], status: str) -> Iterator[RawSpan]:
+def _paired(file: SpanFile, rows: Sequence[Row], events: Table, status: str) -> Iterator[RawSpan]:
     """Pair each START with the next STOP of the same observation, subject, behaviour and modifiers."""
-    begun: dict[tuple[str, ...], RawSpan] = {}
-    for row, at, why in timed(given, rows, "Time", "Time"):
-        kind = row.cells[status].strip().upper()
-        said = [cell for name, cell in row.cells.items() if plain(name).startswith("modifier")]
-        key = (*(row.cells.get(name, "") for name in (OBSERVATION, "Subject", "Behavior")), *said)
-        if kind == "START" and not why:
-            if key in begun:
-                yield begun[key]
-            begun[key] = _behaviour(row, at, "START without STOP")
-        elif kind == "STOP" and not why and key in begun:
-            first, last = begun.pop(key), _behaviour(row, at, "")
-            comment = _joined([first.cells["comment"], last.cells["comment"]])
-            yield replace(first, end_s=at[1], why="", cells={**first.cells, "comment": comment})
+    started: dict[tuple[str, ...], RawSpan] = {}
+    for timed_row in timed(file, rows, "Time", "Time", decimal=decimal_sign(events.delimiter)):
+        kind = timed_row.row.cells[status].strip().upper()
+        key = _pairing_key(timed_row.row)
+        if timed_row.reason:
+            yield _behaviour(timed_row, timed_row.reason)
+        elif kind == "START":
+            if key in started:
+                yield started[key]
+            started[key] = _behaviour(timed_row, "START without STOP")
+        elif kind == "STOP" and key in started:
+            yield _joined(started.pop(key), _behaviour(timed_row, ""))
+        elif kind == "STOP":
+            yield _behaviour(timed_row, "STOP without START")
+        elif kind == "POINT":
+            yield _behaviour(timed_row, POINT)
         else:
-            odd = {"POINT": POINT, "STOP": "STOP without START"}
-            yield _behaviour(row, at, why or odd.get(kind, f"{kind or 'nothing'} is no START or STOP"))
-    yield from begun.values()
+            yield _behaviour(timed_row, f"{kind or 'nothing'} is no START or STOP")
+    yield from started.values()
 
 
-def _behaviour(row: Row, at: tuple[str, float, float], why: str) -> RawSpan:
-    cells = {"media": first_of(row.cells, *PLACES), "observation": first_of(row.cells, OBSERVATION)}
-    cells["subject"] = first_of(row.cells, "Subject").replace(NOBODY, "")
-    for name, start in (("modifiers", "modifier"), ("comment", "comment")):
-        cells[name] = _joined(
-            one_line(text) for column, text in row.cells.items() if plain(column).startswith(start)
-        )
-    text, tier = first_of(row.cells, "Behavior"), first_of(row.cells, "Behavioral category")
-    return RawSpan(*at, text, tier, cells, why=why)
+def _pairing_key(row: Row) -> tuple[str, ...]:
+    """Return what the START and the STOP of an event have in common."""
+    modifiers = [cell for name, cell in row.cells.items() if plain(name).startswith("modifier")]
+    return (*(row.cells.get(name, "") for name in (OBSERVATION, "Subject", "Behavior")), *modifiers)
 
 
-def _joined(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(filter(None, texts)))
+def _joined(first: RawSpan, last: RawSpan) -> RawSpan:
+    """Make one span of a START and its STOP, with the comments of both."""
+    comment = _distinct([first.cells["comment"], last.cells["comment"]])
+    return replace(first, end_s=last.end_s, reason="", cells={**first.cells, "comment": comment})
 
 
-def _media(given: Given, rows: Sequence[Row]) -> dict[str, Media]:
+def _behaviour(timed_row: TimedRow, reason: str) -> RawSpan:
+    """Make a span of a row."""
+    row = timed_row.row
+    cells = {
+        "media": first_of(row.cells, *MEDIA_COLUMNS),
+        "observation": first_of(row.cells, OBSERVATION),
+        "subject": first_of(row.cells, "Subject").replace(NOBODY, ""),
+        "modifiers": _texts_of_columns(row, "modifier"),
+        "comment": _texts_of_columns(row, "comment"),
+    }
+    return RawSpan(
+        timed_row.where,
+        timed_row.start_s,
+        timed_row.end_s,
+        first_of(row.cells, "Behavior"),
+        first_of(row.cells, "Behavioral category"),
+        cells,
+        reason=reason,
+    )
+
+
+def _texts_of_columns(row: Row, begins: str) -> str:
+    """Join the cells of columns whose names begin so."""
+    return _distinct(one_line(cell) for name, cell in row.cells.items() if plain(name).startswith(begins))
+
+
+def _distinct(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(text for text in texts if text))
+
+
+# --- media
+# ---------------------------------------------------------------------------
+def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
     """Find the media of observations: those that each lists of its first player, or that its events name."""
-    lists: dict[str, dict[str, str]] = {}
+    observations = _observations(file, rows)
+    all_name_media = all(any(observation.lengths) for observation in observations)
+    if len(observations) > 1 and not all_name_media and not file.reading.movie:
+        raise file.error("of several observations, some without media: which films they are of is unclear")
+    return {observation.name: _in_order(file, observation) for observation in observations}
+
+
+def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
+    """Collect what rows say of the media of their observations; refuse times that are moved."""
+    observations: dict[str, Observation] = {}
     for row in rows:
-        if (offset := row.cells[OFFSET]) and time_or_nan(offset.strip().lstrip("+-")) != 0:
-            raise given.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
+        offset = row.cells[OFFSET]
+        if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
+            raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
+        name = first_of(row.cells, OBSERVATION)
+        observation = observations.setdefault(name, Observation(name))
         players = re.split(r"[|;\s]*player #\d+ *:", row.cells[SOURCE], flags=re.IGNORECASE)
-        own = lists.setdefault(first_of(row.cells, OBSERVATION), {})
-        own[next(filter(None, players), "")] = row.cells.get(LENGTHS, "").partition("|")[0]
-    if len(lists) > 1 and not all(map(any, lists.values())) and not given.movie:
-        raise given.error("of several observations, some without media: which films they are of is unclear")
-    media: dict[str, Media] = {}
-    for observation, own in lists.items():
-        names = [*filter(None, map(one_line, re.split("[;|]", ";".join(own))))]
-        lengths = [*map(time_or_nan, ";".join(own.values()).split(";"))]
-        is_told = len(own) == 1 and len(lengths) == len(names) and all(length > 0 for length in lengths)
-        if len(names) > 1 and not is_told:
-            raise given.error(
-                f"column {OBSERVATION}, {observation!r}: {len(names)} media; times may count from the start "
-                f"of the first: keep that column, {SOURCE} and {LENGTHS}, or export each film as an "
-                "observation of its own"
-            )
-        borders = [*accumulate(lengths[: len(names) - 1], initial=0.0), math.inf]
-        media[observation] = list(zip(names, borders, borders[1:], strict=False))
-        given.account.note("times of media one after the other are counted in each" * (len(names) > 1))
-    return media
+        first_player = next((player for player in players if player), "")
+        observation.lengths[first_player] = row.cells.get(LENGTHS, "").partition("|")[0]
+    return list(observations.values())
 
 
-def _in_media(span: RawSpan, media: Media) -> Iterator[RawSpan]:
+def _in_order(file: SpanFile, observation: Observation) -> list[Medium]:
+    """List the media of an observation one after the other; refuse several whose lengths are not known."""
+    names = [one_line(name) for name in re.split("[;|]", ";".join(observation.lengths))]
+    names = [name for name in names if name]
+    lengths_s = [time_or_nan(length) for length in ";".join(observation.lengths.values()).split(";")]
+    is_one_list = len(observation.lengths) == 1
+    are_known = is_one_list and len(lengths_s) == len(names) and all(length > 0 for length in lengths_s)
+    if len(names) > 1 and not are_known:
+        raise file.error(
+            f"column {OBSERVATION}, {observation.name!r}: {len(names)} media; times may count from the start "
+            f"of the first: keep that column, {SOURCE} and {LENGTHS}, or export each film as an "
+            "observation of its own"
+        )
+    if len(names) > 1:
+        file.account.note("times of media one after the other are counted in each")
+    borders_s = [*accumulate(lengths_s[: len(names) - 1], initial=0.0), math.inf]
+    return [Medium(*medium) for medium in zip(names, borders_s, borders_s[1:], strict=False)]
+
+
+def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
     """Give a span to the media that it is in, in their own times."""
+    if span.fault():
+        yield span
+        return
     parts = []
-    for name, begin, end in media if not span.fault() else ():
-        start, stop = max(span.start_s, begin) - begin, min(span.end_s, end) - begin
-        if start < stop:
-            cells = {**span.cells, "media": name}
-            parts.append(replace(span, start_s=round(start, 9), end_s=round(stop, 9), cells=cells))
-    named, found = span.cells["media"], [part.cells["media"] for part in parts]
-    if found and named and stem_of(named) not in map(stem_of, found):
-        parts = [replace(span, why=f"of {named!r}, and its time is in {found[0]!r}")]
-    yield from parts or [span]
+    for medium in media:
+        start_s = max(span.start_s, medium.begin_s) - medium.begin_s
+        end_s = min(span.end_s, medium.end_s) - medium.begin_s
+        if start_s < end_s:
+            cells = {**span.cells, "media": medium.place}
+            parts.append(replace(span, start_s=round(start_s, 9), end_s=round(end_s, 9), cells=cells))
+    named = span.cells["media"]
+    is_elsewhere = named and parts and all(stem_of(named) != stem_of(part.cells["media"]) for part in parts)
+    if is_elsewhere:
+        yield replace(span, reason=f"of {named!r}, and its time is in {parts[0].cells['media']!r}")
+    else:
+        yield from parts or [span]

@@ -1,128 +1,172 @@
-"""Read annotations of ELAN (EAF): tiers of levels, and of concepts below them or at the same times.
+"""Read the tiers of annotations of ELAN (EAF), with the times that they have, refer to, or share.
 
 Source: EAF 2.8 and 3.0 (Max Planck Institute for Psycholinguistics).
 """
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.given import Given, RawSpan
-from obygaze_features.manifest.spans.names import find_film, path_of, plain, stem_of
-from obygaze_features.manifest.spans.subtitles import one_line
+from obygaze_features.manifest.spans.names import find_film, path_of, stem_of
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import (
+    DECIDED,
+    DECIDED_LEVEL,
+    MODEL,
+    NAMED,
+    key_among,
+    tier_key,
+)
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed, first_few
 
-LEVEL_TIER, CONCEPT_TIER = "human: level", "human: concepts"
-PEOPLE: Mapping[str, str] = {LEVEL_TIER: "levels", CONCEPT_TIER: "concepts"}
-"""Tiers that are read where none is named; no export of a model has one of these names."""
-
-DECIDED_LEVEL, DECIDED_CONCEPTS = "human: decision level", "human: decision concepts"
-DECIDED: Mapping[str, str] = {DECIDED_LEVEL: "levels", DECIDED_CONCEPTS: "concepts"}
-"""Tiers on which annotators' conflicts are decided."""
 DECIDED_ON = "decided_on"
 """Column of when a document with decisions was saved."""
 
 ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
 REFERENCES = ("ANNOTATION_REF", "PREVIOUS_ANNOTATION")
-
-MODEL = "obygaze"
-"""Begins the names of tiers and of header properties that a model's export wrote."""
+MEDIA_ATTRIBUTES = ("MEDIA_URL", "RELATIVE_MEDIA_URL", "MEDIA_FILE")
 
 
-def tier_key(name: str) -> str:
-    """Fold the name of a tier: case, accents' forms and blanks do not count."""
-    return plain(name).replace(" ", "")
+class Annotation(NamedTuple):
+    """Times of an annotation in milliseconds of the film, the ids of those it refers to, and whose it is.
+
+    Attributes
+    ----------
+    refusal
+        Why its times cannot be known; "" if they are.
+    signature
+        Who else signed its tier; "" if nobody did.
+    """
+
+    start_ms: float
+    end_ms: float
+    parent_ids: tuple[str, ...]
+    annotator: str
+    refusal: str
+    signature: str
 
 
-def key_among(name: str, keys: Collection[str]) -> str:
-    """Find the key of a tier, of its whole name or of what stands before its `@`; "" if there is none."""
-    return next((key for key in map(tier_key, (name, name.partition("@")[0])) if key in keys), "")
-
-
-def read_eaf(given: Given) -> Iterator[RawSpan]:
-    """Yield the annotations of the tiers that are named, or of those that people write on."""
-    root = given.xml("ANNOTATION_DOCUMENT", "a document of ELAN")
+def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the annotations of the tiers that the person names, or else of all that no model wrote."""
+    root = file.xml("ANNOTATION_DOCUMENT", "a document of ELAN")
     header = root.find("HEADER")
     units = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
     if units != "milliseconds":
-        raise given.error(f"times in {units} cannot be read: save it with a newer ELAN")
-    facts = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
+        raise file.error(f"times in {units} cannot be read: save it with a newer ELAN")
     tiers = root.findall("TIER")
-    ids = [tier.get("TIER_ID", "") for tier in tiers]
-    wanted = given.tiers or PEOPLE
-    chosen = _chosen(given, wanted, ids)
-    media = _media(given, root)
-    cells = {
-        "movie": facts.get("obygaze movie", "") or facts.get("movie", ""),
-        "media": _place(header if media is None else media),
-        "codebook": facts.get("obygaze codebook", "") or facts.get("codebook", ""),
-        "seen_score": str(int(any(name.startswith(MODEL) for name in (*facts, *ids)))),
-    }
-    if DECIDED_LEVEL in wanted:
-        cells[DECIDED_ON] = root.get("DATE", "")
-    times = _Slots(given, root, tiers, media)
-    for tier, name in zip(tiers, ids, strict=True):
-        if name not in chosen:
-            continue
-        for node in (inner for child in tier for inner in (child if child.tag == "ANNOTATION" else [child])):
+    names = [tier.get("TIER_ID", "") for tier in tiers]
+    _check_names(file, names)
+    media = _media(file, root)
+    cells = _cells(file, root, names, _place(header if media is None else media))
+    times = _Times(file, root, tiers, media)
+    wanted = {tier_key(name) for name in file.reading.tiers}
+    left = []
+    for tier, name in zip(tiers, names, strict=True):
+        is_wanted = bool(key_among(name, wanted)) if wanted else not name.startswith(MODEL)
+        if is_wanted:
+            yield from _tier(tier, name, cells, times)
+        else:
+            left.append(name)
+    if left:
+        what = "that --tier does not name" if wanted else "of a model"
+        file.account.note(f"left out {counted(len(left), 'tier')} {what} ({first_few(left, 4)})")
+
+
+def _tier(tier: Element, name: str, cells: Mapping[str, str], times: "_Times") -> Iterator[RawSpan]:
+    """Yield the annotations of a tier."""
+    subject = one_line(tier.get("PARTICIPANT", ""))
+    for child in tier:
+        for node in child if child.tag == "ANNOTATION" else [child]:
             if node.tag not in ANNOTATIONS:
-                yield RawSpan(f"<{node.tag}> on tier {name!r}", why="it is no annotation of ELAN")
+                reason = "it is no annotation of ELAN"
+                yield RawSpan(f"<{node.tag}> on tier {name!r}", tier=name, reason=reason)
                 continue
-            start, end, above, who = times.of(node, tier)
-            own = node.get("ANNOTATION_ID", "")
-            values = ("".join(value.itertext()) for value in node.findall("ANNOTATION_VALUE"))
-            text = "; ".join(filter(None, map(one_line, values)))
-            why = "" if text else f"without a {chosen[name].removesuffix('s')}"
+            annotation = times.annotation(node, tier)
+            span_id = node.get("ANNOTATION_ID", "")
+            values = ["".join(value.itertext()) for value in node.findall("ANNOTATION_VALUE")]
+            text = "; ".join(line for value in values if (line := one_line(value)))
+            start_s, end_s = annotation.start_ms / 1000, annotation.end_ms / 1000
             yield RawSpan(
-                f"annotation {own} of tier {name!r} (from {start / 1000:g} s)", start / 1000, end / 1000,
-                text, "", {**cells, "annotator": who, "subject": one_line(tier.get("PARTICIPANT", ""))},
-                own, above, why, role=chosen[name],
-            )  # fmt: skip
+                f"annotation {span_id} of tier {name!r} (from {start_s:g} s)",
+                start_s,
+                end_s,
+                text,
+                name,
+                {**cells, "annotator": annotation.annotator, "subject": subject},
+                span_id,
+                annotation.parent_ids,
+                reason="" if text else "no text",
+                refusal=annotation.refusal,
+                note=annotation.signature,
+            )
 
 
-def _chosen(given: Given, wanted: Mapping[str, str], ids: Sequence[str]) -> dict[str, str]:
-    """Find the tiers to read, each with its role; note the others."""
-    roles = {tier_key(name): role for name, role in wanted.items()}
-    keys = {name: key_among(name, roles) for name in ids}
-    chosen = {name: roles[key] for name, key in keys.items() if key}
+def _cells(file: SpanFile, root: Element, names: Sequence[str], media: str) -> dict[str, str]:
+    """Return what a document says of all its annotations."""
+    facts = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
+    in_sight = any(name.startswith(MODEL) for name in (*facts, *names))
+    cells = {
+        "movie": facts.get(f"{MODEL} movie", "") or facts.get("movie", ""),
+        "media": media,
+        "codebook": facts.get(f"{MODEL} codebook", "") or facts.get("codebook", ""),
+        "seen_score": "1" if in_sight else "0",
+    }
+    if DECIDED_LEVEL in file.reading.tiers:
+        cells[DECIDED_ON] = root.get("DATE", "")
+    return cells
+
+
+def _check_names(file: SpanFile, names: Sequence[str]) -> None:
+    """Refuse tiers of a model that are to be labels, two of one name, and a named tier that is not there."""
+    declared = file.reading.tiers
+    wanted = {tier_key(name): name for name in declared or NAMED}
+    present = {name: key_among(name, wanted) for name in names}
     spelled: dict[str, str] = {}
-    for name in chosen:
+    for name, key in present.items():
+        if not key:
+            continue
         if name.startswith(MODEL):
-            raise given.error(f"tier {name!r} was written by a model: its output is no label")
-        if (twin := spelled.setdefault(tier_key(name), name)) != name:
-            raise given.error(
+            raise file.error(f"tier {name!r} was written by a model: its output is no label")
+        twin = spelled.setdefault(tier_key(name), name)
+        if twin != name:
+            raise file.error(
                 f"tiers {twin!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
             )
-    others = {tier_key(name): name for name in ids if name not in chosen}
-    for name in (name for name in wanted if tier_key(name) not in keys.values()):
-        near = get_close_matches(tier_key(name), others, n=1, cutoff=0.75)
-        if given.tiers and dict(wanted) != DECIDED and not near:
-            raise given.error(f"no tier {name!r}: there are {', '.join(map(repr, ids))}")
-        given.account.note(*(f"tier {others[key]!r} is not read: did you mean {name!r}?" for key in near))
-    if left := [name for name in ids if name not in chosen]:
-        what = f"left out {counted(len(left), 'tier')} that --tier does not name"
-        given.account.note(f"{what} ({first_few(left, 4)})")
-    return chosen
+    others = {tier_key(name): name for name in names if not present[name]}
+    for key, name in wanted.items() if declared else ():
+        if key in present.values():
+            continue
+        near = get_close_matches(key, others, n=1, cutoff=0.75)
+        if near:
+            file.account.note(f"tier {others[near[0]]!r} is not read: did you mean {name!r}?")
+        elif dict(declared) != DECIDED:
+            raise file.error(f"no tier {name!r}: there are {', '.join(map(repr, names))}")
 
 
-def _media(given: Given, root: Element) -> Element | None:
+def _media(file: SpanFile, root: Element) -> Element | None:
     """Find the film's media; refuse where several have other offsets and none is said to be the film."""
     every = root.findall("HEADER/MEDIA_DESCRIPTOR")
     films = [node for node in every if node.get("MIME_TYPE", "").startswith("video")] or every
     stems = [stem_of(_place(node)) for node in films]
-    movie = find_film(given.movie, dict.fromkeys(stems)) if given.movie else None
-    films = [node for node, stem in zip(films, stems, strict=True) if movie in {None, stem}]
-    if len({(node.get("TIME_ORIGIN") or "0").strip() for node in films}) > 1:
-        raise given.error(
+    movie = file.reading.movie
+    if movie:
+        named = find_film(movie, dict.fromkeys(stems))
+        if named is not None:
+            films = [node for node, stem in zip(films, stems, strict=True) if stem == named]
+    origins = {(node.get("TIME_ORIGIN") or "0").strip() for node in films}
+    if len(origins) > 1:
+        raise file.error(
             f"its media begin at different times (TIME_ORIGIN): which is the film? Give --movie, one of "
             f"{', '.join(map(repr, stems))}"
         )
     if len({stem_of(_place(node)) for node in films}) > 1:
-        given.account.note(
+        file.account.note(
             f"of {len(films)} media {path_of(_place(films[0])).name!r} is taken as the film: "
             "give --movie if it is another"
         )
@@ -131,51 +175,83 @@ def _media(given: Given, root: Element) -> Element | None:
 
 def _place(node: Element | None) -> str:
     """Return where media are; a header of version 2.0 and before names its own."""
-    named = ("MEDIA_URL", "RELATIVE_MEDIA_URL", "MEDIA_FILE")
-    return next(filter(None, (node.get(name) for name in named)), "") if node is not None else ""
+    if node is None:
+        return ""
+    for name in MEDIA_ATTRIBUTES:
+        if node.get(name):
+            return node.get(name, "")
+    return ""
 
 
-class _Slots:
+class _Times:
     """Times of annotations in milliseconds of the film: their own, their parents', or spread evenly."""
 
-    def __init__(self, given: Given, root: Element, tiers: list[Element], media: Element | None) -> None:
-        self._given = given
-        origin = "" if media is None else (media.get("TIME_ORIGIN") or "").strip()
-        if not re.fullmatch(r"(?:-?[0-9]{1,12})?", origin):
-            raise given.error(f"TIME_ORIGIN {origin!r} of its media is no number of milliseconds")
-        self._origin = int(origin or 0)
-        if self._origin:
-            given.account.note(f"times moved by the media's offset (TIME_ORIGIN), {self._origin} ms")
-        self._slots: dict[str, int | str] = {}  # a text where it is no time, empty where there is none
-        for node in root.findall("TIME_ORDER/TIME_SLOT"):
-            name, value = node.get("TIME_SLOT_ID", ""), node.get("TIME_VALUE", "").strip()
-            if name in self._slots:
-                raise given.error(f"time slot {name!r} is there twice: which is right cannot be known")
-            whole = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", value)  # tools that count in fractions write 5.0
-            self._slots[name] = int(whole[1]) if whole else value
+    def __init__(self, file: SpanFile, root: Element, tiers: list[Element], media: Element | None) -> None:
+        self._origin_ms = _origin_ms(file, media)
+        self._slots = _time_slots(file, root)
         every = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
+        _refuse_unclear_references(file, [node for node, _ in every])
         self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in every}
         self._nodes.pop("", None)
-        ids = Counter(node.get("ANNOTATION_ID", "") for node, _ in every)
-        referred = {node.get(name, "") for node, _ in every for name in REFERENCES} - {""}
-        if twice := [name for name in ids if ids[name] > 1 and name in referred]:
-            what = f"{twice[0]!r} is the id of {ids[twice[0]]} annotations, and others refer to it"
-            raise given.error(f"{what} ({len(twice)} such): which they mean cannot be known")
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
         self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in every} - {""}
-        self._slots |= {f"after {name}": "" for name in self._followed}
+        for name in self._followed:
+            self._slots[f"after {name}"] = ""
         if "" in self._slots.values():
-            nodes = (tier.findall("ANNOTATION/*") for tier in sorted(tiers, key=self._depth))
-            lines = [[*map(self._line, own)] for own in nodes]
-            lines.sort(key=lambda own: max(map(len, own), default=0))
-            self._spread([dict(map(self._ends, own)) for own in lines])
+            self._spread(self._chains(tiers))
+
+    def annotation(self, node: Element, tier: Element) -> Annotation:
+        """Return the times of an annotation, what it refers to, and whose it is.
+
+        It is that of the tier that has its times, of the one above it, or its own.
+        """
+        line = self._line(node)
+        parent_ids = tuple(parent.get("ANNOTATION_ID", "") for parent in line[1:])
+        owner = self._nodes[parent_ids[-1]][1] if parent_ids else tier
+        above = self._tiers.get(owner.get("PARENT_REF", ""), owner)
+        annotator = _first_annotator(owner, above, tier)
+        first_slot, last_slot = self._ends(line)
+        problem = self._problem(first_slot) or self._problem(last_slot)
+        refusal = ""
+        if problem:
+            place = f"tier {tier.get('TIER_ID', '')!r}, annotation {node.get('ANNOTATION_ID', '')!r}"
+            refusal = f"{place}: {problem}: save it in ELAN"
+        return Annotation(
+            self._time_ms(first_slot),
+            self._time_ms(last_slot),
+            parent_ids,
+            annotator,
+            refusal,
+            _other_signature(tier, annotator),
+        )
+
+    def _time_ms(self, slot: str) -> float:
+        """Return the time of a slot, 0 where it has none: its problem is told."""
+        time = self._slots.get(slot, "")
+        return 0.0 if isinstance(time, str) else float(time + self._origin_ms)
+
+    def _problem(self, slot: str) -> str:
+        """Say why the time of a slot is none; "" if it is one."""
+        time = self._slots.get(slot, "")
+        if not isinstance(time, str):
+            return ""
+        what = f"the time {time!r} is no whole number of milliseconds" if time else "it has no time"
+        return f"{what} (time slot {slot!r})"
+
+    def _chains(self, tiers: Sequence[Element]) -> list[dict[str, str]]:
+        """Return for each tier the slot that follows each slot; a tier comes after those it subdivides."""
+        nodes_of_tiers = [tier.findall("ANNOTATION/*") for tier in sorted(tiers, key=self._depth)]
+        lines_of_tiers = [list(map(self._line, nodes)) for nodes in nodes_of_tiers]
+        lines_of_tiers.sort(key=lambda lines: max((len(line) for line in lines), default=0))
+        return [dict(self._ends(line) for line in lines) for lines in lines_of_tiers]
 
     def _depth(self, tier: Element) -> int:
         """Count the tiers above one."""
         above = set[str]()
-        while (name := tier.get("PARENT_REF", "")) in self._tiers and name not in above:
+        name = tier.get("PARENT_REF", "")
+        while name in self._tiers and name not in above:
             above.add(name)
-            tier = self._tiers[name]
+            name = self._tiers[name].get("PARENT_REF", "")
         return len(above)
 
     def _line(self, node: Element) -> list[Element]:
@@ -184,63 +260,98 @@ class _Slots:
         while node not in line:
             line[node] = None
             node = self._nodes.get(node.get("ANNOTATION_REF", ""), (node, node))[0]
-        return [*line]
+        return list(line)
 
     def _ends(self, line: Sequence[Element]) -> tuple[str, str]:
         """Name the slots of an annotation: those of the one that has times, or between two of a chain."""
-        first, last = (line[-1].get(f"TIME_SLOT_REF{n}", "") for n in (1, 2))
-        before = (f"after {name}" for node in line if (name := node.get("PREVIOUS_ANNOTATION")))
-        after = (f"after {name}" for node in line if (name := node.get("ANNOTATION_ID")) in self._followed)
-        return next(before, first), next(after, last)
+        first, last = line[-1].get("TIME_SLOT_REF1", ""), line[-1].get("TIME_SLOT_REF2", "")
+        for node in line:
+            if node.get("PREVIOUS_ANNOTATION"):
+                first = f"after {node.get('PREVIOUS_ANNOTATION')}"
+                break
+        for node in line:
+            if node.get("ANNOTATION_ID") in self._followed:
+                last = f"after {node.get('ANNOTATION_ID')}"
+                break
+        return first, last
 
     def _spread(self, chains: Sequence[Mapping[str, str]]) -> None:
-        """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even.
+        """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even."""
+        n_before, n_known = -1, self._n_known()
+        while n_before < n_known < len(self._slots):
+            # Where no tier is named as the one above, another round finds its times.
+            for chain in chains:
+                for first in [slot for slot in chain if isinstance(self._slots.get(slot), int)]:
+                    self._spread_from(first, chain)
+            n_before, n_known = n_known, self._n_known()
 
-        A tier comes after those that it subdivides, in whatever order the document has them.
-        """
-        slots = self._slots
-        before = -1
-        while before < (known := sum(isinstance(time, int) for time in slots.values())) < len(slots):
-            before = known  # where no tier is named as the one above, another round finds its times
-            for after in chains:
-                for first in [slot for slot in after if isinstance(slots.get(slot), int)]:
-                    start, last, inner = slots[first], after[first], dict[str, None]()
-                    while slots.get(last) == "" and last in after and last not in inner:
-                        inner[last] = None
-                        last = after[last]
-                    end = slots.get(last)
-                    if isinstance(start, int) and isinstance(end, int):
-                        step = (end - start) / (len(inner) + 1)
-                        slots |= {slot: int(start + n * step) for n, slot in enumerate(inner, start=1)}
+    def _n_known(self) -> int:
+        return sum(isinstance(time, int) for time in self._slots.values())
 
-    def of(self, node: Element, tier: Element) -> tuple[int, int, tuple[str, ...], str]:
-        """Return the start and end of an annotation, the ids of those it refers to, and whose it is.
+    def _spread_from(self, first: str, chain: Mapping[str, str]) -> None:
+        """Spread the slots without times between one with a time and the next in a chain that has one."""
+        last = chain[first]
+        inner: list[str] = []
+        while self._slots.get(last) == "" and last in chain and last not in inner:
+            inner.append(last)
+            last = chain[last]
+        start_ms, end_ms = self._slots[first], self._slots.get(last)
+        if isinstance(start_ms, int) and isinstance(end_ms, int):
+            step_ms = (end_ms - start_ms) / (len(inner) + 1)
+            for n, slot in enumerate(inner, start=1):
+                self._slots[slot] = int(start_ms + n * step_ms)
 
-        It is that of the tier that has its times, of the one above it, or its own.
-        """
-        line = self._line(node)
-        above = tuple(each.get("ANNOTATION_ID", "") for each in line[1:])
-        owner = self._nodes[above[-1]][1] if above else tier
-        start, end = (self._time(node, tier, slot) for slot in self._ends(line))
-        over = self._tiers.get(owner.get("PARENT_REF", ""), owner)
-        who = next(filter(None, map(_annotator, (owner, over, tier))), "")
-        name, own = tier.get("TIER_ID", ""), _annotator(tier)
-        for other in {own, composed(name.partition("@")[2].strip())} - {who, ""}:
-            self._given.account.note(
-                f"tier {name!r} is signed {other}, it or the tier above it {who}: taken as {who}'s"
-            )
-        return start, end, above, who
 
-    def _time(self, node: Element, tier: Element, slot: str) -> int:
-        time = self._slots.get(slot, "")
-        if isinstance(time, str):
-            why = f"the time {time!r} is no whole number of milliseconds" if time else "it has no time"
-            raise self._error(node, tier, f"{why} (time slot {slot!r}): save it in ELAN")
-        return time + self._origin
+def _origin_ms(file: SpanFile, media: Element | None) -> int:
+    """Return by how much the film's media are moved."""
+    origin = "" if media is None else (media.get("TIME_ORIGIN") or "").strip()
+    if not re.fullmatch(r"(?:-?[0-9]{1,12})?", origin):
+        raise file.error(f"TIME_ORIGIN {origin!r} of its media is no number of milliseconds")
+    origin_ms = int(origin or 0)
+    if origin_ms:
+        file.account.note(f"times moved by the media's offset (TIME_ORIGIN), {origin_ms} ms")
+    return origin_ms
 
-    def _error(self, node: Element, tier: Element, why: str) -> ManifestError:
-        place = f"tier {tier.get('TIER_ID', '')!r}, annotation {node.get('ANNOTATION_ID', '')!r}"
-        return self._given.error(f"{place}: {why}")
+
+def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
+    """Read the time slots: a text where one has no time in milliseconds, empty where it has none."""
+    slots: dict[str, int | str] = {}
+    for node in root.findall("TIME_ORDER/TIME_SLOT"):
+        name, value = node.get("TIME_SLOT_ID", ""), node.get("TIME_VALUE", "").strip()
+        if name in slots:
+            raise file.error(f"time slot {name!r} is there twice: which is right cannot be known")
+        whole = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", value)  # tools that count in fractions write 5.0
+        slots[name] = int(whole[1]) if whole else value
+    return slots
+
+
+def _refuse_unclear_references(file: SpanFile, nodes: Sequence[Element]) -> None:
+    """Refuse ids that are there twice and that others refer to."""
+    n_by_id = Counter(node.get("ANNOTATION_ID", "") for node in nodes)
+    referred = {node.get(name, "") for node in nodes for name in REFERENCES} - {""}
+    twice = [span_id for span_id, n in n_by_id.items() if n > 1 and span_id in referred]
+    if twice:
+        what = f"{twice[0]!r} is the id of {n_by_id[twice[0]]} annotations, and others refer to it"
+        raise file.error(f"{what} ({len(twice)} such): which they mean cannot be known")
+
+
+def _first_annotator(*tiers: Element) -> str:
+    """Return the first annotator that signed one of some tiers; "" if nobody did."""
+    for tier in tiers:
+        annotator = _annotator(tier)
+        if annotator:
+            return annotator
+    return ""
+
+
+def _other_signature(tier: Element, annotator: str) -> str:
+    """Say who else than its annotator signed a tier, as an attribute or in its name."""
+    name = tier.get("TIER_ID", "")
+    for other in (_annotator(tier), composed(name.partition("@")[2].strip())):
+        if other not in {"", annotator}:
+            owner = f"it or the tier above it {annotator}: taken as {annotator}'s"
+            return f"tier {name!r} is signed {other}, {owner}"
+    return ""
 
 
 def _annotator(tier: Element) -> str:

@@ -41,21 +41,25 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     >>> decoded("Déjà vu".encode("cp1252"))[1]
     'read as Windows-1252, which is a guess: if letters are wrong, give --encoding'
     """
-    if why := no_text(content):
-        raise ManifestError(why)
+    if reason := no_text(content):
+        raise ManifestError(reason)
     if marked := marked_encoding(content):
         return _text_in(marked, content), ""
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
-    beyond = [at for at, line in enumerate(lines) if not line.isascii()]
-    others = [at for at in beyond if _ESCAPED.search(lines[at])]
-    said = f"read as {(name := encoding or unmarked_encoding(content) or 'Windows-1252')}"
-    if not content.startswith(BOM_UTF8) and len(beyond) < max(2 * len(others), 1):  # most are not UTF-8
+    beyond_ascii = [at for at, line in enumerate(lines) if not line.isascii()]
+    not_utf8 = [at for at in beyond_ascii if _ESCAPED.search(lines[at])]
+    name = encoding or unmarked_encoding(content) or "Windows-1252"
+    notice = f"read as {name}"
+    is_mostly_utf8 = len(beyond_ascii) >= max(2 * len(not_utf8), 1)
+    if not is_mostly_utf8 and not content.startswith(BOM_UTF8):
         is_guess = not encoding and (not content.isascii() or name != "Windows-1252")
-        return _text_in(name, content), f"{said}{GUESS}" * is_guess
-    for at in others:
+        return _text_in(name, content), f"{notice}{GUESS}" if is_guess else ""
+    if not not_utf8:
+        return "\n".join(lines), ""
+    for at in not_utf8:
         lines[at] = _text_in(name, lines[at].encode("utf-8", "surrogateescape"))
-    where = first_few([f"line {at + 1}" for at in others], 1)
-    return "\n".join(lines), f"{where}: not UTF-8 as the others are, {said}" * bool(others)
+    where = first_few([f"line {at + 1}" for at in not_utf8], 1)
+    return "\n".join(lines), f"{where}: not UTF-8 as the others are, {notice}"
 
 
 def _text_in(name: str, content: bytes) -> str:

@@ -17,6 +17,7 @@ _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
+_ALIKE[ord("ı")] = ord("i")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 _ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
 _LANGUAGE = re.compile(  # a word in a title begins with a capital
@@ -31,9 +32,9 @@ def plain(text: str) -> str:
     """Write a name as names are compared: form NFC, one blank for several, no case, its article in front.
 
     Signs that programs write for each other are one: apostrophes, dashes, `_` for a blank, signs without
-    width, and those of full width.
+    width, and those of full width; and the dotless i of Turkish, whose capital is another language's I.
     """
-    folded = composed(" ".join(text.translate(_ALIKE).split()).casefold())
+    folded = composed(" ".join(text.translate(_ALIKE).split()).casefold()).replace("i\u0307", "i")
     if moved := _ARTICLE.match(folded) if ", " in folded else None:
         return moved[2] + " " * (moved[2] != "l'") + moved[1] + (moved[3] or "")
     return folded
@@ -44,8 +45,20 @@ def nearest(text: str, names: Iterable[str]) -> str:
     known = {plain(name): name for name in names}
     written = imdb_id(text)
     same = [name for name in known.values() if written and imdb_id(name) == written]
+    same += [name for name in known.values() if name == without_zeros(text)]
     near = get_close_matches(plain(text), known, n=1)
     return (same + [known[name] for name in near] + [""])[0]
+
+
+def without_zeros(text: str) -> str:
+    """Write a whole number without the decimals that data frames give it beside an empty cell.
+
+    Examples
+    --------
+    >>> without_zeros("2.0"), without_zeros("2,0"), without_zeros("2.5")
+    ('2', '2', '2.5')
+    """
+    return re.sub(r"\A([+-]?\d+)[.,]0+\Z", r"\1", text.strip(), flags=re.ASCII)
 
 
 def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:

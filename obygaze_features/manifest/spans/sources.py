@@ -9,19 +9,28 @@ from typing import Any, Final
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import XML_PROLOGUE, no_text
 from obygaze_features.io import local_path
+from obygaze_features.manifest.spans.account import Account
+from obygaze_features.manifest.spans.activitynet import read_activitynet
 from obygaze_features.manifest.spans.answers import read_answers
+from obygaze_features.manifest.spans.ass import read_ass
 from obygaze_features.manifest.spans.boris import read_boris
-from obygaze_features.manifest.spans.documents import read_activitynet, read_cvat, read_labelstudio
+from obygaze_features.manifest.spans.cvat import read_cvat
 from obygaze_features.manifest.spans.eaf import read_eaf
 from obygaze_features.manifest.spans.elan_text import read_elan_text
-from obygaze_features.manifest.spans.given import KINDS, NOT_READ, Account, Given, RawSpan
+from obygaze_features.manifest.spans.labelstudio import read_labelstudio
 from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
-from obygaze_features.manifest.spans.subtitles import Subtitle, read_ass, read_cues
-from obygaze_features.manifest.spans.tables import read_vian
-from obygaze_features.manifest.spans.tiers import read_rttm, read_textgrid
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.rttm import read_rttm
+from obygaze_features.manifest.spans.span_file import KINDS, NOT_READ, Reading, SpanFile
+from obygaze_features.manifest.spans.subtitles import Subtitle, read_cues
+from obygaze_features.manifest.spans.textgrid import read_textgrid
 from obygaze_features.manifest.spans.via import read_via
+from obygaze_features.manifest.spans.vian import read_vian
 from obygaze_features.manifest.text_tables import uncollected
 from obygaze_features.plugins import IMPORTERS, offered
+
+Reader = Callable[[SpanFile], Iterable[RawSpan]]
+"""Yields the records of a file, of those that are left out why."""
 
 
 @dataclass(frozen=True)
@@ -36,46 +45,84 @@ class SpanSource:
         Whether a file is of this kind, by its first characters, or by the cells of its first rows.
     is_signed
         Whether each span needs an annotator.
+    tier
+        The name by which --tier means the records that name no tier.
+    is_said
+        Whether its texts are what a film says, or who speaks: no labels, unless --tier says so.
+    leaves_texts
+        Whether tiers of texts are left out; else each text is a span without labels.
     """
 
-    read: Callable[[Given], Iterable[RawSpan]]
-    is_of: Callable[[Given], bool]
+    read: Reader
+    is_of: Callable[[SpanFile], bool]
     is_signed: bool = False
+    tier: str = "label"
+    is_said: bool = False
+    leaves_texts: bool = False
 
 
-READERS: Final[Mapping[str, Callable[[Given], Iterable[RawSpan]]]] = {
-    read.__name__.removeprefix("read_").replace("_", "-"): read
-    for read in (
-        read_eaf, read_cvat, read_answers, read_labelstudio, read_moviegraphs, read_activitynet, read_ass,
-        read_textgrid, read_via, read_rttm, read_boris, read_vian, read_elan_text,
-    )
-} | {"vtt": read_cues, "srt": read_cues}  # fmt: skip
+def _read_nothing(_: SpanFile) -> Iterable[RawSpan]:
+    """Yield nothing: tables of ours are read by their columns."""
+    return ()
 
 
-def _tells(facts: Mapping[str, Any]) -> Callable[[Given], bool]:
+READERS: Final[Mapping[str, Reader]] = {
+    "eaf": read_eaf,
+    "cvat": read_cvat,
+    "answers": read_answers,
+    "labelstudio": read_labelstudio,
+    "moviegraphs": read_moviegraphs,
+    "activitynet": read_activitynet,
+    "vtt": read_cues,
+    "ass": read_ass,
+    "textgrid": read_textgrid,
+    "via": read_via,
+    "rttm": read_rttm,
+    "srt": read_cues,
+    "boris": read_boris,
+    "vian": read_vian,
+    "judgements": _read_nothing,
+    "table": _read_nothing,
+    "elan-text": read_elan_text,
+}
+
+TABLE: Final = "table"
+
+
+def _tells(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
     """Return what tells whether a file is of a kind with these facts."""
     holds = re.compile(
         facts.get("holds", "(?!)").replace("{xml}", XML_PROLOGUE), re.MULTILINE | re.IGNORECASE
     )
-    cell = re.compile(facts.get("cell", ""), re.IGNORECASE)
+    cell = re.compile(facts.get("cell", "(?!)"), re.IGNORECASE)
 
-    def is_of(given: Given) -> bool:
-        columns = facts.get("columns", [])
-        known = holds.search(given.head) is not None or any(map(given.has_columns, columns))
-        if not known and "cell" in facts:
-            known = any(cell.fullmatch(each) for row in given.first_rows for each in row)
-        if known and "anywhere" in facts:
-            return re.search(facts["anywhere"].encode(), given.content.replace(b"\0", b"")) is not None
-        return known
+    def is_of(file: SpanFile) -> bool:
+        is_known = holds.search(file.head) is not None
+        is_known = is_known or any(file.has_columns(names) for names in facts.get("columns", ()))
+        is_known = is_known or any(cell.fullmatch(name) for row in file.first_names for name in row)
+        if kind == TABLE:
+            is_known = is_known or any(file.reading.headings.are_in(cells) for cells in file.first_rows)
+        if is_known and "anywhere" in facts:
+            return re.search(facts["anywhere"].encode(), file.content.replace(b"\0", b"")) is not None
+        return is_known
 
     return is_of
 
 
+def _source(kind: str, facts: Mapping[str, Any]) -> SpanSource:
+    """Make a source of what is known of its kind."""
+    return SpanSource(
+        READERS[kind],
+        _tells(kind, facts),
+        is_signed=facts.get("is_signed", False),
+        tier=facts.get("tier", "label"),
+        is_said=facts.get("is_said", False),
+        leaves_texts=facts.get("leaves_texts", False),
+    )
+
+
 SOURCES: Final[Mapping[str, SpanSource]] = {
-    **{
-        kind: SpanSource(READERS.get(kind, lambda _: ()), _tells(facts), facts.get("is_signed", False))
-        for kind, facts in KINDS.items()
-    },
+    **{kind: _source(kind, facts) for kind, facts in KINDS.items()},
     **offered(IMPORTERS, SpanSource),
 }
 """Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order, last
@@ -84,7 +131,7 @@ those of other packages (entry points of `obygaze.importers`)."""
 SUBTITLES: Final = ("vtt", "ass", "srt")
 
 
-def kind_of(given: Given) -> str:
+def kind_of(file: SpanFile) -> str:
     """Tell a file's kind by its content.
 
     Raises
@@ -92,20 +139,26 @@ def kind_of(given: Given) -> str:
     ManifestError
         It is of no kind that is known.
     """
-    if found := next((name for name, source in SOURCES.items() if source.is_of(given)), ""):
-        return found
-    raise given.error(
-        _what_instead(given)
+    for kind, source in SOURCES.items():
+        if source.is_of(file):
+            return kind
+    raise file.error(
+        _what_instead(file)
         or f"of no kind that is known: expected one of {', '.join(SOURCES)}; a table of yours needs the "
         "columns start_s and end_s, and video or movie. Name the kind with --as to see what is missing"
-        + "".join(f"; {note}" for note in given.account.notes)
+        + "".join(f"; {note}" for note in file.account.notes)
     )
 
 
-def _what_instead(given: Given) -> str:
+def _what_instead(file: SpanFile) -> str:
     """Say what a file is that is near to a kind that is read, or no text; "" if that is not known."""
-    near = (each["what"] for each in NOT_READ if re.search(each["holds"], given.head))
-    return (no_text(given.content) if given.sheet is None else "") or next(near, "")
+    reason = no_text(file.content) if file.sheet is None else ""
+    if reason:
+        return reason
+    for near in NOT_READ:
+        if re.search(near["holds"], file.head):
+            return str(near["what"])
+    return ""
 
 
 @uncollected()
@@ -137,17 +190,18 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     >>> read_subtitles("a.srt")
     [Subtitle(start_s=1.0, end_s=2.5, text='Hello')]
     """
-    given = Given(local_path(path), encoding=encoding)
+    file = SpanFile(local_path(path), Reading(encoding=encoding))
     if account is not None:
-        given.account = account
-    given.account.kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(given)), "")
-    if not given.account.kind:
-        raise given.error(_what_instead(given) or "it has no subtitles: SRT, WebVTT or ASS was expected")
-    found = given.account.spans(SOURCES[given.account.kind].read(given))
-    spans = sorted(found, key=lambda span: span.start_s)  # those that begin together as in the file
-    given.account.used = len(spans)
+        file.account = account
+    kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(file)), "")
+    file.account.kind = kind
+    if not kind:
+        raise file.error(_what_instead(file) or "it has no subtitles: SRT, WebVTT or ASS was expected")
+    spans = file.account.spans(SOURCES[kind].read(file))
+    spans.sort(key=lambda span: span.start_s)  # those that begin together as in the file
+    file.account.used = len(spans)
     if not spans:
-        raise ManifestError(f"{given.path}: it has no subtitles that are text: {given.account.line()}")
-    if given.path.suffix.lower() == ".vtt" and given.account.kind == "srt":
-        given.account.note("no line WEBVTT: read as SRT")
+        raise ManifestError(f"{file.path}: it has no subtitles that are text: {file.account.line()}")
+    if file.path.suffix.lower() == ".vtt" and kind == "srt":
+        file.account.note("no line WEBVTT: read as SRT")
     return [Subtitle(span.start_s, span.end_s, span.text) for span in spans]

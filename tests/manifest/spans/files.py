@@ -141,7 +141,8 @@ CVAT = """<?xml version="1.0" encoding="utf-8"?>
 <track id="0" label="S" source="manual">
 <box frame="25" outside="0" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/>
 <box frame="26" outside="0" keyframe="0" xtl="1" ytl="1" xbr="2" ybr="2"/>
-<box frame="125" outside="1" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/>
+<box frame="125" outside="1" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/></track>
+<track id="3" label="EN" source="manual">
 <box frame="150" outside="0" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/>
 <box frame="175" outside="1" keyframe="1" xtl="1" ytl="1" xbr="2" ybr="2"/></track>
 <track id="1" label="Body"></track>
@@ -205,7 +206,7 @@ EXAMPLES = {
         tabbed(
             [*BORIS, "Start (s)", "Stop (s)"],
             ["o", "films/tt0000042.mp4", "A", "S", "level", "STATE", "1.0", "5.0"],
-            ["o", "films/tt0000042.mp4", "A", "body", "", "STATE", "1.0", "5.0"],
+            ["o", "films/tt0000042.mp4", "A", "body", "concepts", "STATE", "1.0", "5.0"],
             ["o", "films/tt0000042.mp4", "A", "hit", "", "POINT", "6.0", "6.0"],
             ["o", "films/tt0000042.mp4", "A", "S", "level", "STATE", "7.0", "NA"],
         ),
@@ -226,19 +227,16 @@ EXAMPLES = {
     ),
     "rttm": Example(
         ";; a comment\nSPEAKER tt0000042 1 1.000 4.000 <NA> <NA> S <NA> <NA>\nSPKR-INFO tt0000042 1 <NA> <NA>\n",
-        [(1.0, 5.0, "S", ())],
+        [(1.0, 5.0, None, ())],
         ("a record SPKR-INFO, no SPEAKER",),
     ),
     "labelstudio": Example(
         json.dumps(LABELSTUDIO),
-        [(1.0, 5.0, "S", ("Body",))],
-        (
-            "a model's prediction, which is no label", "concepts without a level of their times, annotator and subject",
-            "of type choices, without a stretch of time",
-        ),
+        [(1.0, 5.0, "S", ("Body",)), (6.0, 7.0, None, ())],
+        ("a model's prediction, which is no label", "of type choices, without a stretch of time"),
     ),
     "cvat": Example(
-        CVAT, [(1.0, 5.0, "S", ()), (6.0, 7.0, "S", ())],
+        CVAT, [(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())],
         ("a shape without the number of its frame", "it is shown nowhere"),
         options={"rate": Fraction(25)},
     ),
@@ -255,7 +253,7 @@ EXAMPLES = {
     ),
     "activitynet": Example(
         json.dumps({"database": {"tt0000042": {"duration": 9, "annotations": [
-            {"segment": [1.0, 5.0], "label": "S"}, {"segment": [1.0], "label": "S"}]}}}),
+            {"segment": [1.0, 5.0], "label": "S"}, {"segment": [1.0], "label": "EN"}]}}}),
         [(1.0, 5.0, "S", ())],
         ("its times cannot be read",),
     ),

@@ -37,8 +37,8 @@ def cvat(body):
     return f"<annotations><meta><task><source>a.mp4</source></task></meta>{body}</annotations>"
 
 
-def track(number, label, more=""):
-    shown = f'<attribute name="level">{label}</attribute>'
+def track(number, label, more="", attribute="level"):
+    shown = f'<attribute name="{attribute}">{label}</attribute>'
     return f'<track id="{number}" label="man" {more}><box frame="25" outside="0">{shown}</box><box frame="125" outside="1"/></track>'
 
 
@@ -51,9 +51,9 @@ OF_TWO = {
     "ELAN text, annotators": tabbed([ELAN[0], "Annotator", *ELAN[2:]], ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
     "EAF, participants": eaf(SLOTS, "".join(tier(f"human: {t}@{who}", aligned(v, "t1", "t2", v), f'ANNOTATOR="AB" PARTICIPANT="{who}"') for t, who, v in (("level", "Ann", "S"), ("level", "Bob", "EN"), ("concepts", "Ann", "Body"))), '<PROPERTY NAME="movie">a</PROPERTY>'),
     "ELAN text, names of tiers": tabbed(ELAN, ["level@AB", "", "1", "5", "S"], ["level@CD", "", "1", "5", "EN"], ["concepts@AB", "", "1", "5", "Body"]),
-    "ELAN text without header": tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "CD", "1.0", "5.0", "EN"], ["x", "AB", "1.0", "5.0", "Body"]),
-    "TextGrid": '"ooTextFile"\n"TextGrid"\n0 9 <exists> 3\n' + "".join(f'"IntervalTier" "{t}" 0 9 1 1 5 "{v}"\n' for t, v in (("l@AB", "S"), ("l@CD", "EN"), ("c@AB", "Body"))),
-    "CVAT, two tracks": cvat(track(0, "S") + track(1, "EN") + track(0, "Body")),
+    "ELAN text without header": tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "CD", "1.0", "5.0", "EN"], ["concepts", "AB", "1.0", "5.0", "Body"]),
+    "TextGrid": '"ooTextFile"\n"TextGrid"\n0 9 <exists> 3\n' + "".join(f'"IntervalTier" "{t}" 0 9 1 1 5 "{v}"\n' for t, v in (("l@AB", "S"), ("l@CD", "EN"), ("concepts@AB", "Body"))),
+    "CVAT, two tracks": cvat(track(0, "S") + track(1, "EN") + track(0, "Body", attribute="concepts")),
 }  # fmt: skip
 
 
@@ -74,9 +74,9 @@ def twice(second):
     return {
         "EAF, two tiers": (eaf(SLOTS, tier("x", aligned("a", "t1", "t2", "S")) + tier("y", aligned("b", "t1", "t2", second))), {"x": "levels", "y": "levels"}),
         "EAF, two of one annotation": (eaf(SLOTS, scene + tier("x", referring("b", "a", "S") + referring("c", "a", second))), {"x": "levels"}),
-        "RTTM": ("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", second)), {}),
-        "Label Studio": (studio(labels("S"), labels(second)), {}),
-        "ActivityNet": (json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": n} for n in ("S", second)]}}}), {}),
+        "RTTM": ("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", second)), {"speaker": "levels"}),
+        "Label Studio": (studio(labels("S"), labels(second)), {"label": "levels"}),
+        "ActivityNet": (json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": n} for n in ("S", second)]}}}), {"label": "levels"}),
     }  # fmt: skip
 
 
@@ -172,21 +172,21 @@ SAID = {
     "columns of ELAN": says(tabbed([*ELAN, "Certainty", "Empty"], ["level", "", "1", "5", "S", "low", ""]), "1 column not read (Certainty)"),
     "a tier that is signed by another than its name says": says(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')), "AB", options={"movie": "a"}, annotator="CD"),
     "a level and concepts in one text, VIAN": says("FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n", level="S", concepts=("Body",)),
-    **{f"a keyword {cell}, VIAN": says(f"FILM,START_MS,END_MS,SELECTOR_TYPE,Voc:Body\na,1000,5000,SEGMENT,{cell}\n", *["1 keyword not read (Voc:Body True)"] * (cell == "True"), never=["keyword"] * (cell != "True"), concepts=("Body",) * (cell == "1.0")) for cell in ("1.0", "0", "True")},
-    "BORIS that names no offset": says(boris(["", "S", "STATE", "1", "5"]), "no Time offset (s)", level="S"),
-    "BORIS that names an offset of 0": says(tabbed([*BORIS, "Time offset (s)"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "0.0"]), never=["offset"], level="S"),
+    **{f"a keyword {cell}, VIAN": says(f"FILM,START_MS,END_MS,SELECTOR_TYPE,Voc:Body\na,1000,5000,SEGMENT,{cell}\n", *["1 keyword not read (Voc:Body True)"] * (cell == "True"), never=["keyword"] * (cell != "True"), text="Body" if cell == "1.0" else None) for cell in ("1.0", "0", "True")},
+    "BORIS that names no offset": says(boris(["", "S", "STATE", "1", "5"]), "no Time offset (s)", text="S"),
+    "BORIS that names an offset of 0": says(tabbed([*BORIS, "Time offset (s)"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "0.0"]), never=["offset"], text="S"),
     "two STARTs": says(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "0"), ("START", "1"), ("STOP", "5"))), names=EVENTS), "line 2: START without STOP", "no Source lists media", start_s=1, end_s=5),
     "a turn of nobody": says("SPEAKER a 1 1 4 <NA> <NA> <NA> <NA> <NA>\n", text=None),
     "a turn of no length": says("SPEAKER a 1 1 0 <NA> <NA> S <NA> <NA>\n", "it has no length", n=0),
     "a row of ELAN with a cell too many": says(tabbed(ELAN, ["level", "", "1", "5", "S"], ["level", "", "6", "7", "S", "x"]), "line 3: 6 cells where others have 5", start_s=1),
     "ELAN in a workbook": says(sheet([ELAN, ["level", "", 1, 5, "S"]]), start_s=1, end_s=5, level="S"),
-    **{f"ELAN in frames of {form}": says(tabbed(["Tier", f"Begin Time - hh:mm:ss:ff {form}", f"End Time - hh:mm:ss:ff {form}", "Annotation"], ["l", start, "00:00:05:00", "S"]), start_s=1.4, end_s=5, level="S", options={"rate": None}) for form, start in (("PAL", "00:00:01:10"), ("PAL-50fps", "00:00:01:20"))},
-    "ELAN in Italian, with its file": says(tabbed([*(f"{name} - ss.msec" for name in ("Inizio", "Fine", "Durata")), "Annotazione", "Nome file"], ["1.0", "5.0", "4.0", "S", "b.eaf"]), "header in another language", movie="b", level="S"),
+    **{f"ELAN in frames of {form}": says(tabbed(["Tier", f"Begin Time - hh:mm:ss:ff {form}", f"End Time - hh:mm:ss:ff {form}", "Annotation"], ["l", start, "00:00:05:00", "S"]), start_s=1.4, end_s=5, text="S", options={"rate": None}) for form, start in (("PAL", "00:00:01:10"), ("PAL-50fps", "00:00:01:20"))},
+    "ELAN in Italian, with its file": says(tabbed([*(f"{name} - ss.msec" for name in ("Inizio", "Fine", "Durata")), "Annotazione", "Nome file"], ["1.0", "5.0", "4.0", "S", "b.eaf"]), "header in another language", movie="b", text="S"),
     "media of ELAN that begin later": says(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), "".join(f'<MEDIA_DESCRIPTOR MEDIA_URL="{name}.mp4" TIME_ORIGIN="2000"/>' for name in "bc")), "'b.mp4' is taken as the film", "(TIME_ORIGIN), 2000 ms", options={"movie": "a"}, start_s=3, end_s=7),
     "a level and concepts in one text, ActivityNet": says(json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": ["Body", "S"]}]}}}), level="S", concepts=("Body",)),
     **{f"a segment of ActivityNet from {start} to {end} s of 5": says(json.dumps({"database": {"a": {"duration": 5, "annotations": [{"segment": [1, 5], "label": "S"}, {"segment": [start, end], "label": "EN"}]}}}), said, n=n) for start, end, n, said in ((4, 6, 2, "cut at the end of its video, 5 s"), (5, 6, 1, "begins behind the end of its video, 5 s"))},
     "an element of CVAT of no kind that is known": says(cvat("<skeletons/> stray"), "element skeletons: of a kind that is not read", "left out: 'stray'", n=0),
-    "a frame of CVAT with shapes and a tag with a box that is ticked": says(cvat('<image id="25" name="frame_000025"><box/><tag label="S"><attribute name="Body">true</attribute></tag></image>'), "image 25: shapes of single frames", start_s=1, end_s=1.04, level="S", concepts=("Body",)),
+    "a frame of CVAT with shapes and a tag with a box that is ticked": says(cvat('<image id="25" name="frame_000025"><box/><tag label="S"><attribute name="Body">true</attribute></tag></image>'), "image 25: shapes of single frames", start_s=1, end_s=1.04, level="S", concepts=("Body",), options={"tiers": {"label": "levels", "checkbox": "concepts"}}),
     "a tag of CVAT without its frame": says(cvat('<tag label="S"/>'), "without the number of its frame", n=0),
     "a track that CVAT annotated by itself": says(cvat(track(0, "S", 'source="auto"')), "model", n=0),
     "a tag that CVAT annotated by itself": says(cvat('<tag label="S" frame="3" source="auto"/>'), "model", n=0),
@@ -218,8 +218,8 @@ SAID = {
     "a break": says(srt("one<br>two"), text="one two"),
     "a tag with a colon": says(srt('<span style="x: y">A</span>'), text="A"),
     "braces that are escaped": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\p1\\} c\n", text="a {b\\p1} c"),
-    "a word of the codebook on a tier of others": says(grid(("words", "sure", "I", "am", "fine", "today")), "tier 'words'", n=5),
-    "a word of the codebook on a tier of few others": says(grid(("words", "sure", "hi")), n=2, never=("tier 'words'",)),
+    "a word of the codebook on a tier of others": says(grid(("words", "sure", "I", "am", "fine", "today")), "'words': 1 of 5", "--tier words=labels", n=5, level=None),
+    "a word of the codebook on a tier of few others": says(grid(("words", "sure", "hi")), "'words': 1 of 2", n=2, level=None),
     **{f"the film of {name}": says(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.x.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no", "film 'dr.no'"), ("Say.It.srt", "Say.It"), *((f"film.{more}.srt", "film", f".{more}") for more in ("mp4", "mkv.en", "EN", "SDH", "es-419", "zh-Hant-TW.default", "fil", "eaf")))},
     **{f"the media {url}": says(signed(url), movie=movie) for url, movie in (("file:///C:/films/Rocky #1.mp4", "Rocky #1"), ("./O Brother? 2000.mp4", "O Brother? 2000"), ("FILE:/f/Who? id=3.mp4", "Who? id=3"), ("file://srv/f/a%20b%23.mp4", "a b#"), ("https://x.example/a.mp4?b#c", "a"))},
     **{f"--movie {told}": says(content, n=1, movie=movie, options={"movie": told}) for content in (grid(("a", "hi")), table("1,5", head="start_s,end_s"), table("b.mp4,1,5", head="video,start_s,end_s"), signed("b.mp4")) for told, movie in (("C:\\f\\tt0000042.mp4", "tt0000042"), ("https://www.imdb.com/title/tt0000042/fullcredits", "tt0000042"), ("\\\\srv\\s\\a.mkv", "a"), (" a  b", "a b"))},
@@ -228,7 +228,7 @@ SAID = {
     **{f"{column}s of one id": says(table(*(f"{name},1,5" for name in OF_ONE_ID), head=f"{column},start_s,end_s"), "2 movies begin with tt0000042 ", n=4, never=("tt0000043 (",)) for column in ("movie", "video")},
     "a film that an export does not name": says(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
     "a film that subtitles are of": says(srt("Hi"), never=("by the file's name",)),
-    "what VIA says of its film and attribute": says(VIA_HEAD + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""1"":""hi""}"\n', movie="b", text="hi", tier="level"),
+    "what VIA says of its film and attribute": says(VIA_HEAD.replace("level", "note") + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""1"":""hi""}"\n', movie="b", text="hi", tier="note"),
     "a text of VIA with a comma": says(VIA_HEAD + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""3"":""well, yes""}"\n', text="well, yes"),
     "a page of IMDb": says(table("https://www.imdb.com/title/tt0000042/?ref_=x,1,5"), movie="tt0000042"),
     "a number for a film, a list of people": says(json.dumps({"moviegraphs": [{"movie": 42, "start_s": 1, "end_s": 5, "mood": "x", "interactions": [ASKS]}]}), "2 keys not read (mood, when of interactions)", movie="42", text="Ann: asks: Bob, Cid"),
@@ -236,7 +236,7 @@ SAID = {
     "answers without a table": says(asked("c0", "c9"), never=("c9",), n=2, options={"annotator": "vlm"}),
     "an error of a server": says('{"error": "overloaded"}\n' + asked("c0"), "line 1"),
     "an arrow in a cell": says(table("a,1,5,go --> there", head="movie,start_s,end_s,text"), text="go --> there"),
-    "an arrow in a cell of ELAN": says(tabbed(["level", "", "1.0", "5.0", "4.0", "go --> there"]), text="go --> there"),
+    "an arrow in a cell of ELAN": says(tabbed(["words", "", "1.0", "5.0", "4.0", "go --> there"]), text="go --> there"),
     "an arrow in a cell of BORIS": says(tabbed([*BORIS, "Comment"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "go --> there"]), comment="go --> there"),
     "an answer whose times are a clock": says(asked("c0", start_s="00:00:01", end_s="00:00:05"), n=0),
     "a level that is named and denied": says(asked("c0", answers={"level": "S", "level:S": "no"}), n=0),
@@ -252,7 +252,7 @@ SAID = {
     "all texts of a graph": says(json.dumps({"moviegraphs": [GRAPH]}), n=6, movie="tt1", start_s=3.0, end_s=40.5, tier=["situation", "scene", "character", "character", "interaction", "interaction"], text=["Sure", "bar", "Ann", "Bob", "Ann: asks: Bob", "smiles"]),
     "one text of a graph as the level": says(json.dumps({"moviegraphs": [GRAPH]}), level="S", tier="situation", options={"tiers": {"situation": "levels"}}),
     "letters of a wrong encoding that are controls": says("1\n00:00:01,000 --> 00:00:05,000\n\x9cuvre\n", "U+0080 to U+009F", text="uvre"),
-    "a NUL in a table of a tool": says(boris(["", "S\0", "STATE", "1", "5"]), "NUL left out", level="S"),
+    "a NUL in a table of a tool": says(boris(["", "S\0", "STATE", "1", "5"]), "NUL left out", text="S"),
     **{f"a file on the disk of Label Studio {place}": says(studio(labels("S")).replace("a.wav", f"/data/local-files/?d={place}"), movie="a b") for place in ("a%20b.wav", "x%5Ca%20b.wav", "x/a%20b.wav")},
     "times below a second alone": says(table("a,0.25,0.75"), "first second"),
     "a turn in the first second": says("SPEAKER a 1 0.25 0.5 <NA> <NA> S <NA> <NA>\n", never=("first second",)),
@@ -266,7 +266,7 @@ SAID = {
     **{f"subtitles in drop frame {sign}": says(f"1\n00{sign}00{sign}01;12 --> 00{sign}01{sign}00;02\nHi\n", start_s=1.4014, end_s=60.06, options={"rate": Fraction(30000, 1001)}) for sign in ":;"},
     "blanks that end no cue": says("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\n\n00:01.000 --> 00:05.000\n \nhello\n", "X-TIMESTAMP-MAP", text="hello"),
     "lines of another encoding": says(b"".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n{word}\n\n".encode(encoding) for n, (word, encoding) in enumerate([*[("Déjà", "utf-8")] * 3, ("café", "cp1252")], start=1)), "line 15", n=4, text=[*["Déjà"] * 3, "café"]),
-    "a text beside concepts at its times": says(studio(labels("Body"), {"type": "textarea", "value": {**SPAN, "text": ["a note"]}}, {"type": "rating", "value": {**SPAN, "rating": 4}}), n=3, concepts=[(), (), ("Body",)], text=["a note", "4", ""]),
+    "a text beside concepts at its times": says(studio(labels("Body", from_name="concepts"), {"type": "textarea", "value": {**SPAN, "text": ["a note"]}}, {"type": "rating", "value": {**SPAN, "rating": 4}}), n=3, concepts=[(), (), ("Body",)], text=["a note", "4", ""]),
     "a text beside a level and concepts": says(tabbed(*([tier, "", "1.0", "5.0", "4.0", text] for tier, text in (("level", "S"), ("note", "hi"), ("concept", "Body")))), n=2, level=["S", None], concepts=[("Body",), ()]),
     "every line of events of ASS": says("[Script Info]\n[Events]\n; a remark\n" + "".join(f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x\n" for kind in ("Dialogue", "Picture", "Sound", "Movie", "Dia}ogue", "")), "1 of 6 spans", "1 more left out", "a picture", "a sound", "a dia}ogue", "a line of no kind"),
     "a dialogue among the fonts of ASS": says("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n[Fonts]\nDialogue: 0,0:00:06.00,0:00:07.00,D,,0,0,0,,y\n", "line 4: in [fonts]", text="x"),
@@ -284,7 +284,7 @@ SAID = {
     "a row above the header of a tool": says("My fights,,\n" + "segmentation_name,start_ms,end_ms\nM,1000,5000\n", "1 row above the header"),
     "times without a name and a length": says(tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),
     "a line above the annotations of ELAN": says("damaged\n" + tabbed(["level", "", "00:00:01.000", "00:00:05.000", "00:00:04.000", "S"]), "1 line above"),
-    "what a model wrote": says("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", level="S", seen_score="1"),
+    "what a model wrote": says("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", text="S", seen_score="1"),
     "a turn of a thousandth": says("SPEAKER a 1 1 0.001 <NA> <NA> S <NA> <NA>\n", "shorter than a frame", n=0),
     "concepts below a tier that is not read": says(eaf(SLOTS, tier("scene", aligned("a", "t1", "t2", "kiss")) + tier("x", referring("b", "a", "Body"))), concepts=("Body",), options={"movie": "a", "annotator": "AB", "tiers": {"x": "concepts"}}),
     "what is new in a copy": says({"a.rttm": KISS, "copy.rttm": KISS.replace("hi", "ho")}, "a.rttm", n=3),
@@ -423,10 +423,9 @@ def test_what_has_no_videos_with_annotations_is_no_database_of_activitynet(read,
 
 
 def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):
-    line = "SPEAKER a 1 {} 4 <NA> <NA> {} <NA> <NA>\n"
-    levels, concepts = line.format(1, "S"), line.format(1, "Body") + line.format(9, "Look")
-    for files in ({"l.rttm": levels, "c.rttm": concepts}, {"c.rttm": concepts, "l.rttm": levels}):
-        clips, _ = read(files)
+    levels, concepts = grid(("level", "S", "")), grid(("concepts", "Body", "Look"))
+    for files in ({"l.x": levels, "c.x": concepts}, {"c.x": concepts, "l.x": levels}):
+        clips, _ = read(files, movie="a")
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}
 
 

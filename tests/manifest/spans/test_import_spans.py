@@ -230,14 +230,16 @@ def rttm(*turns):
     )
 
 
-def test_a_word_of_the_codebook_is_a_level_or_concept_and_any_other_stays_a_text(read):
-    clips, account = read(rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look")))
-    assert clips == [("tt1", 1.0, 5.0, "S", ("Body",)), ("tt1", 2.0, 3.0, None, ())]
-    assert [why for _, why in account.left_out] == [
-        "concepts without a level of their times, annotator and subject"
-    ]
-    assert any("'Ann'" in note for note in account.notes)
-    look = read(rttm((7, 9, "Look"), (7, 9, "body")))[0]
+def test_names_of_speakers_are_labels_where_the_person_says_so_alone(read):
+    clips, account = read(rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann")))
+    assert {clip[3:] for clip in clips} == {(None, ())}
+    assert any("'Ann'" not in note for note in account.notes) or not account.notes
+    declared = {"speaker": "labels"}
+    clips, _ = read(rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look")), tiers=declared)
+    assert clips == [
+        ("tt1", 1.0, 5.0, "S", ("Body",)), ("tt1", 2.0, 3.0, None, ()), ("tt1", 7.0, 9.0, None, ("Look",)),
+    ]  # fmt: skip
+    look = read(rttm((7, 9, "Look"), (7, 9, "body")), tiers=declared)[0]
     assert look == [("tt1", 7.0, 9.0, None, ("Look", "Body"))]
     with pytest.raises(ManifestError, match=r"f.txt.*line 1.*'Ann'"):
         read(rttm((2, 3, "Ann")), tiers={"speaker": "levels"})
@@ -246,11 +248,12 @@ def test_a_word_of_the_codebook_is_a_level_or_concept_and_any_other_stays_a_text
 def test_a_word_that_is_a_level_and_a_concept_is_said(read, tmp_path):
     text = 'name = "v"\nversion = "1"\n[[levels]]\nname = "calm"\ntitle = "at;rest"\n[[concepts]]\nname = "Calm"\n'
     (tmp_path / "v.toml").write_text(text)
-    book = load_codebook(tmp_path / "v.toml")
-    clips, account = read(rttm((1, 5, "calm")), codebook=book)
+    book, mixed = load_codebook(tmp_path / "v.toml"), {"speaker": "labels"}
+    clips, account = read(rttm((1, 5, "calm")), codebook=book, tiers=mixed)
     assert [clip[3] for clip in clips] == ["calm"]
     assert any("'calm'" in note and "--tier" in note for note in account.notes)
-    assert read(rttm((1, 5, "At;rest")), codebook=book)[0] == [("tt1", 1.0, 5.0, "calm", ())]
+    whole = read(rttm((1, 5, "At;rest")), codebook=book, tiers=mixed)[0]
+    assert whole == [("tt1", 1.0, 5.0, "calm", ())]
     assert not read(rttm((1, 5, "calm")), codebook=book, tiers={"speaker": "concepts"})[1].notes
 
 

@@ -129,7 +129,7 @@ FORMS = {
     "activitynet": ('{"database":{"tt1":{"annotations":[', '{{"segment": [{a}, {b}], "label": "word{k}"}},', '{"segment":[1]}]}}}'),
     "via": (VIA_HEAD, '"1_{k}","[""a.mp4""]",0,"[{a},{b}]","[]","{{""3"":""word{k}""}}"\n', ""),
     "vian": (f"segmentation_name,{VIAN}\n", "Main,{a}000,{b}000,4000,word{k}\n", ""),
-    "elan-text": ("", "level\t\t{a}.0\t{b}.0\t4.0\tword{k}\n", ""),
+    "elan-text": ("", "words\t\t{a}.0\t{b}.0\t4.0\tword{k}\n", ""),
     "table": ("movie,start_s,end_s,annotator,text\n", "tt1,{a}.0,{b}.0,word{k},word{k}\n", ""),
     "judgements": ("movie,start_s,end_s,annotator,text,level,seen_score\n", "tt1,{a}.0,{b}.0,word{k},word{k},S,0\n", ""),
     "boris": (tabbed(BOUTS), "word{k}\tSTATE\t{a}.0\t{b}.0\ttt1.mp4\n", ""),

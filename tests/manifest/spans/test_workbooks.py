@@ -29,19 +29,45 @@ BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6,
 @pytest.mark.parametrize(
     ("before", "after", "what"),
     [
-        ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', '<c r="D2" t="e"><v>#N/A</v></c>', "D2"),
-        ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', '<c r="D2"><f>A1</f></c>', "D2"),
         ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="D2:D3"/></mergeCells>', "D2:D3"),
         ('<row r="3">', '<row r="3" hidden="1">', "hidden"),
     ],
 )
 def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
     assert what in read({"a.xlsx": patched(BOOK, (before, after))})[1]
-    computed = '<c r="D2" t="str"><f>A1</f><v></v></c>'
-    assert (
-        "D2"
-        not in read({"a.xlsx": patched(BOOK, ('<c r="D2" t="inlineStr"><is><t>S</t></is></c>', computed))})[1]
-    )
+
+
+LEVEL = '<c r="D2" t="inlineStr"><is><t>S</t></is></c>'
+START = '<c r="B2"><v>1</v></c>'
+UNREADABLE = {
+    "an error": '<c r="{}" t="e"><v>#N/A</v></c>',
+    "an error of a formula": '<c r="{}" s="1" t="e"><f>VLOOKUP(A1,B1:C9,2,0)</f><v>#REF!</v></c>',
+    "an error in German": '<c r="{}" t="str"><f>A1</f><v>#WERT!</v></c>',
+    "a formula that no spreadsheet computed": '<c r="{}"><f>A1</f></c>',
+    "a formula with an empty value": '<c r="{}"><f>A1</f><v></v></c>',
+    "a formula that many cells share": '<c r="{}"><f t="shared" si="0"/><v/></c>',
+}
+
+
+@pytest.mark.parametrize("form", UNREADABLE)
+@pytest.mark.parametrize(("before", "place", "column"), [(LEVEL, "D2", "level"), (START, "B2", "start_s")])
+def test_a_cell_that_cannot_be_read_is_refused_with_its_place(read, form, before, place, column):
+    book = patched(BOOK, (before, UNREADABLE[form].format(place)))
+    with pytest.raises(ManifestError, match=rf"a\.xlsx: line 2, column {column}: "):
+        read({"a.xlsx": book})
+
+
+def test_an_empty_text_that_a_formula_gives_is_an_empty_cell(read):
+    (first, _), _ = read({"a.xlsx": patched(BOOK, (LEVEL, '<c r="D2" t="str"><f>A1</f><v></v></c>'))})
+    assert first.level is None
+
+
+def test_an_error_in_a_column_that_is_not_read_costs_nothing(read):
+    rows = [["movie", "start_s", "end_s", "level", "note"], ["a", 1, 5, "S", "x"]]
+    note = '<c r="E2" t="inlineStr"><is><t>x</t></is></c>'
+    (clip,), said = read({"a.xlsx": patched(sheet(rows), (note, '<c r="E2" t="e"><v>#NAME?</v></c>'))})
+    assert (clip.level, clip.extras["note"]) == ("S", "#NAME?")
+    assert "E2" in said
 
 
 @pytest.mark.parametrize(
@@ -105,13 +131,15 @@ def test_the_sheet_with_the_header_is_read_whichever_it_is(read):
     assert "'Read me' left out" in said
 
 
-def test_a_cell_of_a_manifest_that_people_see_otherwise_is_warned_of(tmp_path):
+def test_a_cell_of_a_manifest_that_cannot_be_read_is_refused(tmp_path):
     row = ["a", "f", "", 0, 5, "S", "", ""]
     computed = '<c r="F2"><f>A1</f></c>'
     path = tmp_path / "films.xlsx"
     path.write_bytes(
         patched(sheet([[*FIELDS], row]), ('<c r="F2" t="inlineStr"><is><t>S</t></is></c>', computed))
     )
-    with pytest.warns(UserWarning, match=r"films\.xlsx: .*F2"):
-        (clip,) = read_manifest(path)
-    assert clip.level is None
+    with (
+        pytest.warns(UserWarning, match=r"films\.xlsx: .*F2"),
+        pytest.raises(ManifestError, match=r"films\.xlsx: line 2, column level"),
+    ):
+        read_manifest(path)

@@ -1,0 +1,100 @@
+"""Keep the account of a file: every record seen is used, or left out with its place and the reason."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.text_tables import counted
+from obygaze_features.text import first_few
+
+SHOWN_REASONS = 4
+SHOWN_NAMES = 8
+
+
+@dataclass
+class Account:
+    """What a file held: records seen, those used, and those left out, each with its place and the reason."""
+
+    path: Path
+    kind: str = ""
+    seen: int = 0
+    used: int = 0
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def leave(self, where: str, reason: str) -> None:
+        """Count a record that is left out."""
+        self.left_out.append((where, reason))
+
+    def note(self, *notes: str) -> None:
+        """Say something of the whole file, once; "" says nothing."""
+        for note in notes:
+            if note and note not in self.notes:
+                self.notes.append(note)
+
+    def unread(self, what: str, names: Iterable[str]) -> None:
+        """Say which parts of records, if any, are not read."""
+        unread = list(dict.fromkeys(names))
+        if unread:
+            self.note(f"{counted(len(unread), what)} not read ({first_few(unread, SHOWN_NAMES)})")
+
+    def spans(self, records: Iterable[RawSpan]) -> list[RawSpan]:
+        """Count the records of a file; return those that are spans."""
+        spans = []
+        for record in records:
+            self.seen += 1
+            reason = record.fault()
+            if reason:
+                self.leave(record.where, reason)
+            else:
+                spans.append(record)
+        return spans
+
+    def line(self, film: str = "") -> str:
+        """Write the one line of an import; `film` tells the file from others of its name.
+
+        Raises
+        ------
+        ManifestError
+            The account does not add up.
+        """
+        if self.used + len(self.left_out) != self.seen:
+            raise ManifestError(
+                f"{self.path}: {self.seen} spans seen, {self.used} used and {len(self.left_out)} left out do "
+                "not add up: this is a bug of obygaze, please report it"
+            )
+        name = f"{self.path.name} of {film}" if film else self.path.name
+        head = f"{name}: {self.used:,} of {self.seen:,} spans read ({self.kind})"
+        return "; ".join([head, *self._reasons(), *self.notes])
+
+    def _reasons(self) -> list[str]:
+        """Say why records are left out: the most frequent reasons, each with its first place."""
+        first: dict[str, str] = {}
+        for where, reason in self.left_out:
+            first.setdefault(reason, where)
+        counts = Counter(reason for _, reason in self.left_out).most_common()
+        lines = []
+        for reason, n in counts[:SHOWN_REASONS]:
+            if n == 1:
+                lines.append(f"{first[reason]}: {reason}")
+            else:
+                lines.append(f"{n:,} left out: {reason} (the first: {first[reason]})")
+        n_rest = sum(n for _, n in counts[SHOWN_REASONS:])
+        if n_rest:
+            lines.append(f"{n_rest:,} more left out")
+        return lines
+
+    def record(self) -> dict[str, Any]:
+        """Make the document of --json."""
+        return {
+            "file": str(self.path),
+            "kind": self.kind,
+            "seen": self.seen,
+            "used": self.used,
+            "left_out": [{"where": where, "why": reason} for where, reason in self.left_out],
+            "notes": self.notes,
+        }

@@ -1,0 +1,60 @@
+"""Read the database of ActivityNet (JSON), whose labels are one tier, `label`.
+
+Source: ActivityNet's data format 1.3.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from obygaze_features.manifest.spans.json_values import number, object_of, objects_of, text_of
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+
+READ_KEYS = {"segment", "label", "label_id"}
+SLACK_S = 0.05
+"""By which a segment may end after its video: durations are rounded."""
+
+
+def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the segments of ActivityNet's database, which may be the document itself."""
+    unread: list[str] = []
+    for name, video in _database(file).items():
+        length_s = _length_s(object_of(video))
+        annotations = objects_of(video.get("annotations")) if isinstance(video, dict) else [{}]
+        for n, annotation in enumerate(annotations, start=1):
+            unread += [key for key in annotation if key not in READ_KEYS]
+            yield _span(file, f"{name}, annotation {n}", name, annotation, length_s)
+    file.account.unread("key", unread)
+
+
+def _database(file: SpanFile) -> Mapping[str, Any]:
+    """Return the videos of a document by their names."""
+    document = object_of(file.document)
+    database = object_of(document.get("database", document))
+    has_annotations = any("annotations" in object_of(video) for video in database.values())
+    if not (database if "database" in document else has_annotations):
+        raise file.error(
+            "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
+        )
+    return database
+
+
+def _length_s(video: Mapping[str, Any]) -> float:
+    """Return the length of a video; NaN where it does not say it."""
+    return number(video.get("duration", video.get("duration_second"))) or math.nan
+
+
+def _span(file: SpanFile, where: str, movie: str, annotation: Mapping[str, Any], length_s: float) -> RawSpan:
+    """Read one annotation, cut at the end of its video."""
+    segment, label = annotation.get("segment"), annotation.get("label")
+    times = [number(time) for time in segment] if isinstance(segment, list) else []
+    start_s, end_s = times if len(times) == 2 else (math.nan, math.nan)
+    reason = "" if isinstance(label, str | int | float | list) else "no label that can be read"
+    if start_s >= length_s:
+        reason = f"it begins behind the end of its video, {length_s:g} s"
+    elif end_s > length_s + SLACK_S and not reason:
+        file.account.notes.append(f"{where}: cut at the end of its video, {length_s:g} s")
+    cells = {"movie": one_line(movie)}
+    return RawSpan(where, start_s, min(end_s, length_s), text_of(label), "", cells, reason=reason)

@@ -1,0 +1,57 @@
+"""Read subtitles of ASS and SSA (SubStation Alpha), as players read them."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from obygaze_features.manifest.spans.instant import time_or_nan
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.subtitle_text import DRAWING, ass_text
+
+COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
+"""Where no line Format says which they are."""
+
+EVENTS = "[events]"
+_USUAL_SPEED = re.compile(r"\s*(?:100(?:[.,]0*)?)?\s*")
+
+
+def read_ass(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the dialogue of ASS or SSA, without drawings and comments."""
+    columns, section = list(COLUMNS), EVENTS
+    for at, line in enumerate(file.lines, start=1):
+        key, _, value = line.partition(":")
+        key = key.strip().lower()
+        if key.startswith("["):
+            section = key
+        elif key == "format":
+            names = [name.strip().lower() for name in value.split(",")]
+            if {"start", "end", "text"} <= set(names):  # else of styles
+                columns = names[: names.index("text") + 1]  # the text is the rest of a line
+        elif key == "dialogue":
+            yield _dialogue(f"line {at}", value, columns, section)
+        elif key == "timer" and not _USUAL_SPEED.fullmatch(value):
+            file.account.note(f"line {at}: Timer {one_line(value)}: a speed that is not applied")
+        elif section == EVENTS and line.strip() and line.strip()[0] not in ";!":
+            yield RawSpan(f"line {at}", reason=f"a {key or 'line of no kind':.20}")  # a comment, a picture
+
+
+def _dialogue(where: str, value: str, columns: Sequence[str], section: str) -> RawSpan:
+    """Read a line of dialogue."""
+    cells = dict(zip(columns, value.lstrip().split(",", max(len(columns) - 1, 0)), strict=False))
+    start_s, end_s = _time(cells.get("start", "")), _time(cells.get("end", ""))
+    written = cells.get("text", "")
+    text = one_line(ass_text(written))
+    reason = ""
+    if section != EVENTS:
+        reason = f"in {section:.20}, no event"
+    elif not text:
+        reason = "a drawing" if DRAWING.search(written) else "no text"
+    name = cells.get("name", "") or cells.get("actor", "")
+    subject = {"subject": one_line(name)} if name else {}
+    return RawSpan(where, start_s, end_s, text, "", subject, reason=reason)
+
+
+def _time(cell: str) -> float:
+    return time_or_nan(cell) if ":" in cell else math.nan

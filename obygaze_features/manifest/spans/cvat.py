@@ -1,0 +1,167 @@
+"""Read the tracks and tags of a task of CVAT (XML).
+
+A tier is an attribute; `label` is that of the labels themselves, `checkbox` that of boxes that are ticked.
+
+Source: CVAT's "XML annotation format" 1.1.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from obygaze_features.manifest.spans.frames import runs_of
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+
+READ_ELEMENTS = {"version", "meta", "track", "image", "tag"}
+AUTOMATIC = "of a model (automatic annotation), which is no label"
+CHECKBOX = "checkbox"
+NOT_CHOSEN = {"", "false", "__undefined__"}
+"""Values of an attribute that say nothing."""
+
+
+class Statement(NamedTuple):
+    """What is said of a frame: an attribute, "" for the label, and its value; `1` where a model helped."""
+
+    tier: str
+    text: str
+    seen_score: str
+
+
+def read_cvat(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the stretches in which tracks are shown, and runs of frames with one tag; frames count from 0."""
+    root = file.xml("annotations", "annotations of CVAT")
+    sources = {node.text.strip() for node in root.findall("meta//source") if node.text}
+    if root.findtext("meta/project") is not None or len(sources) > 1:
+        raise file.error("of a whole project of CVAT: export each task, whose film it then names")
+    media, step = "".join(sources), _step(root)
+    for node in root:
+        if node.tag not in READ_ELEMENTS:
+            yield RawSpan(f"element {node.tag:.60}", reason="of a kind that is not read")
+    for image in root.findall("image"):
+        yield from _not_tags(file, image)
+    for track in root.findall("track"):
+        yield from _track(file, track, step, media)
+    yield from _tags(file, root, step, media)
+
+
+def _step(root: Element) -> int:
+    """Return how many frames of the film lie between two of the task."""
+    for node in root.findall("meta//frame_filter"):
+        step = re.search(r"step=(\d{1,6})", node.text or "")
+        if step and int(step[1]):
+            return int(step[1])
+    return 1
+
+
+def _is_frame_of_a_film(image: Element) -> bool:
+    """Return whether an image is a frame of a film, by its name; one without a name is."""
+    name = image.get("name", "")
+    return not name or re.match(r"frame_\d{1,9}\b", name, re.ASCII) is not None
+
+
+def _not_tags(file: SpanFile, image: Element) -> Iterator[RawSpan]:
+    """Yield what an image has beside tags; and itself, if it is no frame of a film."""
+    name = re.match(r"frame_(\d{1,9})\b", image.get("name", ""), re.ASCII)
+    if name and int(name[1]) != _frame(image, "id"):
+        raise file.error(f"image {name[0]} has the id {image.get('id')}: which frame it is, is unclear")
+    if any(child.tag != "tag" for child in image):
+        yield RawSpan(f"image {image.get('id', '')}", reason="shapes of single frames, which are no spans")
+    if not _is_frame_of_a_film(image):
+        yield RawSpan(f"image {image.get('name')!r:.80}", reason="a picture of its own, no frame of a film")
+
+
+def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[RawSpan]:
+    """Yield the stretches in which a track is shown, and each value of its attributes."""
+    where = f"track {track.get('id', '')}"
+    frames = [_frame(shape) for shape in track]
+    if track.get("source") == "auto":
+        yield RawSpan(where, reason=AUTOMATIC, is_of_model=True)
+        return
+    if None in frames:
+        yield RawSpan(where, reason="a shape without the number of its frame")
+        return
+    shown, outside = set[int](), set[int]()
+    for frame, shape in zip(frames, track, strict=True):
+        if frame is not None:
+            (shown if _is_shown(shape) else outside).add(frame)
+    if not shown:
+        yield RawSpan(where, reason="it is shown nowhere")
+        return
+    sources = {node.get("source") for node in (track, *track)}
+    seen_score = "1" if sources & {"auto", "semi-auto"} else ""
+    frames_of = {Statement("", one_line(track.get("label", "")), seen_score): shown}
+    for frame, shape in zip(frames, track, strict=True):
+        for tier, text in _attributes(shape):
+            own = frames_of.setdefault(Statement(tier, text, seen_score), set())
+            if frame is not None and frame in shown:
+                own.add(frame)
+    for statement, own in frames_of.items():
+        stretches = runs_of(sorted(own), outside | (shown - own), step)
+        yield from _spans(file, where, statement, stretches, {"media": media, "subject": where})
+
+
+def _is_shown(shape: Element) -> bool:
+    """Return whether a shape, or one of the points of a skeleton, is not outside."""
+    return {part.get("outside") for part in (shape, *shape)} - {None} != {"1"}
+
+
+def _attributes(node: Element) -> Iterator[tuple[str, str]]:
+    """Yield the attributes of a shape with their values; of a checkbox that is ticked, its name."""
+    for attribute in node.findall("attribute"):
+        name, value = one_line(attribute.get("name", "")), one_line(attribute.text or "")
+        if value == "true":
+            yield CHECKBOX, name
+        elif value not in NOT_CHOSEN:
+            yield name, value
+
+
+def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawSpan]:
+    """Yield the runs of frames with a tag: of images, or of a task of video."""
+    tags = [
+        (tag, _frame(image, "id"))
+        for image in root.findall("image")
+        for tag in image.findall("tag")
+        if _is_frame_of_a_film(image)
+    ]
+    tags += [(tag, _frame(tag)) for tag in root.findall("tag")]
+    frames_of: dict[Statement, set[int]] = {}
+    for tag, frame in tags:
+        label = one_line(tag.get("label", ""))
+        if frame is None:
+            yield RawSpan(f"tag {label!r}", reason="without the number of its frame")
+        elif tag.get("source") == "auto":
+            yield RawSpan(f"tag {label!r}", reason=AUTOMATIC, is_of_model=True)
+        else:
+            seen_score = "1" if tag.get("source") == "semi-auto" else ""
+            for tier, text in (("", label), *_attributes(tag)):
+                frames_of.setdefault(Statement(tier, text, seen_score), set()).add(frame)
+    for statement, frames in frames_of.items():
+        stretches = runs_of(sorted(frames), (), step, step)
+        yield from _spans(
+            file, f"tag {statement.text!r}", statement, stretches, {"media": media, "subject": ""}
+        )
+
+
+def _spans(
+    file: SpanFile,
+    what: str,
+    statement: Statement,
+    stretches: Iterable[tuple[float, float]],
+    cells: dict[str, str],
+) -> Iterator[RawSpan]:
+    """Yield a span for each stretch [first frame, the one after the last)."""
+    for first, end in stretches:
+        where = f"{what}, frame {first}"
+        times = file.seconds(first, where), file.seconds(end, where)
+        yield RawSpan(
+            where, *times, statement.text, statement.tier, {**cells, "seen_score": statement.seen_score}
+        )
+
+
+def _frame(node: Element, name: str = "frame") -> int | None:
+    """Read the number of a frame; None where it is none."""
+    text = node.get(name, "")
+    return int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else None

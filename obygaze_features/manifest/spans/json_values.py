@@ -1,0 +1,62 @@
+"""Read values of JSON that another tool wrote, whatever stands in the place of what is expected."""
+
+import json
+import math
+import re
+from collections import Counter
+from typing import Any, TypeVar
+
+from obygaze_features.manifest.spans.instant import western
+from obygaze_features.manifest.spans.one_line import one_line
+
+_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+J = TypeVar("J")
+
+
+def json_of(text: str) -> Any:
+    """Read JSON; a ValueError for a name that an object has twice."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            raise ValueError(f"{twice!r:.60} is there twice")
+        return value
+
+    return json.loads(text, object_pairs_hook=once)
+
+
+def json_in(text: str, kind: type[J]) -> J | None:
+    """Read JSON of a kind, such as a list, in a line or a cell; None where it is no such."""
+    try:
+        value = json_of(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, kind) else None
+
+
+def number(value: object) -> float:
+    """Read a JSON number, or text of one, that can be a time; NaN if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return math.nan
+    text = western(str(value).strip())
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """Return an object; {} in place of whatever else it is."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list, {} in place of whatever else it holds, or is."""
+    if isinstance(value, list):
+        return [object_of(item) for item in value]
+    return [] if value is None else [{}]
+
+
+def text_of(value: Any) -> str:
+    """Write a text, a number, or several, joined by `;`."""
+    if isinstance(value, list):
+        return ";".join(text for item in value if (text := text_of(item)))
+    return one_line(str(value)) if isinstance(value, str | int | float) else ""

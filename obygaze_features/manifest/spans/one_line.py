@@ -1,0 +1,12 @@
+"""Write texts of other tools on one line."""
+
+from obygaze_features.text import unsuitable
+
+
+def one_line(text: str) -> str:
+    """Write a text on one line, without characters that control; joiners of letters and emoji stay."""
+    line = " ".join(text.split())
+    if line.isprintable() and unsuitable(line) is None:
+        return line
+    clean = "".join(sign for sign in line if sign != "\ufeff" and unsuitable(sign) is None)
+    return " ".join(clean.split())

@@ -1,0 +1,181 @@
+"""Decide what tiers hold: levels, concepts, labels of both, or texts. The one place for all kinds of files.
+
+A tier (track, category, attribute, field of labels) has one role, over all files of an import, whatever its
+single texts are:
+
+- *declared*: the person names it (`--tier`), or its name says it (`level`, `concepts`);
+- *all of it*: every text of tiers of its name is of the codebook, and more than one word of it is used;
+- else it holds texts. Which tiers look like labels all the same is said, with the option that reads them.
+
+What films say, and names of speakers, are labels where the person declares it alone.
+"""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.tier_names import (
+    DECIDED,
+    NAMED,
+    is_of_a_model,
+    key_among,
+    tier_key,
+    without_annotator,
+)
+from obygaze_features.manifest.text_tables import counted
+from obygaze_features.text import first_few
+
+LEVELS, CONCEPTS, LABELS = "levels", "concepts", "labels"
+DECLARABLE: Final = (LEVELS, CONCEPTS, LABELS)
+"""Roles that a person may declare; words of a tier of labels are levels or concepts by the codebook."""
+
+TEXT, LEFT = "text", "left"
+"""Roles of a tier of texts, and of one that the person does not name beside others."""
+
+SHOWN_TIERS = 3
+SHOWN_WORDS = 3
+
+
+@dataclass
+class Tier:
+    """What the texts of a tier are, over all files of an import.
+
+    Attributes
+    ----------
+    name
+        As it is first spelled, without annotator.
+    is_said
+        Whether its texts are what films say, or names of speakers.
+    n_texts, n_labels
+        How many texts it has, and how many of them are of the codebook.
+    words
+        Levels and concepts that are used, with their counts.
+    n_with_level
+        How many of its texts are, or hold, a level.
+    """
+
+    name: str
+    is_said: bool
+    n_texts: int = 0
+    n_labels: int = 0
+    n_with_level: int = 0
+    words: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_all_labels(self) -> bool:
+        """Whether every text is of the codebook."""
+        return 0 < self.n_texts == self.n_labels
+
+    @property
+    def option(self) -> str:
+        """The option that reads it."""
+        role = LABELS
+        if self.is_all_labels and self.n_with_level == 0:
+            role = CONCEPTS
+        elif self.is_all_labels and self.n_with_level == self.words.total():
+            role = LEVELS
+        return f"--tier {shlex.quote(f'{self.name}={role}')}"
+
+
+class TierRoles:
+    """The roles of the tiers of an import.
+
+    Parameters
+    ----------
+    words
+        Of the codebook.
+    declared
+        Tier -> role, as the person says it; no other tier is read then, if there are any.
+    """
+
+    def __init__(self, words: LabelWords, declared: Mapping[str, str]) -> None:
+        self._words = words
+        self._declared = {tier_key(name): role for name, role in declared.items()}
+        self._named = {tier_key(name): role for name, role in NAMED.items()}
+        self._reserved = {tier_key(name) for name in DECIDED}
+        self._tiers: dict[tuple[str, bool], Tier] = {}
+        self._roles: dict[tuple[str, bool], str] = {}
+
+    def add(self, records: Iterable[RawSpan], nameless: str, *, is_said: bool) -> None:
+        """Count the texts of a file's tiers; `nameless` is the tier of records that name none."""
+        for record in records:
+            if record.role or not record.text or is_of_a_model(record.tier) or is_of_a_model(record.text):
+                continue
+            name = record.tier or nameless
+            key = tier_key(without_annotator(name)), is_said
+            tier = self._tiers.setdefault(key, Tier(without_annotator(name), is_said))
+            tier.n_texts += 1
+            labels = self._words.labels_of(record.text)
+            if labels is not None:
+                tier.n_labels += 1
+                tier.n_with_level += bool(labels.level)
+                tier.words.update(labels.words)
+
+    def role_of(self, record: RawSpan, nameless: str, *, is_said: bool) -> str:
+        """Return the role of a record's tier: of levels, concepts, labels, texts, or left out."""
+        if record.role:
+            return record.role
+        name = record.tier or nameless
+        key = name, is_said
+        if key not in self._roles:
+            self._roles[key] = self._decided(name, is_said=is_said)
+        return self._roles[key]
+
+    def _decided(self, name: str, *, is_said: bool) -> str:
+        """Decide the role of a tier."""
+        if self._declared:
+            return self._declared.get(key_among(name, self._declared), LEFT)
+        if is_said or key_among(name, self._reserved):
+            return TEXT
+        declared = self._named.get(key_among(name, self._named))
+        if declared:
+            return declared
+        tier = self._tiers.get((tier_key(without_annotator(name)), is_said))
+        is_labels = tier is not None and tier.is_all_labels and len(tier.words) > 1
+        return LABELS if is_labels else TEXT
+
+    def notices(self) -> list[str]:
+        """Say which tiers are labels by all their texts, and which look like labels and are read as text."""
+        if self._declared:
+            return []
+        undeclared = [
+            tier
+            for tier in self._tiers.values()
+            if tier.n_labels
+            and not key_among(tier.name, self._named)
+            and not key_among(tier.name, self._reserved)
+        ]
+        texts = [tier for tier in undeclared if not tier.is_said]
+        all_of_it = [tier for tier in texts if tier.is_all_labels and len(tier.words) > 1]
+        one_word = [tier for tier in texts if tier.is_all_labels and len(tier.words) == 1]
+        some = [tier for tier in texts if not tier.is_all_labels]
+        said = [tier for tier in undeclared if tier.is_said and 2 * tier.n_labels >= tier.n_texts]
+        book = f"codebook {self._words.codebook.name!r}"
+        return [
+            *_notice(all_of_it, f"all texts are of {book}, read as labels"),
+            *_notice(one_word, f"all texts are one word of {book}, read as text", ask="are labels"),
+            *_notice(some, f"some texts are of {book}, all are read as text", ask="are labels"),
+            *_notice(said, f"words of {book} are what is said, or who speaks: no labels", ask="are labels"),
+        ]
+
+
+def _notice(tiers: Sequence[Tier], what: str, ask: str = "") -> list[str]:
+    """Write one line for tiers of which the same is said, with the option that reads the first."""
+    if not tiers:
+        return []
+    shown = first_few([_counts(tier) for tier in tiers], SHOWN_TIERS)
+    line = f"{counted(len(tiers), 'tier')}: {what} ({shown})"
+    if ask:
+        options = " ".join(tier.option for tier in tiers[:SHOWN_TIERS])
+        line += f": if they {ask}, give {options}"
+    return [line]
+
+
+def _counts(tier: Tier) -> str:
+    """Write a tier with how many of its texts are of the codebook, and which words."""
+    words = first_few([word for word, _ in tier.words.most_common()], SHOWN_WORDS)
+    return f"{tier.name!r}: {tier.n_labels:,} of {tier.n_texts:,}, {words}"

@@ -1,0 +1,58 @@
+"""Read and write RTTM: turns of speakers, whose names are never labels.
+
+Source: NIST Rich Transcription evaluation 2009, RTTM.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from obygaze_features.manifest.spans.json_values import number
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.subtitles import Subtitle
+
+SPEAKER = "SPEAKER"
+"""The record of a turn; it names the tier of all turns."""
+
+FIELDS = 9
+"""Fields of a record; a tenth, of the look-ahead, may follow."""
+
+FIELD_NAMES = ("orthography", "speaker type", "speaker", "confidence", "lookahead")
+"""The fields behind the times."""
+
+
+def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the turns of speakers."""
+    unread: list[str] = []
+    for at, line in enumerate(file.lines, start=1):
+        fields = ["" if field == "<NA>" else field for field in line.split()]
+        if not fields or fields[0].startswith(";;"):
+            continue
+        where = f"line {at}"
+        if fields[0] != SPEAKER:
+            yield RawSpan(where, reason=f"a record {fields[0]:.20}, no SPEAKER")
+        elif len(fields) not in {FIELDS, FIELDS + 1}:
+            yield RawSpan(where, reason=f"{len(fields)} fields where RTTM has 9 or 10: names hold no blanks")
+        else:
+            if fields[2] not in {"", "1"}:
+                unread.append("channel")
+            behind = zip(FIELD_NAMES, fields[5:], strict=False)
+            unread += [name for name, field in behind if field and name != "speaker"]
+            start_s, length_s = number(fields[3]), number(fields[4])
+            end_s = round(start_s + length_s, 9)
+            yield RawSpan(where, start_s, end_s, one_line(fields[7]), SPEAKER, {"movie": fields[1]})
+    file.account.unread("field", unread)
+
+
+def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
+    """Write turns: each with its label, whose blanks become `_`, as RTTM's cells hold none."""
+    lines = []
+    for label, span in sorted(spans, key=lambda turn: turn[1].start_s):
+        start_ms, end_ms = round(1000 * span.start_s), round(1000 * span.end_s)
+        times = f"{start_ms / 1000:.3f} {(end_ms - start_ms) / 1000:.3f}"
+        lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_cell(label)} <NA> <NA>\n")
+    return "".join(lines)
+
+
+def _cell(text: str) -> str:
+    return "_".join(one_line(text).split()) or "<NA>"

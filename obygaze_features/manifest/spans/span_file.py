@@ -1,0 +1,189 @@
+"""A file to read spans from, and what a person says of it."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import chain
+from json import JSONDecodeError
+from pathlib import Path
+from typing import Any, Final
+from xml.etree.ElementTree import Element, ParseError, XMLParser
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import where_damaged
+from obygaze_features.manifest.spans.account import Account
+from obygaze_features.manifest.spans.encodings import decoded
+from obygaze_features.manifest.spans.headings import Headings
+from obygaze_features.manifest.spans.json_values import json_of
+from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.text_tables import content_of, naming, placed
+from obygaze_features.templates import packaged
+from obygaze_features.text_records import first_rows, marked_encoding, split_records
+from obygaze_features.workbook import HEADER_ROWS, Records, is_workbook, read_sheet
+
+FACTS: Final = packaged(__package__, "kinds.toml")
+KINDS, NOT_READ = FACTS["kinds"], FACTS["not_read"]
+"""What is known of kinds of files, and of those that are near to one and not read."""
+
+HEAD_BYTES = 1 << 16
+"""Of a file, by which its kind is told."""
+
+_ENCODING = re.compile(r"""\s*<\?xml[^>]*\sencoding\s*=\s*["'](?!utf)([\w.-]+)""", re.IGNORECASE)
+_CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
+"""Letters that were saved in a wrong encoding; U+0085 is none of them, as it ends lines."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a person says of all files of an import.
+
+    Parameters
+    ----------
+    rate
+        Frames per second of times that are, or end in, frames.
+    encoding
+        Of text files that are not UTF-8 and have no byte order mark.
+    movie
+        The film, where a file does not say it.
+    tiers
+        Tier -> its role; no other tier is read then, if there are any.
+    headings
+        Which headings of tables stand for columns of ours.
+    """
+
+    rate: Fraction | None = None
+    encoding: str = ""
+    movie: str = ""
+    tiers: Mapping[str, str] = field(default_factory=dict)
+    headings: Headings = field(default_factory=Headings)
+
+
+@dataclass(eq=False)
+class SpanFile:
+    """A file to read spans from, what the person says of it, and the account of its records."""
+
+    path: Path
+    reading: Reading = field(default_factory=Reading)
+
+    @cached_property
+    def account(self) -> Account:
+        """What becomes of its records."""
+        return Account(self.path)
+
+    @cached_property
+    def content(self) -> bytes:
+        """Its bytes."""
+        return content_of(self.path)
+
+    @cached_property
+    def text(self) -> str:
+        """Its text, without NUL and the marks that joined files have inside; what was done is noted."""
+        return self._text_in(self.reading.encoding)
+
+    def _text_in(self, encoding: str) -> str:
+        """Decode its text; `encoding` of what is not UTF-8."""
+        with placed(self.path):
+            text, notice = decoded(self.content, encoding)
+        self.account.note(notice)
+        if "\0" in text:
+            self.account.note("characters NUL left out")
+        if not text.isascii() and _CONTROLS.search(text):
+            self.account.note(
+                "U+0080 to U+009F left out of texts: letters that were saved in a wrong encoding"
+            )
+        return text.replace("\ufeff", "").replace("\0", "")
+
+    @property
+    def lines(self) -> list[str]:
+        """Its lines; line feeds and carriage returns alone end one, as texts hold other signs."""
+        return re.split(r"\r*\n|\r", self.text)
+
+    @cached_property
+    def head(self) -> str:
+        """Its first characters, whatever the encoding."""
+        name = marked_encoding(self.content) or "utf-8-sig"
+        text = self.content[:HEAD_BYTES].decode(name, "replace").replace("\0", "")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+
+    @cached_property
+    def sheet(self) -> Records | None:
+        """Its records, where it is a workbook; what else it holds is noted."""
+        if not is_workbook(self.content):
+            return None
+        headers = [naming(names) for facts in KINDS.values() for names in facts.get("columns", ())]
+
+        def is_header(cells: Sequence[str]) -> bool:
+            return self.reading.headings.are_in(cells) or any(is_one(cells) for is_one in headers)
+
+        records, notes = read_sheet(self.path, self.content, ManifestError, is_header)
+        self.account.note(*notes)
+        return records
+
+    def records(self, needed: Sequence[str]) -> tuple[Records, str]:
+        """Split it into records, by what its header has between cells; "" for a workbook."""
+        if self.sheet is not None:
+            return self.sheet, ""
+        return split_records(self.path, self.text, ManifestError, naming(needed))
+
+    @cached_property
+    def first_rows(self) -> list[list[str]]:
+        """Its first rows, by each sign that may stand between cells."""
+        if self.sheet is not None:
+            return [cells for _, cells in self.sheet[:HEADER_ROWS]]
+        return [cells for _, cells in chain(*first_rows(self.head).values())]
+
+    @cached_property
+    def first_names(self) -> list[set[str]]:
+        """The names in each of its first rows, as names are compared."""
+        return [{plain(cell) for cell in cells} for cells in self.first_rows]
+
+    def has_columns(self, names: Iterable[str]) -> bool:
+        """Return whether one of its first rows has these names."""
+        wanted = {plain(name) for name in names}
+        return any(wanted <= names for names in self.first_names)
+
+    @cached_property
+    def document(self) -> Any:
+        """Its content as JSON."""
+        try:
+            return json_of(self.text)
+        except (JSONDecodeError, RecursionError) as error:
+            raise self.error(where_damaged(error, self.text.encode(), "a JSON document")) from None
+        except ValueError as error:
+            raise self.error(f"not a JSON document: {error}") from None
+
+    def xml(self, root: str, what: str) -> Element:
+        """Parse it as XML that declares no entity, so that none is expanded; check its root."""
+        declared = _ENCODING.match(self.head)
+        text = self._text_in(self.reading.encoding or (declared[1] if declared else ""))
+        if "<!ENTITY" in text:
+            raise self.error(f"declares entities in its document type, which {what} does not: not read")
+        parser = XMLParser()  # noqa: S314 - it has no entities
+        try:
+            parser.feed(text)
+            element: Element = parser.close()
+        except ParseError as error:
+            raise self.error(where_damaged(error, text.encode(), what)) from None
+        if element.tag != root:
+            raise self.error(f"not {what}: its root is {element.tag!r:.60}")
+        stray = next((node.tail for node in element.iter() if (node.tail or "").strip()), "")
+        if stray:
+            self.account.note(f"text beside elements left out: {stray.strip()!r:.60}")
+        return element
+
+    def error(self, reason: str) -> ManifestError:
+        """Make an error that names the file."""
+        return ManifestError(f"{self.path}: {reason}")
+
+    def seconds(self, frames: float, where: str) -> float:
+        """Convert frames to seconds at the rate that the person gives."""
+        if self.reading.rate is None:
+            raise self.error(f"{where}: times are in frames; give their rate, as in --rate 25")
+        return float(Fraction(frames) / self.reading.rate)
+
+    def close(self) -> None:
+        """Forget its content, of which nothing more is read; the account stays."""
+        for name in ("content", "text", "head", "sheet", "first_rows", "first_names", "document"):
+            self.__dict__.pop(name, None)

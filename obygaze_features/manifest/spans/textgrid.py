@@ -1,0 +1,205 @@
+"""Read and write Praat's TextGrid, whose tiers are tiers.
+
+Source: Praat manual, "TextGrid file formats".
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from obygaze_features.manifest.spans.json_values import number
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.subtitles import Subtitle
+
+_TOKEN = re.compile(r'"(?:[^"]|"")*"\S?|![^\r\n]*|\S+')
+SLACK_S = 0.001
+"""By which an interval may end after its tier."""
+
+S = TypeVar("S", bound=tuple[float, float, str])
+
+
+class Token(NamedTuple):
+    """A text, number or flag that stands free, as Praat reads it, with its line."""
+
+    text: str
+    line: int
+
+
+def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the intervals with a text of a TextGrid, in its long or short form; points have no end."""
+    is_binary = file.content.startswith(b"ooBinaryFile")
+    tokens = _Tokens(file, iter(()) if is_binary else _tokens(file))
+    form, kind = tokens.any().text, tokens.any().text
+    if form not in {'"ooTextFile"', '"ooTextFile short"'} or kind != '"TextGrid"':
+        found = kind or ("a binary file" if is_binary else "something else")
+        raise file.error(f"a TextGrid of Praat, saved as a text file, was expected; found {found:.60}")
+    tokens.real()  # where it begins
+    tokens.real()  # where it ends
+    if not tokens.has_tiers():
+        return
+    for _ in range(tokens.count()):
+        yield from _tier(file, tokens)
+    rest = tokens.any()
+    if rest.text:
+        raise file.error(
+            f"line {rest.line}: {rest.text:.40} after the last tier: is a number of intervals wrong?"
+        )
+
+
+def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
+    """Yield the intervals or points of a tier."""
+    form = tokens.any()
+    name = tokens.string()
+    tokens.real()  # where it begins
+    tier_end_s = float(tokens.real().text)
+    n = tokens.count()
+    if form.text not in {'"IntervalTier"', '"TextTier"'}:
+        raise file.error(f"line {form.line}: {form.text:.40} is no tier of intervals or points")
+    for place in range(1, n + 1):
+        start = tokens.real()
+        end = tokens.real() if form.text == '"IntervalTier"' else start
+        text = one_line(tokens.string())
+        reason = ""
+        if form.text == '"TextTier"':
+            reason = "a point, which has no end"
+        elif float(end.text) > tier_end_s + SLACK_S:
+            reason = f"it ends after its tier, {tier_end_s:g} s"
+        elif not text:
+            reason = "no text"
+        where = f"line {start.line} (interval {place} of tier {name!r})"
+        yield RawSpan(where, number(start.text), number(end.text), text, name, reason=reason)
+
+
+def _tokens(file: SpanFile) -> Iterator[Token]:
+    """Yield the texts, numbers and flags that stand free; words beside them explain them to people."""
+    text = "\n".join(file.lines)
+    line, last = 1, 0
+    for match in _TOKEN.finditer(text):
+        line += text.count("\n", last, match.start())
+        last = match.start()
+        token = match[0]
+        if token[0] == '"' or token in {"<exists>", "<absent>"} or re.match(r"[-+]?\d", token):
+            yield Token(token, line)
+
+
+class _Tokens:
+    """The tokens of a TextGrid one after the other, each of the kind that is expected, or an error."""
+
+    def __init__(self, file: SpanFile, tokens: Iterator[Token]) -> None:
+        self._file, self._tokens = file, tokens
+
+    def any(self) -> Token:
+        """Return the next token; an empty one behind the last."""
+        return next(self._tokens, Token("", 0))
+
+    def real(self) -> Token:
+        """Return the next token, which is a time."""
+        return self._next("a time", lambda text: not math.isnan(number(text)))
+
+    def count(self) -> int:
+        """Return the next token, which is a number of tiers or intervals."""
+        token = self._next("a number of tiers or intervals", lambda text: text.isdecimal() and len(text) < 10)
+        return int(token.text)
+
+    def string(self) -> str:
+        """Return the next token, which is a text in quotes, without them."""
+        token = self._next("a text in quotes", lambda text: text[:1] == '"' == text[1:][-1:])
+        return token.text[1:-1].replace('""', '"')
+
+    def has_tiers(self) -> bool:
+        """Return whether the next token says that there are tiers."""
+        token = self._next("<exists> or <absent>", {"<exists>", "<absent>"}.__contains__)
+        return token.text == "<exists>"
+
+    def _next(self, wanted: str, is_such: Callable[[str], bool]) -> Token:
+        token = self.any()
+        if is_such(token.text):
+            return token
+        if token.text:
+            raise self._file.error(f"line {token.line}: {token.text:.40} where {wanted} was expected")
+        raise self._file.error(
+            f"line 0: it ends where {wanted} was expected: cut short, or a number of intervals is wrong"
+        )
+
+
+# --- writing
+# ---------------------------------------------------------------------------
+def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str:
+    """Write a TextGrid in Praat's long form; spans that overlap go to further tiers of the name.
+
+    Parameters
+    ----------
+    tiers
+        Spans of each tier, by its name.
+    end_s
+        Length of the film in seconds.
+    """
+    parts = [part for name, spans in tiers.items() for part in apart(name, spans)]
+    whole_s = max([end_s, *(span.end_s for _, part in parts for span in part)])
+    lines = [
+        'File type = "ooTextFile"',
+        'Object class = "TextGrid"',
+        "",
+        "xmin = 0",
+        f"xmax = {_number(whole_s)}",
+        "tiers? <exists>",
+        f"size = {len(parts)}",
+        "item []:",
+    ]
+    for place, (name, part) in enumerate(parts, start=1):
+        intervals = _without_gaps(part, whole_s)
+        lines += [
+            f"    item [{place}]:",
+            '        class = "IntervalTier"',
+            f'        name = "{_quoted(name)}"',
+            "        xmin = 0",
+            f"        xmax = {_number(whole_s)}",
+            f"        intervals: size = {len(intervals)}",
+        ]
+        for number_of_interval, span in enumerate(intervals, start=1):
+            lines += [
+                f"        intervals [{number_of_interval}]:",
+                f"            xmin = {_number(span.start_s)}",
+                f"            xmax = {_number(span.end_s)}",
+                f'            text = "{_quoted(span.text)}"',
+            ]
+    return "\n".join([*lines, ""])
+
+
+def apart(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:
+    """Deal spans that overlap to as many tiers as are needed, numbered from 2; one tier if there are none."""
+    parts: list[list[S]] = [[]]
+    for span in sorted(spans, key=lambda span: span[0]):
+        part = next((part for part in parts if not part or part[-1][1] <= span[0]), None)
+        if part is None:
+            part = []
+            parts.append(part)
+        part.append(span)
+    return [(f"{name} ({n})" if n > 1 else name, part) for n, part in enumerate(parts, start=1)]
+
+
+def _without_gaps(part: Sequence[Subtitle], whole_s: float) -> list[Subtitle]:
+    """Add empty intervals between spans: Praat's tiers have no gaps."""
+    intervals = []
+    last_s = 0.0
+    for span in part:
+        if span.start_s > last_s:
+            intervals.append(Subtitle(last_s, span.start_s, ""))
+        intervals.append(span)
+        last_s = span.end_s
+    if whole_s > last_s or not intervals:
+        intervals.append(Subtitle(last_s, whole_s, ""))
+    return intervals
+
+
+def _number(value: float) -> str:
+    """Write a number to the microsecond."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def _quoted(text: str) -> str:
+    """Write a text on one line that stands in quotes."""
+    return one_line(text).replace('"', '""')
