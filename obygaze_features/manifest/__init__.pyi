@@ -13,6 +13,8 @@ from .codebook import Codebook as Codebook
 from .codebook import builtin_codebook as builtin_codebook
 from .codebook import find_codebook as find_codebook
 from .codebook import load_codebook as load_codebook
+from .codebook_guess import GuessedCodebook as GuessedCodebook
+from .codebook_guess import guess_codebook as guess_codebook
 from .codebook_parts import Concept as Concept
 from .codebook_parts import Level as Level
 from .codebook_parts import Scale as Scale
@@ -66,6 +68,7 @@ from .rounds import assign as assign
 from .spans.account import Account as Account
 from .spans.answers import Answered as Answered
 from .spans.answers import read_answered as read_answered
+from .spans.headings import Headings as Headings
 from .spans.instant import frame_label as frame_label
 from .spans.instant import frame_rate as frame_rate
 from .spans.instant import time_code as time_code

@@ -145,8 +145,9 @@ def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
     """Return whether a column is headed by a label, and says by marks where it is."""
     if words.labels_of(column) is None:
         return False
-    cells = [plain(row.cells[column]) for row in table.rows]
-    return any(cell in YES for cell in cells) and all(cell in YES or cell in NO for cell in cells)
+    cells = {plain(row.cells[column]) for row in table.rows}
+    are_labels = any(words.labels_of(cell) is not None for cell in cells)
+    return cells <= YES | NO and not are_labels
 
 
 def wide_columns(table: Table, headings: Headings) -> list[str]:
@@ -214,10 +215,9 @@ def hints(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]
         yield f"a column that is not read holds levels ({shown[levels[0]]}): {option('level', levels[0])}"
     elif levels:
         names = first_few([shown[column] for column in levels], SHOWN_COLUMNS)
-        wide = shlex.quote(",".join(levels))
         yield (
-            f"{len(levels)} columns that are not read hold levels ({names}): --wide {wide} where each is an "
-            f"annotator's, {option('level', levels[0])} reads one"
+            f"{len(levels)} columns that are not read hold levels ({names}): {wide_option(levels)} where "
+            f"each is an annotator's, {option('level', levels[0])} reads one"
         )
     if concepts:
         names = first_few([shown[column] for column in concepts], SHOWN_COLUMNS)
@@ -245,6 +245,11 @@ def _marks_options(columns: Sequence[str], words: LabelWords) -> str:
 def option(name: str, heading: str) -> str:
     """Write the option that reads a heading as a column of ours."""
     return f"--column {shlex.quote(f'{name}={heading}')}"
+
+
+def wide_option(headings: Sequence[str]) -> str:
+    """Write the option that reads a column an annotator."""
+    return f"--wide {shlex.quote(','.join(headings))}"
 
 
 def proposals(table: Table, columns: Sequence[str], absent: Sequence[str], words: LabelWords) -> list[str]:

@@ -10,6 +10,7 @@ from obygaze_features.manifest.importers.columns import (
     content_of,
     option,
     proposals,
+    wide_option,
 )
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.span_file import SpanFile
@@ -32,7 +33,7 @@ def proposals_for(file: SpanFile, words: LabelWords) -> list[str]:
     absent = [name for name in OUR_COLUMNS if name not in table.columns and name not in TIMES]
     levels = [column for column in columns if content_of(cells_of(table, column), words).are_levels]
     if levels:
-        typed.append(option("level", levels[0]))
+        typed.append(option("level", levels[0]) if len(levels) == 1 else wide_option(levels))
         absent = [name for name in absent if name != "level"]
         columns = [column for column in columns if column not in levels]
     return typed + proposals(table, columns, absent, words)

@@ -100,6 +100,18 @@ def sheet(rows, cells=None):
     return content.getvalue()
 
 
+def patched(content, *changes):
+    """Change the text of a workbook's parts."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            text = old.read(name).decode()
+            for before, after in changes:
+                text = text.replace(before, after)
+            new.writestr(name, text)
+    return out.getvalue()
+
+
 def tabbed(*rows):
     return "".join("\t".join(row) + "\n" for row in rows)
 

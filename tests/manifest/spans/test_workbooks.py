@@ -8,20 +8,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import read_manifest
 from obygaze_features.manifest.text_tables import FIELDS
-from tests.manifest.spans.files import sheet
-
-
-def patched(content, *changes):
-    """Change the text of a workbook's parts."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
-        for name in old.namelist():
-            text = old.read(name).decode()
-            for before, after in changes:
-                text = text.replace(before, after)
-            new.writestr(name, text)
-    return out.getvalue()
-
+from tests.manifest.spans.files import patched, sheet
 
 BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]])
 

@@ -1,0 +1,252 @@
+"""Make a codebook of the words that a table has: a first draft, which a person puts in order."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple
+
+from obygaze_features.cells import is_unreadable
+from obygaze_features.errors import ManifestError
+from obygaze_features.io import local_path
+from obygaze_features.manifest.codebook import BUILTIN, Codebook, parts_of
+from obygaze_features.manifest.importers.columns import cells_of, find_column, name_of_heading, option
+from obygaze_features.manifest.importers.imported import slug
+from obygaze_features.manifest.spans.headings import Headings
+from obygaze_features.manifest.spans.names import plain, without_zeros
+from obygaze_features.manifest.spans.span_file import Reading, SpanFile
+from obygaze_features.manifest.text_tables import OUR_COLUMNS, Table, counted, placed, table_of
+from obygaze_features.text import composed, first_few, number_of
+from obygaze_features.text_records import split_records
+
+MOST_LEVELS = 12
+"""Words of a column that can be an ordered label: a column of more is of names or of texts."""
+
+NEAR = 0.75
+"""Likeness (difflib) from which on two words may be one that was mistyped."""
+
+SHOWN = 4
+
+
+class Word(NamedTuple):
+    """A word of a table, its other spellings, how often it is there, and a frequent word that it is like."""
+
+    name: str
+    spellings: tuple[str, ...]
+    count: int
+    twin: str
+
+
+@dataclass(frozen=True)
+class GuessedCodebook:
+    """A codebook of the words of a table, with what a person has to decide.
+
+    Attributes
+    ----------
+    name
+        Of the codebook: that of the table.
+    levels
+        In the order of numbers, else of the alphabet: which is low and which is high is not known.
+    concepts
+        The most frequent first.
+    columns
+        Columns that the words are from.
+    """
+
+    name: str
+    levels: tuple[Word, ...]
+    concepts: tuple[Word, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the order of the levels is known: they are numbers."""
+        return all(not math.isnan(number_of(level.name)) for level in self.levels)
+
+    def to_toml(self) -> str:
+        """Write it as the text of a codebook file, with a comment where a person has to decide."""
+        lines = [
+            f"# Words of {self.name}, columns {', '.join(map(_quoted, self.columns))}, with their counts.",
+            "# Check it with `obygaze codebook check FILE`.",
+            "",
+            f"name = {_quoted(self.name)}",
+            'version = "1"',
+            'source = ""     # where the labels are defined: a paper, a guideline',
+            'construct = ""  # what the levels measure, in a few words',
+            "",
+        ]
+        if self.is_in_order:
+            lines.append("# Levels from low to high: those of the table are numbers.")
+        else:
+            lines.append("# PUT THE LEVELS IN ORDER, from low to high: here they stand as in the alphabet.")
+        for level in self.levels:
+            lines += ["[[levels]]", *_lines(level), ""]
+        for concept in self.concepts:
+            lines += ["[[concepts]]", *_lines(concept), "visual = true  # false where no image shows it", ""]
+        return "\n".join(lines)
+
+    def notices(self) -> list[str]:
+        """Say what a person has to decide."""
+        notices = []
+        if not self.is_in_order:
+            notices.append("put the levels in order, from low to high: they stand as in the alphabet")
+        twins = [word for word in (*self.levels, *self.concepts) if word.twin]
+        if twins:
+            pairs = first_few([f"{word.name!r} ({word.count}) and {word.twin!r}" for word in twins], SHOWN)
+            notices.append(
+                f"{counted(len(twins), 'pair')} of words may be one ({pairs}): if so, make one a synonym"
+            )
+        return notices
+
+
+def guess_codebook(path: Path | str, headings: Headings | None = None) -> GuessedCodebook:
+    r"""Collect the words of a table's columns of levels and concepts.
+
+    Parameters
+    ----------
+    path
+        A table as `import_spans` reads it: CSV or .xlsx, whatever its headings are.
+    headings
+        Which columns hold levels and concepts, by the names `level` and `concepts`, or are of one annotator
+        each (`wide`). By default columns that are named so, in several languages.
+
+    Raises
+    ------
+    ManifestError
+        It is no table; a heading that is named is not there; or no column is known to hold levels.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features.manifest import guess_codebook
+    >>> _ = Path("ratings.csv").write_text("film,rating\na,low\nb,high\nc,low\n")
+    >>> [(level.name, level.count) for level in guess_codebook("ratings.csv").levels]
+    [('high', 1), ('low', 2)]
+    """
+    headings = headings or Headings()
+    file = SpanFile(local_path(path), Reading(headings=headings))
+    table = _table(file)
+    levels = _columns(table, headings, "level")
+    concepts = _columns(table, headings, "concepts")
+    if not levels:
+        raise ManifestError(f"{file.path}: no column is known to hold levels{_candidates(table, concepts)}")
+    level_words = _words(cell for column in levels for cell in _labels(table, column))
+    concept_words = _words(
+        part for column in concepts for cell in _labels(table, column) for part in _parts(cell)
+    )
+    levels_in_order = sorted(level_words, key=_place)
+    guessed = GuessedCodebook(
+        _name(file.path), tuple(levels_in_order), tuple(concept_words), (*levels, *concepts)
+    )
+    with placed(f"{file.path}: the words of {', '.join(map(repr, guessed.columns))} make no codebook"):
+        Codebook(**parts_of(guessed.to_toml()))
+    return guessed
+
+
+def _table(file: SpanFile) -> Table:
+    """Read a table of any headings; its header is the first row of several cells."""
+
+    def is_header(cells: Sequence[str]) -> bool:
+        return file.reading.headings.is_header(cells) or sum(map(bool, cells)) > 1
+
+    if file.sheet is not None:
+        records, delimiter = file.sheet, ""
+    else:
+        records, delimiter = split_records(file.path, file.text, ManifestError, is_header)
+    return table_of(file.path, records, delimiter, (), known=OUR_COLUMNS, named=False, is_header=is_header)
+
+
+def _columns(table: Table, headings: Headings, name: str) -> list[str]:
+    """Find the columns of levels, or of concepts: those that the person names, or that are named so."""
+    named = [*headings.columns.get(name, ()), *(headings.wide if name == "level" else ())]
+    columns = []
+    for heading in named:
+        column = find_column(table, heading)
+        if column is None:
+            raise ManifestError(f"{table.path}: no column {heading!r}; found {', '.join(table.columns)}")
+        columns.append(column)
+    if columns:
+        return columns
+    if name in table.columns:
+        return [name]
+    for column in table.columns:
+        is_meant = bool(column) and name_of_heading(column, OUR_COLUMNS) == name
+        if is_meant and (name != "level" or _are_few(cells_of(table, column))):
+            return [column]
+    return []
+
+
+def _are_few(cells: Sequence[str]) -> bool:
+    """Return whether cells are of few words, as those of an ordered label are."""
+    return 1 < len(set(cells)) <= MOST_LEVELS
+
+
+def _candidates(table: Table, taken: Sequence[str]) -> str:
+    """Propose the columns of few words."""
+    columns = [
+        column
+        for column in table.columns
+        if column and column not in (*taken, *OUR_COLUMNS) and _are_few(cells_of(table, column))
+    ]
+    if not columns:
+        return ": name it with --column level=HEADING"
+    return f": give {' or '.join(option('level', column) for column in columns[:SHOWN])}"
+
+
+def _labels(table: Table, column: str) -> list[str]:
+    """Return the cells of a column that can be read."""
+    return [composed(cell) for cell in cells_of(table, column) if not is_unreadable(cell)]
+
+
+def _parts(cell: str) -> list[str]:
+    """Split concepts at semicolons, or else at commas."""
+    sign = ";" if ";" in cell else ","
+    return [part.strip() for part in cell.split(sign) if part.strip()]
+
+
+def _words(cells: Iterable[str]) -> list[Word]:
+    """Count words, the most frequent first; spellings that differ in case or blanks alone are one word."""
+    counts = Counter(without_zeros(cell) for cell in cells)
+    spellings: dict[str, list[str]] = {}
+    for spelling, _ in counts.most_common():
+        spellings.setdefault(plain(spelling), []).append(spelling)
+    words: list[Word] = []
+    for key, own in spellings.items():
+        more_frequent = {plain(word.name): word.name for word in words}
+        is_number = not math.isnan(number_of(own[0]))
+        near = [] if is_number else get_close_matches(key, more_frequent, n=1, cutoff=NEAR)
+        twin = more_frequent[near[0]] if near else ""
+        words.append(Word(own[0], tuple(own[1:]), sum(counts[spelling] for spelling in own), twin))
+    return words
+
+
+def _place(word: Word) -> tuple[float, str]:
+    """Return where a level stands: by its number, or else in the alphabet."""
+    number = number_of(word.name)
+    return (math.inf, plain(word.name)) if math.isnan(number) else (number, "")
+
+
+def _name(path: Path) -> str:
+    """Name a codebook by the table's file, and otherwise than those that come with the package."""
+    name = slug(path.stem).lower()
+    return f"{name}-words" if name in BUILTIN else name
+
+
+def _lines(word: Word) -> list[str]:
+    """Write a word, with its count, its other spellings, and the word that it is like."""
+    lines = [f"name = {_quoted(word.name)}  # {word.count:,}"]
+    if word.spellings:
+        lines.append(f"# Also written {', '.join(map(_quoted, word.spellings))}, which is read as this.")
+    if word.twin:
+        lines.append(
+            f"# Like {_quoted(word.twin)}: if it is that, delete this entry and make it a synonym there."
+        )
+    return lines
+
+
+def _quoted(text: str) -> str:
+    """Write a text as TOML, which escapes as JSON does."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,287 @@
+# ruff: noqa: E501 - rows of tables are kept as people write them
+"""Tables as people make them: read without editing them, or refused with what to type; never without labels."""
+
+import re
+import shlex
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import guess_codebook, import_spans, load_codebook
+from obygaze_features.manifest.spans.headings import Headings
+from tests.manifest.spans.files import patched, sheet
+
+
+def options_in(said):
+    """The columns that are proposed, as a shell reads what is printed."""
+    said = said.replace("HEADING", "")
+    columns = {}
+    for option in re.findall(r"--column ('[^']*'|[^\s;:)]+)", said):
+        name, _, heading = shlex.split(option)[0].partition("=")
+        if heading and heading not in columns.setdefault(name, []):
+            columns[name].append(heading)
+    wide = re.search(r"--wide ('[^']*'|[^\s;:)]+)", said)
+    return columns, shlex.split(wide[1])[0].split(",") if wide else []
+
+
+def workbook(rows):
+    """Write a workbook, with errors in the cells of that text."""
+    errors = {cell for row in rows for cell in row if str(cell).startswith("#")}
+    changes = [
+        (f't="inlineStr"><is><t>{error}</t></is>', f't="e"><v>{error}</v>') for error in sorted(errors)
+    ]
+    return patched(sheet(rows), *changes)
+
+
+S_EN = {("S", ()), ("EN", ())}
+BOTH = {("S", ("Body",)), ("EN", ())}
+OF_TWO = {("AB", "S"), ("AB", "EN"), ("CD", "EN")}
+SPANS = {(1.0, 5.0), (6.0, 9.5)}
+TABLES = {
+    "English, a manifest's headings": ("movie,start_s,end_s,level,concepts\na,1,5,S,Body\na,6,9.5,EN,\n", BOTH),
+    "English, a rating": ("movie,start_s,end_s,rating\na,1,5,S\na,6,9.5,EN\n", S_EN),
+    "English, capitals and units": ("Film,Start (s),End (s),Class\na,1,5,Sure\na,6,9.5,Easy Negative\n", S_EN),
+    "German, semicolons and decimal commas": ("Film;Anfang;Ende;Stufe;Kommentar\na;1,0;5,0;S;gut\na;6,0;9,5;EN;\n", S_EN),
+    "German, file names and concepts": ("Datei;Startzeit;Endzeit;Bewertung;Konzepte\na.mp4;00:00:01;00:00:05;S;Body, Look\na.mp4;00:00:06;00:00:09,5;EN;\n", {("S", ("Look", "Body")), ("EN", ())}),
+    "French, semicolons": ("Film;Début;Fin;Niveau;Annotateur\na;1;5;S;Léa\na;6;9,5;EN;Léa\n", S_EN),
+    "French, tabs and a file": ("Fichier\tDébut (s)\tFin (s)\tCatégorie\nfilms/a.mkv\t1\t5\tS\nfilms/a.mkv\t6\t9.5\tEN\n", S_EN),
+    "Spanish": ("película,inicio,fin,categoría\na,1,5,S\na,6,9.5,EN\n", S_EN),
+    "Italian, commas between concepts": ('film,inizio,fine,livello,tag\na,1,5,S,"Body,Look"\na,6,9.5,EN,Clothing\n', {("S", ("Look", "Body")), ("EN", ("Clothing",))}),
+    "wide, named for the raters": ("movie,start_s,end_s,AB,CD\na,1,5,S,EN\na,6,9.5,EN,\n", OF_TWO),
+    "wide, numbered": ("film;from;to;Rater 1;Rater 2\na;1;5;S;EN\na;6;9,5;EN;EN\n", {("Rater 1", "S"), ("Rater 1", "EN"), ("Rater 2", "EN")}),
+    "long, one row a rater": ("video,rater,start,stop,label\na.mp4,AB,1,5,S\na.mp4,AB,6,9.5,EN\na.mp4,CD,1,5,EN\n", OF_TWO),
+    "one-hot levels": ("movie,start_s,end_s,EN,HN,NS,S\na,1,5,0,0,0,1\na,6,9.5,1,0,0,0\n", S_EN),
+    "one-hot concepts beside a level": ("movie,start_s,end_s,level,Body,Look\na,1,5,S,x,\na,6,9.5,EN,,\n", BOTH),
+    "whole films": ("video,level\na.mp4,S\nb.mp4,EN\n", S_EN),
+    "whole films in German": ("Datei;Stufe\na.mp4;S\nb.mp4;EN\n", S_EN),
+    "a title and an index": ("My ratings,,,,\n,movie,start_s,end_s,level\n0,a,1,5,S\n1,a,6,9.5,EN\n", S_EN),
+    "floats beside an empty cell": ("movie,start_s,end_s,level\na,1,5,1.0\na,6,9.5,2.0\nb,1,5,\n", {("1", ()), ("2", ())}),
+    "a workbook": (("Film", "Anfang", "Ende", "Stufe"), ("a", 1, 5, "S"), ("a", 6, 9.5, "EN")),
+    "a workbook with an error in a column that is not read": (("movie", "start_s", "end_s", "level", "note"), ("a", 1, 5, "S", "#DIV/0!"), ("a", 6, 9.5, "EN", "")),
+    "a workbook with an error in a time": (("movie", "start_s", "end_s", "level"), ("a", "#N/A", 5, "S"), ("a", 6, 9.5, "EN")),
+    "words of their own": ("film,start,end,rating\na,1,5,high\na,6,9.5,low\n", {("high", ()), ("low", ())}),
+}  # fmt: skip
+REFUSED = {"a workbook with an error in a time"}
+
+
+def content_of(name):
+    table = TABLES[name]
+    if isinstance(table[0], str):
+        return "t.csv", table[0].encode(), table[1]
+    return "t.xlsx", workbook(table), S_EN
+
+
+def read_as_is_said(path, codebook=None):
+    """Import a table; follow what is proposed until nothing is left to follow."""
+    columns, wide, said = {}, [], ""
+    for _ in range(3):
+        try:
+            imported = import_spans([path], path.parent, columns=columns, wide=wide, codebook=codebook)
+            said = "\n".join(imported.notices)
+            clips = list(imported.manifest)
+            if (
+                any(clip.level or clip.concepts for clip in clips)
+                and not options_in(said)[0].keys() - columns.keys()
+            ):
+                return clips, said
+        except ManifestError as error:
+            said, clips = str(error), None
+        more, wide = options_in(said)
+        if wide:
+            more.pop("level", None)
+        if not more and not wide:
+            break
+        columns = columns | more
+    return clips, said
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_read_as_it_stands_by_what_is_proposed(tmp_path, name):
+    file, content, labels = content_of(name)
+    path = tmp_path / file
+    path.write_bytes(content)
+    book = None
+    if labels & {("1", ()), ("high", ())}:
+        guessed = guess_codebook(path)
+        (tmp_path / "own.toml").write_text(guessed.to_toml(), encoding="utf-8")
+        book = load_codebook(tmp_path / "own.toml")
+    clips, said = read_as_is_said(path, book)
+    if name in REFUSED:
+        assert clips is None
+        assert "line 2, column start_s" in said
+        return
+    named = {(clip.annotator, clip.level) for clip in clips if clip.level}
+    found = {(clip.level, clip.concepts) for clip in clips if clip.level or clip.concepts}
+    assert labels in (named, found)
+    assert {(clip.start_s, clip.end_s) for clip in clips} in (SPANS, {(None, None)}, SPANS | {(1.0, 5.0)})
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["rating", "class", "category", "objectification", "Stufe", "code", "niveau", "tags", "x", "lvl", "AB"],
+)
+def test_a_column_of_labels_is_said_whatever_it_is_called(read, heading):
+    for labels in (("S", "EN"), ("Body", "Look; Body"), ("Sure", "")):
+        rows = "".join(f"a,{n},{n + 1},{label}\n" for n, label in enumerate(labels))
+        _, said = read({"t.csv": f"movie,start_s,end_s,{heading}\n{rows}"})
+        columns, _ = options_in(said)
+        assert [heading] in columns.values()
+
+
+@pytest.mark.parametrize(
+    ("heading", "cells"),
+    [("annotatr", ("S", "EN")), ("levels", ("AB", "CD")), ("starts", ("x", "y")), ("video_2", ("hi", "you"))],
+)
+def test_a_hint_is_given_only_where_the_cells_fit(read, heading, cells):
+    rows = "".join(f"a,{n},{n + 1},{cell}\n" for n, cell in enumerate(cells))
+    _, said = read({"t.csv": f"movie,start_s,end_s,{heading}\n{rows}"})
+    columns, _ = options_in(said)
+    assert columns in ({}, {"level": [heading]})
+    assert ("level" in columns) == (cells == ("S", "EN"))
+
+
+def test_levels_in_the_column_of_annotators_are_said(read):
+    _, said = read({"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"})
+    assert options_in(said)[0] == {"level": ["annotator"]}
+    clips, _ = read(
+        {"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"}, columns={"level": ["annotator"]}
+    )
+    assert [(clip.level, clip.annotator) for clip in clips] == [("S", ""), ("EN", "")]
+
+
+def test_a_column_that_stands_for_another_of_its_name_is_said(read):
+    table = "movie,start_s,end_s,level,rating\nf,1,2,7,S\n"
+    (clip,), said = read({"t.csv": table}, columns={"level": ["rating"]})
+    assert clip.level == "S"
+    assert "'level' left out" in said
+
+
+@pytest.mark.parametrize(
+    ("columns", "what"),
+    [({"levl": ["x"]}, "levl"), ({"start_s": ["a", "b"]}, "start_s"), ({"level": ["Stuffe"]}, "Stuffe")],
+)
+def test_a_heading_that_cannot_be_is_refused(read, columns, what):
+    with pytest.raises(ManifestError, match=what):
+        read({"t.csv": "movie,start_s,end_s,Stufe\nf,1,2,S\n"}, columns=columns)
+
+
+def test_a_heading_is_read_in_the_tables_that_have_it(read):
+    files = {
+        "a.csv": "movie,start_s,end_s,Stufe\na,1,2,S\n",
+        "b.csv": "movie,start_s,end_s,level\nb,1,2,EN\n",
+    }
+    clips, _ = read(files, columns={"level": ["Stufe"]})
+    assert [clip.level for clip in clips] == ["S", "EN"]
+
+
+def test_two_levels_that_are_marked_in_a_row_are_refused(read):
+    table = "movie,start_s,end_s,EN,S\nf,1,2,1,1\n"
+    with pytest.raises(ManifestError, match=r"t\.csv: line 2, column level"):
+        read({"t.csv": table}, columns={"level": ["EN", "S"]})
+
+
+def test_a_wide_table_with_a_word_of_no_codebook_is_refused_with_its_place(read):
+    with pytest.raises(ManifestError, match=r"t\.csv: line 2, column AB: .*'Sx'"):
+        read({"t.csv": "movie,start_s,end_s,AB,CD\nf,1,2,Sx,EN\n"}, wide=["AB", "CD"])
+
+
+def test_a_row_that_nobody_labelled_stays_a_clip(read):
+    clips, _ = read({"t.csv": "movie,start_s,end_s,AB,CD\nf,1,2,S,\nf,3,4,,\n"}, wide=["AB", "CD"])
+    assert [(c.start_s, c.level, c.annotator) for c in clips] == [(1.0, "S", "AB"), (3.0, None, "")]
+
+
+def test_rows_without_times_that_have_some_elsewhere_are_of_no_whole_films(read):
+    with pytest.raises(ManifestError, match=r"--column start_s=Anfang --column end_s=Ende"):
+        read({"t.csv": "video;level;Anfang;Ende\na.mp4;S;00:00:01;00:00:05\n"})
+    with pytest.raises(ManifestError, match=r"t\.csv: line 3: .*line 2"):
+        read({"t.csv": "video,level,t_on,t_off\na.mp4,S,1,5\na.mp4,EN,6,7\n"})
+
+
+# --- cells and rows
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize("error", ["#N/A", "#WERT!", "#DIV/0!", "#¡REF!", "#NOM?", "Err:502"])
+@pytest.mark.parametrize("column", ["movie", "start_s", "end_s", "level", "concepts", "annotator"])
+def test_an_error_of_a_spreadsheet_is_refused_in_a_csv_as_in_a_workbook(read, error, column):
+    cells = {"movie": "a", "start_s": "1", "end_s": "2", "level": "S", "concepts": "Body", "annotator": "AB"}
+    rows = [cells, cells | {"start_s": "3", "end_s": "4", column: error}]
+    text = ",".join(cells) + "\n" + "".join(",".join(row.values()) + "\n" for row in rows)
+    with pytest.raises(ManifestError, match=rf"t\.csv: line 3, column {column}"):
+        read({"t.csv": text})
+
+
+@pytest.mark.parametrize("footer", ["Mean,2,3,", "n = 2,2,3,", "Summe;2;3;", "Total,,,"])
+def test_a_row_below_the_table_that_is_unlike_all_others_is_named(read, footer):
+    sign = ";" if ";" in footer else ","
+    table = "movie,start_s,end_s,level\nf,1,2,S\nf,3,4,EN\nf,5,6,EN\n".replace(",", sign)
+    _, said = read({"t.csv": f"{table}{footer}\n"})
+    assert "line 5" in said
+    assert repr(re.split("[,;]", footer)[0]) in said
+
+
+def test_films_of_rows_without_times_alone_are_said(read):
+    _, said = read({"t.csv": "movie,start_s,end_s,level\na,,,S\nb,,,EN\n"})
+    assert "without times taken as whole films" in said
+
+
+@pytest.mark.parametrize("names", [("Işıl", "Isil"), ("ISIL", "ısıl"), ("İpek", "ipek")])
+def test_names_that_differ_in_the_dot_of_an_i_are_one(read, names):
+    rows = "".join(f"f,{n},{n + 1},S,{name}\n" for n, name in enumerate(names))
+    with pytest.raises(ManifestError, match="one name"):
+        read({"t.csv": f"movie,start_s,end_s,level,annotator\n{rows}".replace("ş", "s")})
+
+
+def test_levels_of_one_annotator_that_overlap_are_said_and_those_of_two_are_not(read):
+    table = "movie,start_s,end_s,level,annotator\nf,1,10,S,AB\nf,3,4,EN,{}\n"
+    clips, said = read({"t.csv": table.format("AB")})
+    assert len(clips) == 2
+    assert "S 1-10 s and EN 3-4 s" in said
+    assert "overlap" not in read({"t.csv": table.format("CD")})[1]
+    assert "overlap" not in read({"t.csv": table.format("AB").replace("3,4", "10,11")})[1]
+
+
+def test_a_level_of_a_manifest_with_decimals_is_proposed(tmp_path):
+    (tmp_path / "m.codebook.toml").write_text('name = "v"\nversion = "1"\nlevels = ["1", "2"]\n')
+    from obygaze_features.manifest import read_manifest
+
+    head = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,codebook\n"
+    (tmp_path / "m.csv").write_text(f"{head}c,f,,1,2,2.0,,,v\n")
+    with pytest.raises(ManifestError, match=r"did you mean '2'"):
+        read_manifest(tmp_path / "m.csv")
+
+
+# --- a codebook of the words that are there
+# ---------------------------------------------------------------------------
+def test_a_codebook_is_guessed_with_counts_and_near_twins(tmp_path):
+    rows = "".join(
+        f"f,{word},{tags}\n"
+        for word, tags in [("low", "sun; moon")] * 3
+        + [("Low ", "sun")]
+        + [("hihg", ""), ("high", "Moon")]
+        + [("high", "")] * 2
+    )
+    (tmp_path / "t.csv").write_text(f"film,rating,tags\n{rows}")
+    guessed = guess_codebook(tmp_path / "t.csv")
+    assert [(word.name, word.count, word.twin) for word in guessed.levels] == [
+        ("high", 3, ""),
+        ("hihg", 1, "high"),
+        ("low", 4, ""),
+    ]
+    assert [(word.name, word.count) for word in guessed.concepts] == [("sun", 4), ("moon", 4)]
+    assert any("order" in notice for notice in guessed.notices())
+    (tmp_path / "own.toml").write_text(guessed.to_toml(), encoding="utf-8")
+    assert load_codebook(tmp_path / "own.toml").level_names == ("high", "hihg", "low")
+
+
+def test_levels_that_are_numbers_stand_in_their_order(tmp_path):
+    (tmp_path / "t.csv").write_text("film,score\na,10.0\nb,2.0\nc,\nd,2.0\n")
+    guessed = guess_codebook(tmp_path / "t.csv")
+    assert [(word.name, word.count) for word in guessed.levels] == [("2", 2), ("10", 1)]
+    assert guessed.is_in_order
+
+
+def test_a_table_without_a_column_of_levels_is_told_what_to_type(tmp_path):
+    (tmp_path / "t.csv").write_text("film,x\n" + "".join(f"f{n},{'ab'[n % 2]}\n" for n in range(9)))
+    with pytest.raises(ManifestError, match=r"--column level=x"):
+        guess_codebook(tmp_path / "t.csv")
+    guessed = guess_codebook(tmp_path / "t.csv", Headings({"level": ["x"]}))
+    assert [word.name for word in guessed.levels] == ["a", "b"]

@@ -1,0 +1,204 @@
+"""What a tier holds is decided by the tier, in every format alike: a text alone is never a label."""
+
+import re
+import shlex
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import import_spans
+from tests.manifest.spans.written import OF_ONE_TIER, WITH_TIERS, Mark
+
+KINDS = WITH_TIERS | OF_ONE_TIER
+
+
+def labels_of(clips):
+    """The labels that clips have, with their times."""
+    return {(c.start_s, c.end_s, c.level, c.concepts) for c in clips if c.level or c.concepts}
+
+
+def texts_of(clips):
+    return sorted(clip.extras.get("text", "") for clip in clips if not (clip.level or clip.concepts))
+
+
+def options_in(said):
+    """The tiers that an import proposes to declare, as a shell reads what it prints."""
+    typed = re.findall(r"--tier ('[^']*'|\S+)", said)
+    proposed = [shlex.split(option)[0].rpartition("=")[::2] for option in typed]
+    return {
+        name: role for name, role in proposed if role in {"levels", "concepts", "labels"} and name != "NAME"
+    }
+
+
+@pytest.fixture
+def written(read):
+    """Import marks as a tool writes them: clips, and all that is said."""
+
+    def written(kind, *marks, **options):
+        return read({"tt1.x": KINDS[kind](marks)}, **{"annotator": "AB", "movie": "tt1"} | options)
+
+    return written
+
+
+# --- one annotation in every format
+# ---------------------------------------------------------------------------
+DECLARED = (Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body; Look"), Mark("level", 6, 9, "EN"))
+SAME = {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
+
+
+@pytest.mark.parametrize("kind", WITH_TIERS)
+def test_tiers_named_level_and_concepts_give_the_same_labels_in_every_format(written, kind):
+    clips, _ = written(kind, *DECLARED)
+    assert labels_of(clips) == SAME
+
+
+@pytest.mark.parametrize("kind", WITH_TIERS)
+def test_a_tier_all_of_whose_texts_are_labels_is_read_and_said_in_every_format(written, kind):
+    clips, said = written(kind, *(mark._replace(tier="gaze") for mark in DECLARED))
+    assert labels_of(clips) == SAME
+    assert "'gaze': 3 of 3" in said
+
+
+@pytest.mark.parametrize("kind", WITH_TIERS)
+def test_a_tier_of_other_texts_holds_texts_in_every_format_and_the_option_reads_it(written, kind):
+    marks = (Mark("words", 1, 5, "look"), Mark("words", 6, 7, "at"), Mark("words", 8, 9, "S"))
+    clips, said = written(kind, *marks)
+    assert not labels_of(clips)
+    assert kind == "eaf" or {"S", "at", "look"} <= set(texts_of(clips))
+    assert "'words': 2 of 3" in said
+    clips, _ = written(kind, *marks, tiers=options_in(said))
+    assert labels_of(clips) == {(1.0, 5.0, None, ("Look",)), (8.0, 9.0, "S", ())}
+
+
+@pytest.mark.parametrize("kind", WITH_TIERS)
+def test_a_tier_of_one_word_alone_holds_texts_in_every_format_and_the_option_reads_it(written, kind):
+    marks = (Mark("Ann", 1, 5, "S"), Mark("Ann", 6, 7, "S"))
+    clips, said = written(kind, *marks)
+    assert not labels_of(clips)
+    assert options_in(said) == {"Ann": "levels"}
+    clips, _ = written(kind, *marks, tiers=options_in(said))
+    assert labels_of(clips) == {(1.0, 5.0, "S", ()), (6.0, 7.0, "S", ())}
+
+
+@pytest.mark.parametrize("kind", OF_ONE_TIER)
+def test_where_a_format_names_no_tier_labels_are_the_same_or_the_difference_is_said(written, kind):
+    marks = [Mark("", 1, 5, "S;Body;Look"), Mark("", 6, 9, "EN")]
+    clips, said = written(kind, *marks)
+    options = options_in(said)
+    assert (labels_of(clips) == SAME) != bool(options)
+    if options:
+        assert labels_of(written(kind, *marks, tiers=options)[0]) == SAME
+
+
+# --- roles over all files of an import
+# ---------------------------------------------------------------------------
+def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(read):
+    one, other = (WITH_TIERS["textgrid"]([Mark("gaze", 1, 5, text)]) for text in ("S", "EN"))
+    clips, said = read({"a.TextGrid": one, "b.TextGrid": other})
+    assert [clip.level for clip in clips] == ["S", "EN"]
+    assert "'gaze': 2 of 2" in said
+    words = WITH_TIERS["textgrid"]([Mark("Gaze", 1, 5, "kiss")])
+    clips, said = read({"a.TextGrid": one, "b.TextGrid": other, "c.TextGrid": words})
+    assert not labels_of(clips)
+    assert "'gaze': 2 of 3" in said
+
+
+def test_tiers_of_one_name_by_several_annotators_have_one_role(read):
+    marks = [Mark("gaze@AB", 1, 5, "S"), Mark("gaze@CD", 1, 5, "EN")]
+    clips, _ = read({"a.TextGrid": WITH_TIERS["textgrid"](marks)})
+    assert {clip.annotator: clip.level for clip in clips} == {"AB": "S", "CD": "EN"}
+
+
+@pytest.mark.parametrize("kind", WITH_TIERS)
+def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(written, kind):
+    with pytest.raises(ManifestError, match=r"tt1\.x: .*'Sx'"):
+        written(kind, Mark("level", 1, 5, "S"), Mark("level", 6, 7, "Sx"))
+
+
+def test_decisions_on_conflicts_are_read_where_they_are_named_alone(read):
+    marks = [Mark("human: decision level", 1, 5, "S"), Mark("human: decision level", 6, 7, "EN")]
+    for kind in ("eaf", "textgrid"):
+        assert not labels_of(read({"tt1.x": WITH_TIERS[kind](marks)}, annotator="AB")[0])
+
+
+def test_a_comma_stands_between_concepts_where_no_concept_has_one(written, tmp_path):
+    from obygaze_features.manifest import load_codebook
+
+    clips, _ = written("textgrid", Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body, Look"))
+    assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body"))}
+    text = 'name = "v"\nversion = "1"\nlevels = ["S"]\nconcepts = ["sun, moon", "sun", "moon"]\n'
+    (tmp_path / "v.toml").write_text(text)
+    book = load_codebook(tmp_path / "v.toml")
+    clips, _ = written("textgrid", Mark("concepts", 1, 5, "sun, moon"), codebook=book)
+    assert labels_of(clips) == {(1.0, 5.0, None, ("sun, moon",))}
+
+
+# --- real kinds of tiers
+# ---------------------------------------------------------------------------
+def test_a_phone_is_no_level_and_no_word_beside_it_is_lost(written):
+    words = [Mark("words", 0, 4, "sells"), Mark("words", 4, 10, "look")]
+    phones = [Mark("phones", n, n + 1, text) for n, text in enumerate(("S", "EH1", "L", "Z"))]
+    clips, _ = written("textgrid", *words, *phones)
+    assert not labels_of(clips)
+    assert texts_of(clips) == sorted(mark.text for mark in (*words, *phones))
+
+
+def test_a_language_is_no_level(written):
+    marks = [Mark("language", 0, 4, "EN"), Mark("language", 4, 8, "EN"), Mark("language", 8, 9, "FR")]
+    for kind in WITH_TIERS:
+        clips, said = written(kind, *marks)
+        assert not labels_of(clips)
+        assert "'language': 2 of 3" in said
+
+
+@pytest.mark.parametrize("names", [("S", "A"), ("SPEECH", "FEM"), ("S", "EN"), ("look", "body")])
+def test_a_speaker_is_no_label_whatever_the_name(written, names):
+    clips, _ = written("rttm", *(Mark("", 1 + n, 5 + n, name) for n, name in enumerate(names)))
+    assert not labels_of(clips)
+    assert texts_of(clips) == sorted(names)
+
+
+def test_the_export_of_a_film_gives_no_label_of_its_own_words(tmp_path):
+    from obygaze_film.exchange import export
+    from tests.film.page.invented import invented_film
+
+    for kind in ("eaf", "textgrid", "rttm", "srt", "vtt"):
+        path = tmp_path / f"film.{kind}"
+        path.write_text(export(invented_film(n_rows=40, duration_s=600.0), kind), encoding="utf-8")
+        imported = import_spans([path], tmp_path, annotator="AB", movie="tt0000042")
+        assert not [clip for clip in imported.manifest if clip.level or clip.concepts]
+
+
+# --- no mark changes another's label
+# ---------------------------------------------------------------------------
+TEXTS = st.sampled_from(["S", "EN", "Body", "Look", "kiss", "S;Body", "words"])
+PLACES = st.integers(0, 5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(
+    rest=st.lists(st.tuples(st.sampled_from(["gaze", "words"]), TEXTS), max_size=5),
+    declared=st.lists(st.tuples(st.just("level"), st.sampled_from(["S", "EN"])), max_size=3),
+    moved=st.sampled_from(["S", "EN"]),
+    home=st.sampled_from(["gaze", "words"]),
+    kind=st.sampled_from(sorted(WITH_TIERS)),
+)
+def test_a_mark_that_moves_to_a_declared_tier_changes_no_other_label_unless_it_is_said(
+    tmp_path, rest, declared, moved, home, kind
+):
+    others = [Mark(name, 10 * n + 1, 10 * n + 5, text) for n, (name, text) in enumerate([*rest, *declared])]
+    path = tmp_path / "tt1.x"
+
+    def labels_beside(tier_of_moved):
+        marks = [*others, Mark(tier_of_moved, 91, 95, moved)]
+        path.write_text(WITH_TIERS[kind](marks), encoding="utf-8")
+        imported = import_spans([path], tmp_path, kind, annotator="AB", movie="tt1", rate=25)
+        labels = {label for label in labels_of(imported.manifest) if label[0] != 91}
+        roles = [notice for notice in imported.notices if " tier" in notice and ".x:" not in notice]
+        return labels, roles
+
+    before, said_before = labels_beside(home)
+    after, said_after = labels_beside("level")
+    assert before == after or said_before != said_after

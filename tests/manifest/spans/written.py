@@ -1,0 +1,148 @@
+"""One annotation, written as each tool saves it: marks on tiers, at whole seconds of the film tt1."""
+
+import json
+from typing import NamedTuple
+
+from tests.manifest.spans.files import aligned, eaf, tabbed, tier
+
+
+class Mark(NamedTuple):
+    """A text on a tier, from one second to another."""
+
+    tier: str
+    start: int
+    end: int
+    text: str
+
+
+def as_eaf(marks):
+    slots = {f"t{n}": 1000 * n for mark in marks for n in mark[1:3]}
+    names = dict.fromkeys(mark.tier for mark in marks)
+    bodies = {
+        name: "".join(
+            aligned(f"a{n}", f"t{mark.start}", f"t{mark.end}", mark.text)
+            for n, mark in enumerate(marks)
+            if mark.tier == name
+        )
+        for name in names
+    }
+    tiers = "".join(tier(name, body, 'ANNOTATOR="AB"') for name, body in bodies.items())
+    return eaf(slots, tiers, '<PROPERTY NAME="movie">tt1</PROPERTY>')
+
+
+def as_textgrid(marks):
+    names = dict.fromkeys(mark.tier for mark in marks)
+    lines = ['"ooTextFile"', '"TextGrid"', f"0 999 <exists> {len(names)}"]
+    for name in names:
+        own = [mark for mark in marks if mark.tier == name]
+        lines.append(f'"IntervalTier" "{name}" 0 999 {len(own)}')
+        lines += [f'{mark.start} {mark.end} "{mark.text}"' for mark in own]
+    return "\n".join(lines)
+
+
+def as_elan_text(marks):
+    head = ["Tier", "Begin Time - ss.msec", "End Time - ss.msec", "Annotation"]
+    return tabbed(head, *([mark.tier, f"{mark.start}.0", f"{mark.end}.0", mark.text] for mark in marks))
+
+
+def as_boris(marks):
+    head = ["Media file name", "Behavior", "Behavioral category", "Behavior type", "Start (s)", "Stop (s)"]
+    rows = (["tt1.mp4", mark.text, mark.tier, "STATE", str(mark.start), str(mark.end)] for mark in marks)
+    return tabbed(head, *rows)
+
+
+def as_labelstudio(marks):
+    regions = [
+        {
+            "type": "labels",
+            "from_name": mark.tier,
+            "value": {"start": mark.start, "end": mark.end, "labels": [mark.text]},
+        }
+        for mark in marks
+    ]
+    return json.dumps([{"id": 1, "data": {"audio": "tt1.wav"}, "annotations": [{"result": regions}]}])
+
+
+def as_cvat(marks):
+    tracks = "".join(
+        f'<track id="0" label="scene"><box frame="{25 * mark.start}" outside="0">'
+        f'<attribute name="{mark.tier}">{mark.text}</attribute></box>'
+        f'<box frame="{25 * mark.end}" outside="1"/></track>'
+        for mark in marks
+    )
+    return f"<annotations><meta><task><source>tt1.mp4</source></task></meta>{tracks}</annotations>"
+
+
+def as_vian(marks):
+    rows = "".join(f"{mark.tier},{mark.start}000,{mark.end}000,{mark.text}\n" for mark in marks)
+    return f"segmentation_name,start_ms,end_ms,annotation_0\n{rows}"
+
+
+def as_via(marks):
+    names = {mark.tier: str(n) for n, mark in enumerate(marks)}
+    attributes = {number: {"aname": name, "options": {}} for name, number in names.items()}
+    lines = [f"# ATTRIBUTE = {json.dumps(attributes)}"]
+    lines.append("# CSV_HEADER = metadata_id,file_list,temporal_coordinates,metadata")
+    for n, mark in enumerate(marks):
+        said = json.dumps({names[mark.tier]: mark.text}).replace('"', '""')
+        lines.append(f'"1_{n}","[""tt1.mp4""]","[{mark.start},{mark.end}]","{said}"')
+    return "\n".join(lines) + "\n"
+
+
+def as_activitynet(marks):
+    annotations = [{"segment": [mark.start, mark.end], "label": mark.text} for mark in marks]
+    return json.dumps({"database": {"tt1": {"annotations": annotations}}})
+
+
+def as_rttm(marks):
+    return "".join(
+        f"SPEAKER tt1 1 {mark.start} {mark.end - mark.start} <NA> <NA> {mark.text} <NA> <NA>\n"
+        for mark in marks
+    )
+
+
+def as_srt(marks):
+    return "".join(
+        f"{n}\n00:00:{mark.start:02},000 --> 00:00:{mark.end:02},000\n{mark.text}\n\n"
+        for n, mark in enumerate(marks, start=1)
+    )
+
+
+def as_vtt(marks):
+    cues = (f"00:{mark.start:02}.000 --> 00:{mark.end:02}.000\n{mark.text}\n\n" for mark in marks)
+    return "WEBVTT\n\n" + "".join(cues)
+
+
+def as_ass(marks):
+    lines = (f"Dialogue: 0,0:00:{mark.start:02}.00,0:00:{mark.end:02}.00,{mark.text}\n" for mark in marks)
+    return "[Events]\nFormat: Layer, Start, End, Text\n" + "".join(lines)
+
+
+def as_moviegraphs(marks):
+    graphs = [
+        {"movie": "tt1", "start_s": mark.start, "end_s": mark.end, "situation": mark.text} for mark in marks
+    ]
+    return json.dumps({"moviegraphs": graphs})
+
+
+WITH_TIERS = {
+    "eaf": as_eaf,
+    "textgrid": as_textgrid,
+    "elan-text": as_elan_text,
+    "boris": as_boris,
+    "labelstudio": as_labelstudio,
+    "cvat": as_cvat,
+    "vian": as_vian,
+    "via": as_via,
+}
+"""Kinds whose marks are on tiers that people name."""
+
+OF_ONE_TIER = {
+    "activitynet": as_activitynet,
+    "rttm": as_rttm,
+    "srt": as_srt,
+    "vtt": as_vtt,
+    "ass": as_ass,
+    "moviegraphs": as_moviegraphs,
+}
+"""Kinds in which no mark says on which tier it is."""
