@@ -96,6 +96,9 @@ COMMANDS = {
     "codebook init": Entry(
         "Write a commented template of a codebook.", "obygaze_features.commands.codebook_commands:init"
     ),
+    "codebook guess": Entry(
+        "Write a codebook of a table's words.", "obygaze_features.commands.codebook_commands:guess"
+    ),
     "codebook texts": Entry(
         "Write the texts of a codebook's concepts.", "obygaze_features.commands.codebook_commands:texts"
     ),

@@ -1,4 +1,4 @@
-"""`obygaze codebook show | check | init | texts | questions | template`."""
+"""`obygaze codebook show | check | init | guess | texts | questions | template`."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 import click
 
 from obygaze_features import manifest as manifests
-from obygaze_features.commands.manifest_file import complete_codebook
+from obygaze_features.commands.manifest_file import Columns, Wide, complete_codebook, headings_of
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing, sha256_of, write_whole
 from obygaze_features.lines import csv_line, json_bytes
@@ -85,6 +85,40 @@ def init(
     except FileExistsError:
         raise ManifestError(f"{out} is there already; choose another --out") from None
     return Answer({"file": str(out)}, f"{out}: edit it, then run: obygaze codebook check {out}")
+
+
+@command()
+def guess(
+    source: Annotated[Path, argument(metavar="TABLE")],
+    *,
+    columns: Columns = (),
+    wide: Wide = "",
+    out: Annotated[Path, option("File to write (.toml).", type=FILE)],
+) -> Answer:
+    """Write a codebook of the words that a table has, with their counts. An existing file is never replaced.
+
+    Reads the columns of levels and concepts: those that --column names as level and concepts, those of
+    --wide, or else those that are called so. Words that differ in case or blanks alone are one; those that
+    may be one mistyped are said. Levels that are numbers stand in their order; put others in order, from low
+    to high, by hand.
+
+    \b
+    Examples:
+      obygaze codebook guess ratings.csv --column level=rating --out mine.toml
+      obygaze codebook guess wide.xlsx --wide AB,CD --out mine.toml
+    """
+    if out.suffix.lower() != ".toml":
+        raise click.BadParameter(f"'{out}' should end in .toml", param_hint="--out")
+    refuse_existing(out, force=False)
+    guessed = manifests.guess_codebook(source, headings_of(columns, wide))
+    write_whole(out, guessed.to_toml())
+    words = {word.name: word.count for word in guessed.levels}
+    concepts = {word.name: word.count for word in guessed.concepts}
+    notices = guessed.notices()
+    document = {"file": str(out), "levels": words, "concepts": concepts, "notices": notices}
+    counts = ", ".join(f"{name} ({count:,})" for name, count in words.items())
+    n_levels, n_concepts = manifests.counted(len(words), "level"), manifests.counted(len(concepts), "concept")
+    return Answer(document, "\n".join([f"{out}: {n_levels} ({counts}), {n_concepts}", *notices]))
 
 
 @command()

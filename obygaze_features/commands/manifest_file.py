@@ -1,6 +1,6 @@
 """Share options and output between the commands that write manifests."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,22 @@ from obygaze_features.signatures import option
 
 complete_codebook = completed(lambda _: manifests.BUILTIN, files=True)
 
+Columns = Annotated[
+    tuple[str, ...],
+    option(
+        "Heading of a table that stands for this column of a manifest, such as level=Stufe; repeatable, "
+        "for level and concepts also with several headings.",
+        name="column",
+        metavar="NAME=HEADING",
+    ),
+]
+Wide = Annotated[
+    str,
+    option(
+        "Columns of a table that each hold the labels of the annotator they are named for.",
+        metavar="NAME,...",
+    ),
+]
 NewManifest = Annotated[Path, option("Manifest to write.", type=FILE)]
 """The option --out of a command that writes a manifest."""
 
@@ -71,3 +87,15 @@ def level_counts(manifest: "manifests.Manifest", none: str = "without level") ->
     for clip in manifest:
         counts[clip.level or none] += 1
     return counts
+
+
+def headings_of(columns: Sequence[str], wide: str) -> "manifests.Headings":
+    """Parse NAME=HEADING, where a heading may hold "=", and headings with commas between."""
+    by_name: dict[str, list[str]] = {}
+    for column in columns:
+        name, _, heading = column.partition("=")
+        if not name.strip() or not heading.strip():
+            raise click.BadParameter(f"{column!r}: expected NAME=HEADING", param_hint="'--column'")
+        by_name.setdefault(name.strip(), []).append(heading.strip())
+    annotators = [name.strip() for name in wide.split(",") if name.strip()]
+    return manifests.Headings(by_name, annotators)

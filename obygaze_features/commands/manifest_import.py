@@ -9,13 +9,19 @@ import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import (
+    Columns,
     NewManifest,
+    Wide,
     complete_codebook,
     folder_for,
+    headings_of,
     write_imported,
 )
 from obygaze_features.options import PROBLEMS_FOUND, Answer, completed
 from obygaze_features.signatures import Force, argument, command, option
+
+ROLES = ("levels", "concepts", "labels")
+"""What --tier can say of a tier."""
 
 
 @command()
@@ -36,11 +42,14 @@ def spans(
     tiers: Annotated[
         tuple[str, ...],
         option(
-            "Read this tier (track, category, attribute) and no other that is not named; repeatable.",
+            "Read this tier (track, category, attribute) and no other that is not named; labels: levels and "
+            "concepts, by the codebook's words; repeatable.",
             name="tier",
-            metavar="NAME=levels|concepts",
+            metavar="NAME=levels|concepts|labels",
         ),
     ] = (),
+    columns: Columns = (),
+    wide: Wide = "",
     decisions: Annotated[
         bool,
         option(
@@ -75,18 +84,22 @@ def spans(
     Label Studio (JSON), CVAT (XML), VIAN and VIA (CSV), ActivityNet, MovieGraphs (JSON), SRT, WebVTT,
     ASS, answers of machines to `codebook questions` (JSON lines; refusals and gaps are counted, never
     guessed), judgements of `film open` and `film next`, and tables (CSV, .xlsx) with the columns start_s,
-    end_s, and video or movie, and if you have them clip_id, level, concepts, annotator. Each file prints one
-    line: how many spans were read, which were left out and why. Without any span the exit code is 3.
+    end_s (without them: of whole films), and video or movie, and if you have them clip_id, level, concepts,
+    annotator; --column says which heading stands for which. Each file prints one line: how many spans were
+    read, which were left out and why. Without any span the exit code is 3.
 
-    In ELAN the tiers "human: level" and "human: concepts" are read, unless --tier names others; the annotator
-    is the tier's attribute, or follows an @ in its name. A model's tiers never become labels; what was made
-    in their sight is marked seen_score=1. Elsewhere a label that the codebook has becomes a level or concept,
-    and any other stands in the column text. Times are seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate.
+    A tier is of labels if --tier names it, if it is named level or concepts, or if all its texts over all
+    files are words of the codebook, more than one; any other is of texts, which stand in the column text.
+    What looks like labels all the same is said. The annotator is the tier's attribute, or follows an @ in its
+    name. A model's tiers never become labels; what was made in their sight is marked seen_score=1. Times are
+    seconds, hh:mm:ss.ms, or hh:mm:ss:ff with --rate.
 
     \b
     Examples:
       obygaze manifest import spans film.eaf --annotator AB --out film.csv
       obygaze manifest import spans scenes.csv --videos films --out scenes-in.csv
+      obygaze manifest import spans ratings.csv --column level=rating --out rated.csv
+      obygaze manifest import spans wide.xlsx --wide AB,CD --out rated.csv
       obygaze manifest import spans events.tsv --codebook violence.toml \\
           --tier violence=levels --out fights.csv
       obygaze manifest import spans tt0118715-ab.csv blind-*.csv --out judged.csv
@@ -98,6 +111,7 @@ def spans(
     roles = _roles(tiers)
     if decisions and roles:
         raise click.UsageError("--decisions names its tiers: give no --tier with it")
+    headings = headings_of(columns, wide)
     fps = None if rate is None else manifests.frame_rate(rate)
     labels = manifests.find_codebook(codebook) if codebook else None
     folder = folder_for(out, labels, force=force)
@@ -106,6 +120,8 @@ def spans(
         folder,
         kind=kind,
         tiers=dict(DECIDED) if decisions else roles,
+        columns=headings.columns,
+        wide=headings.wide,
         movie=movie,
         annotator=annotator,
         rate=fps,
@@ -122,16 +138,16 @@ def spans(
 
 
 def _roles(tiers: Sequence[str]) -> dict[str, str]:
-    """Parse NAME=levels and NAME=concepts; a tier's name may hold "="."""
+    """Parse NAME=levels, NAME=concepts and NAME=labels; a tier's name may hold "="."""
     roles: dict[str, str] = {}
     for tier in tiers:
         name, _, role = tier.rpartition("=")
-        if not name or role not in {"levels", "concepts"}:
+        if not name or role not in ROLES:
             raise click.BadParameter(
-                f"{tier!r}: expected NAME=levels or NAME=concepts", param_hint="'--tier'"
+                f"{tier!r}: expected NAME=levels, NAME=concepts or NAME=labels", param_hint="'--tier'"
             )
         if roles.setdefault(name, role) != role:
-            raise click.BadParameter(f"{name!r} is levels or concepts, not both", param_hint="'--tier'")
+            raise click.BadParameter(f"{name!r} is {roles[name]} or {role}, not both", param_hint="'--tier'")
     return roles
 
 

@@ -20,6 +20,7 @@ BOOK = "in/violence.codebook.toml"
 LSMDC = "--annotations in/lsmdc/annotations --videos in/lsmdc/videos --batch 4 --epochs 1 --workers 1"
 BOTH = "in/backbones:vivit in/backbones:xclip"
 LEARN = "--manifest in/films.csv --store in/films --judged in/seen.csv"
+GERMAN = "--column start_s=Anfang --column end_s=Ende --column level=Stufe"
 LINES = {
     "manifests": f"""
 manifest import folder in/videos --out out/videos.csv
@@ -27,6 +28,14 @@ manifest import folder in/videos --out out/videos.csv
 manifest import spans in/spans.csv --videos in/videos --out out/spans.csv
     0 | read 'Sure' as S (1 row)
 manifest import spans in/codes.csv --videos in/videos --rate 24 --out out/codes.csv
+manifest import spans in/ratings.csv {GERMAN} --out out/rated.csv
+    0 | out/rated.csv: 2 clips of 1 movie (1 EN, 1 S)
+manifest import spans in/wide.csv --wide AB,CD --out out/wide.csv
+    0 | 3 of 3 spans read
+codebook guess in/ratings.csv --column level=Stufe --out out/guessed.toml
+    0 out/guessed.toml | 2 levels (EN (1), S (1)), 0 concepts | put the levels in order
+codebook guess in/wide.csv --wide AB,CD --out out/guessed-wide.toml --json
+    0 | "EN": 2
 manifest import spans in/fights.csv --videos in/videos --codebook {BOOK} --out out/fights.csv
     0 out/fights.codebook.toml | out/fights.csv: 2 clips of 1 movie (1 unsure, 1 violent)
 manifest import images in/stills --out out/stills.csv --json

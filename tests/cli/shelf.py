@@ -47,6 +47,8 @@ TABLES = {
         '[tasks.t]\nnegative = ["calm"]\npositive = ["violet"]',
     ],
     "spans.csv": ["video;start_s;end_s;level", "m1/a.mp4;0,5;00:00:02,5;Sure"],
+    "ratings.csv": ["movie;Anfang;Ende;Stufe", "f;0,5;2,5;S", "f;3;4;EN"],
+    "wide.csv": ["movie,start_s,end_s,AB,CD", "f,0,2,S,EN", "f,3,4,EN,"],
     "codes.csv": ["video,start_s,end_s", "m1/a.mp4,00:00:01:00,00:00:02:12"],
     "fights.csv": [
         "clip_id,video,start_s,end_s,level,concepts",

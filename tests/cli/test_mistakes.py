@@ -45,9 +45,17 @@ MISTAKES = f"""
 1 store seal in/films-1.0.0 --licence MIT
     films-1.0.0 is sealed; the name is
 2 manifest import spans in/a.eaf --tier levels --out out/a.csv
-    expected NAME=levels or NAME=concepts
+    expected NAME=levels, NAME=concepts or NAME=labels
 2 manifest import spans in/a.eaf --tier x=levels --tier x=concepts --out out/a.csv
     'x' is levels or concepts, not both
+2 manifest import spans in/ratings.csv --column Stufe --out out/a.csv
+    expected NAME=HEADING
+1 manifest import spans in/ratings.csv --column levl=Stufe --out out/a.csv
+    did you mean 'level'
+1 manifest import spans in/ratings.csv --out out/a.csv
+    --column start_s=Anfang --column end_s=Ende --column level=Stufe
+1 codebook guess in/wide.csv --out out/a.toml
+    --column level=AB
 1 manifest rank in/scaled.csv in/one-pair.csv --scale valence --out out/r.csv
     line 2, column chosen: 'm0-02' is neither left nor right
 2 manifest rank in/scaled.csv --scale valence --ask --master w0 --out out/r.csv
