@@ -112,8 +112,8 @@ def guess(
     refuse_existing(out, force=False)
     guessed = manifests.guess_codebook(source, headings_of(columns, wide))
     write_whole(out, guessed.to_toml())
-    words = {word.name: word.count for word in guessed.levels}
-    concepts = {word.name: word.count for word in guessed.concepts}
+    words = {word.name: word.frequency for word in guessed.levels}
+    concepts = {word.name: word.frequency for word in guessed.concepts}
     notices = guessed.notices()
     document = {"file": str(out), "levels": words, "concepts": concepts, "notices": notices}
     counts = ", ".join(f"{name} ({count:,})" for name, count in words.items())

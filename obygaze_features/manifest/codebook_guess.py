@@ -36,7 +36,7 @@ class Word(NamedTuple):
 
     name: str
     spellings: tuple[str, ...]
-    count: int
+    frequency: int
     twin: str
 
 
@@ -95,7 +95,9 @@ class GuessedCodebook:
             notices.append("put the levels in order, from low to high: they stand as in the alphabet")
         twins = [word for word in (*self.levels, *self.concepts) if word.twin]
         if twins:
-            pairs = first_few([f"{word.name!r} ({word.count}) and {word.twin!r}" for word in twins], SHOWN)
+            pairs = first_few(
+                [f"{word.name!r} ({word.frequency}) and {word.twin!r}" for word in twins], SHOWN
+            )
             notices.append(
                 f"{counted(len(twins), 'pair')} of words may be one ({pairs}): if so, make one a synonym"
             )
@@ -123,7 +125,7 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     >>> from pathlib import Path
     >>> from obygaze_features.manifest import guess_codebook
     >>> _ = Path("ratings.csv").write_text("film,rating\na,low\nb,high\nc,low\n")
-    >>> [(level.name, level.count) for level in guess_codebook("ratings.csv").levels]
+    >>> [(level.name, level.frequency) for level in guess_codebook("ratings.csv").levels]
     [('high', 1), ('low', 2)]
     """
     headings = headings or Headings()
@@ -237,7 +239,7 @@ def _name(path: Path) -> str:
 
 def _lines(word: Word) -> list[str]:
     """Write a word, with its count, its other spellings, and the word that it is like."""
-    lines = [f"name = {_quoted(word.name)}  # {word.count:,}"]
+    lines = [f"name = {_quoted(word.name)}  # {word.frequency:,}"]
     if word.spellings:
         lines.append(f"# Also written {', '.join(map(_quoted, word.spellings))}, which is read as this.")
     if word.twin:

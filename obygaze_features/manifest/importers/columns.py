@@ -8,10 +8,11 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, Headings
 from obygaze_features.manifest.spans.instant import is_clock, time_or_nan
@@ -108,44 +109,54 @@ def with_labels(table: Table, headings: Headings, words: LabelWords) -> Table:
     label is; the cells of another are labels themselves. Two levels of a row are refused.
     """
     columns = {
-        name: [column for heading in own if (column := find_column(table, heading)) is not None]
-        for name, own in headings.columns.items()
-        if name in LABEL_COLUMNS
+        name: present
+        for name in LABEL_COLUMNS
+        if (present := _present(table, headings.columns.get(name, ())))
     }
-    columns = {name: own for name, own in columns.items() if own}
     if not columns:
         return table
-    marks = {column for own in columns.values() for column in own if is_of_marks(table, column, words)}
     notes = list(table.notes)
-    used = {column for own in columns.values() for column in own}
-    for name in columns:
+    used = {column for present in columns.values() for column in present}
+    marks = {column for column in used if is_of_marks(table, column, words)}
+    for name, present in columns.items():
         if name in table.columns and name not in used:
             used.add(name)
-            notes.append(f"column {name!r} left out: {', '.join(columns[name])} is read as {name}")
+            notes.append(f"column {name!r} left out: {', '.join(present)} is read as {name}")
     rows = []
     for row in table.rows:
         cells = {column: cell for column, cell in row.cells.items() if column not in used}
-        for name, own in columns.items():
-            labels = [_label_in(row, column, is_mark=column in marks) for column in own]
-            cells[name] = ";".join(label for label in labels if label)
+        for name, present in columns.items():
+            cells[name] = _labels_in(row, present, marks)
         rows.append(Row(row.line, cells))
     kept = [column for column in table.columns if column not in used]
     return replace(table, columns=(*kept, *columns), rows=tuple(rows), notes=tuple(notes))
 
 
-def _label_in(row: Row, column: str, *, is_mark: bool) -> str:
-    """Return the label that a cell says, or that is marked in it; "" where there is none."""
-    cell = row.cells[column].strip()
-    if not is_mark:
-        return cell
-    return column if plain(cell) in YES else ""
+def _present(table: Table, headings: Sequence[str]) -> list[str]:
+    """Return the columns of a table that headings name."""
+    columns = [find_column(table, heading) for heading in headings]
+    return [column for column in columns if column is not None]
+
+
+def _labels_in(row: Row, columns: Sequence[str], marks: Collection[str]) -> str:
+    """Join the labels that cells say, or that are marked in them; one that cannot be read stands alone."""
+    labels = []
+    for column in columns:
+        cell = row.cells[column].strip()
+        if is_unreadable(cell):
+            return cell
+        if column not in marks:
+            labels.append(cell)
+        elif plain(cell) in YES:
+            labels.append(column)
+    return ";".join(label for label in labels if label)
 
 
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
     """Return whether a column is headed by a label, and says by marks where it is."""
     if words.labels_of(column) is None:
         return False
-    cells = {plain(row.cells[column]) for row in table.rows}
+    cells = {plain(row.cells[column]) for row in table.rows if not is_unreadable(row.cells[column])}
     are_labels = any(words.labels_of(cell) is not None for cell in cells)
     return cells <= YES | NO and not are_labels
 
@@ -158,12 +169,7 @@ def wide_columns(table: Table, headings: Headings) -> list[str]:
     ManifestError
         One is not there, or the table says besides what labels are, or whose.
     """
-    wide = []
-    for heading in headings.wide:
-        column = find_column(table, heading)
-        if column is None:
-            continue
-        wide.append(column)
+    wide = _present(table, headings.wide)
     taken = [name for name in ("level", "concepts", "annotator") if name in table.columns]
     if wide and taken:
         raise ManifestError(
@@ -221,7 +227,7 @@ def hints(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]
         )
     if concepts:
         names = first_few([shown[column] for column in concepts], SHOWN_COLUMNS)
-        typed = " ".join(option("concepts", column) for column in concepts[:SHOWN_COLUMNS])
+        typed = " ".join(option("concepts", column) for column in concepts)
         yield f"columns that are not read hold concepts ({names}): {typed}"
     if marks:
         yield f"columns named as labels are not read ({', '.join(marks)}): {_marks_options(marks, words)}"
@@ -236,7 +242,7 @@ def hints(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]
 def _marks_options(columns: Sequence[str], words: LabelWords) -> str:
     """Write the options that read columns of marks."""
     typed = []
-    for column in columns[:SHOWN_COLUMNS]:
+    for column in columns:
         labels = words.labels_of(column)
         typed.append(option("level" if labels and labels.level else "concepts", column))
     return " ".join(typed)

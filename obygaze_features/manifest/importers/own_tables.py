@@ -89,9 +89,10 @@ class OwnTables:
         read = [*OUR_COLUMNS, *scales, *wide]
         _refuse_unread_times(file, table, read)
         n_labelled = 0
-        for own in self._clips_of_rows(file, table, _rows(file, table, wide, words), words.codebook):
-            n_labelled += bool(own.clip.level or own.clip.concepts)
-            yield own
+        for own_clip in self._clips_of_rows(file, table, _rows(file, table, wide, words), words.codebook):
+            if own_clip.clip.level or own_clip.clip.concepts:
+                n_labelled += 1
+            yield own_clip
         file.account.note(*table.notes, *_doubtful_rows(table), *hints(table, read, words))
         file.account.note(*_doubtful_annotators(table, words))
         if not n_labelled and not scales and file.account.kind != JUDGEMENTS:

@@ -285,8 +285,8 @@ class _Labelled:
         """Yield the clips of a file, a judgement with its id."""
         file = content.file
         if content.table is not None:
-            for own in tables.clips(file, content.table, self._words):
-                yield own.judgement or None, _Sourced(own.clip, file.account, own.where)
+            for clip, where, judgement in tables.clips(file, content.table, self._words):
+                yield judgement or None, _Sourced(clip, file.account, where)
         else:
             for clip, where in tools.clips(file, content.records):
                 yield None, _Sourced(clip, file.account, where)

@@ -131,6 +131,13 @@ def test_a_time_that_is_none_names_file_and_annotation(read, start, what):
         elan(read, LEVEL, slots={"t1": start, "t2": 5})
 
 
+def test_a_time_that_is_none_on_a_tier_of_texts_costs_nothing(read):
+    words = tier("words", aligned("b1", "t9", "t2", "hello"))
+    clips, account = elan(read, LEVEL, words, slots=SLOTS | {"t9": "later"})
+    assert clips == [(1.0, 5.0, "S", ())]
+    assert any("'words' (1)" in note for note in account.notes)
+
+
 @pytest.mark.parametrize("name", ["human:level", "Human: level", "human: level ", "HUMAN:  LEVEL@AB"])
 def test_a_tier_is_found_whatever_its_blanks_and_case(read, name):
     assert elan(read, tier(name, aligned("a1", "t1", "t2", "S")))[0] == [(1.0, 5.0, "S", ())]

@@ -180,6 +180,12 @@ def test_two_levels_that_are_marked_in_a_row_are_refused(read):
         read({"t.csv": table}, columns={"level": ["EN", "S"]})
 
 
+def test_an_error_in_a_column_of_marks_is_refused(read):
+    table = "movie,start_s,end_s,EN,S\nf,1,2,0,#N/A\nf,3,4,1,0\n"
+    with pytest.raises(ManifestError, match=r"t\.csv: line 2, column level: '#N/A'"):
+        read({"t.csv": table}, columns={"level": ["EN", "S"]})
+
+
 def test_a_wide_table_with_a_word_of_no_codebook_is_refused_with_its_place(read):
     with pytest.raises(ManifestError, match=r"t\.csv: line 2, column AB: .*'Sx'"):
         read({"t.csv": "movie,start_s,end_s,AB,CD\nf,1,2,Sx,EN\n"}, wide=["AB", "CD"])
@@ -261,12 +267,12 @@ def test_a_codebook_is_guessed_with_counts_and_near_twins(tmp_path):
     )
     (tmp_path / "t.csv").write_text(f"film,rating,tags\n{rows}")
     guessed = guess_codebook(tmp_path / "t.csv")
-    assert [(word.name, word.count, word.twin) for word in guessed.levels] == [
+    assert [(word.name, word.frequency, word.twin) for word in guessed.levels] == [
         ("high", 3, ""),
         ("hihg", 1, "high"),
         ("low", 4, ""),
     ]
-    assert [(word.name, word.count) for word in guessed.concepts] == [("sun", 4), ("moon", 4)]
+    assert [(word.name, word.frequency) for word in guessed.concepts] == [("sun", 4), ("moon", 4)]
     assert any("order" in notice for notice in guessed.notices())
     (tmp_path / "own.toml").write_text(guessed.to_toml(), encoding="utf-8")
     assert load_codebook(tmp_path / "own.toml").level_names == ("high", "hihg", "low")
@@ -275,7 +281,7 @@ def test_a_codebook_is_guessed_with_counts_and_near_twins(tmp_path):
 def test_levels_that_are_numbers_stand_in_their_order(tmp_path):
     (tmp_path / "t.csv").write_text("film,score\na,10.0\nb,2.0\nc,\nd,2.0\n")
     guessed = guess_codebook(tmp_path / "t.csv")
-    assert [(word.name, word.count) for word in guessed.levels] == [("2", 2), ("10", 1)]
+    assert [(word.name, word.frequency) for word in guessed.levels] == [("2", 2), ("10", 1)]
     assert guessed.is_in_order
 
 

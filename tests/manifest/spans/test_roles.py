@@ -54,6 +54,12 @@ def test_tiers_named_level_and_concepts_give_the_same_labels_in_every_format(wri
     assert labels_of(clips) == SAME
 
 
+def test_a_table_gives_the_same_labels_as_tiers_do(read):
+    head = "movie,start_s,end_s,level,concepts,annotator\n"
+    clips, _ = read({"t.csv": f"{head}tt1,1,5,S,Body; Look,AB\ntt1,6,9,EN,,AB\n"})
+    assert labels_of(clips) == SAME
+
+
 @pytest.mark.parametrize("kind", WITH_TIERS)
 def test_a_tier_all_of_whose_texts_are_labels_is_read_and_said_in_every_format(written, kind):
     clips, said = written(kind, *(mark._replace(tier="gaze") for mark in DECLARED))
