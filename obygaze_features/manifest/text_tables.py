@@ -104,13 +104,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table's columns and records; `delimiter` stands between its cells, and is empty in a workbook."""
+    """A table's columns and records; `delimiter` stands between its cells, and is empty in a workbook.
+
+    Attributes
+    ----------
+    read
+        Columns that are read beside those of a manifest: a cell of them that cannot be read is refused.
+    """
 
     path: Path
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     delimiter: str = ","
     notes: tuple[str, ...] = ()
+    read: frozenset[str] = frozenset()
 
     @cached_property
     def problems(self) -> "Problems":
@@ -123,8 +130,8 @@ class Table:
         self.problems.refuse()
 
     def _readable(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the rows that are not empty; note each cell of our columns that cannot be read."""
-        ours = [name for name in self.columns if name in OUR_COLUMNS]
+        """Return the rows that are not empty; note each cell of a column that is read and cannot be."""
+        read = [name for name in self.columns if name in self.read or name in OUR_COLUMNS]
         readable = []
         for row in rows:
             if row.is_empty:
@@ -133,7 +140,7 @@ class Table:
             if "#" not in text and "Err:" not in text:  # as in most rows of a large table
                 readable.append(row)
                 continue
-            unreadable = [name for name in ours if is_unreadable(row.cells[name])]
+            unreadable = [name for name in read if is_unreadable(row.cells[name])]
             for name in unreadable:
                 self.problems.add(row.line, f"{row.cells[name].strip()!r} {CANNOT_BE_READ}", name)
             if not unreadable:
@@ -347,7 +354,7 @@ def table_of(
             rows.append(Row(line, dict(zip(header, record, strict=True))))
     problems.refuse()
     notes = (f"{counted(first, 'row')} above the header left out",) if first else ()
-    return Table(path, tuple(header), tuple(rows), delimiter, notes)
+    return Table(path, tuple(header), tuple(rows), delimiter, notes, frozenset((*needed, *any_of)))
 
 
 @contextmanager

@@ -82,17 +82,17 @@ def renamed(table: Table, headings: Headings) -> Table:
     A column of ours that another heading stands for is left out, and noted.
     """
     new_names: dict[str, str] = {}
-    notes = list(table.notes)
     for name, (heading, *_) in headings.columns.items():
         column = find_column(table, heading)
-        if name in LABEL_COLUMNS or column is None:
-            continue
-        new_names[column] = name
-        if name in table.columns and column != name:
-            new_names[name] = ""
-            notes.append(f"column {name!r} left out: {column!r} is read as {name}")
+        if name not in LABEL_COLUMNS and column is not None:
+            new_names[column] = name
     if not new_names:
         return table
+    notes = list(table.notes)
+    for column, name in list(new_names.items()):
+        if name in table.columns and name not in new_names:
+            new_names[name] = ""
+            notes.append(f"column {name!r} left out: {column!r} is read as {name}")
     columns = [new_names.get(column, column) for column in table.columns]
     rows = []
     for row in table.rows:

@@ -156,6 +156,12 @@ def test_a_column_that_stands_for_another_of_its_name_is_said(read):
     assert "'level' left out" in said
 
 
+def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(read):
+    headings = {"start_s": ["end_s"], "end_s": ["start_s"]}
+    (clip,), _ = read({"t.csv": "movie,start_s,end_s,level\nf,2,1,S\n"}, columns=headings)
+    assert (clip.start_s, clip.end_s) == (1.0, 2.0)
+
+
 @pytest.mark.parametrize(
     ("columns", "what"),
     [({"levl": ["x"]}, "levl"), ({"start_s": ["a", "b"]}, "start_s"), ({"level": ["Stuffe"]}, "Stuffe")],

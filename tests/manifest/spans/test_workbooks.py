@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import read_manifest
-from obygaze_features.manifest.text_tables import FIELDS
+from obygaze_features.manifest.text_tables import FIELDS, read_table
 from tests.manifest.spans.files import patched, sheet
 
 BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]])
@@ -47,6 +47,13 @@ def test_a_cell_that_cannot_be_read_is_refused_with_its_place(read, form, before
 def test_an_empty_text_that_a_formula_gives_is_an_empty_cell(read):
     (first, _), _ = read({"a.xlsx": patched(BOOK, (LEVEL, '<c r="D2" t="str"><f>A1</f><v></v></c>'))})
     assert first.level is None
+
+
+def test_an_error_in_a_column_that_a_caller_needs_is_refused(tmp_path):
+    path = tmp_path / "facts.csv"
+    path.write_text("movie,year,note\na,1999,#N/A\nb,#N/A,\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"facts\.csv: line 3, column year"):
+        list(read_table(path, ("movie", "year")).checked())
 
 
 def test_an_error_in_a_column_that_is_not_read_costs_nothing(read):
