@@ -13,7 +13,13 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, parts_of
-from obygaze_features.manifest.importers.columns import cells_of, find_column, name_of_heading, option
+from obygaze_features.manifest.importers.columns import (
+    cells_of,
+    find_column,
+    name_of_heading,
+    option,
+    wide_option,
+)
 from obygaze_features.manifest.importers.imported import slug
 from obygaze_features.manifest.spans.headings import Headings
 from obygaze_features.manifest.spans.names import plain, without_zeros
@@ -195,7 +201,11 @@ def _candidates(table: Table, taken: Sequence[str]) -> str:
     ]
     if not columns:
         return ": name it with --column level=HEADING"
-    return f": give {' or '.join(option('level', column) for column in columns[:SHOWN])}"
+    typed = " or ".join(option("level", column) for column in columns[:SHOWN])
+    words = [set(cells_of(table, column)) for column in columns]
+    are_alike = len(columns) > 1 and bool(set.intersection(*words))
+    several = f", or {wide_option(columns)} where each is an annotator's" if are_alike else ""
+    return f": give {typed}{several}"
 
 
 def _labels(table: Table, column: str) -> list[str]:

@@ -348,8 +348,11 @@ class _Lengths:
 def _join_concepts(read: Iterable[_Sourced]) -> list[_Sourced]:
     """Join concepts of files without levels: to a level of their times and annotator, or to each other."""
     joined = dict(enumerate(read))
-    bare = [place for place, each in joined.items() if _is_concepts_alone(each)]
-    owners = {span_of(each.clip): place for place, each in joined.items() if bare and each.clip.level}
+    bare = [place for place, sourced in joined.items() if _is_concepts_alone(sourced)]
+    owners: dict[tuple[object, ...], int] = {}
+    for place, sourced in joined.items() if bare else ():
+        if sourced.clip.level:
+            owners[span_of(sourced.clip)] = place
     for place in bare:
         owner = owners.setdefault(span_of(joined[place].clip), place)
         if owner != place:
@@ -358,8 +361,8 @@ def _join_concepts(read: Iterable[_Sourced]) -> list[_Sourced]:
     return list(joined.values())
 
 
-def _is_concepts_alone(read: _Sourced) -> bool:
-    clip, account, _ = read
+def _is_concepts_alone(sourced: _Sourced) -> bool:
+    clip, account, _ = sourced
     has_other = clip.level or clip.extras.get("text")
     return account.kind not in OWN_TABLES and bool(clip.concepts) and not has_other
 

@@ -86,18 +86,18 @@ class ToolSpans:
         file.account.note(*_doubtful_questions(questions, self._words))
         marked += self._give_concepts(file, marked, concepts)
         self._note_unknown(file, marked)
-        has_text = any(each.text for each in marked)
+        has_text = any(mark.text for mark in marked)
         is_model_in_sight = any(_is_of_a_model(span) for span in read)
-        for number, each in enumerate(marked, start=1):
+        for number, mark in enumerate(marked, start=1):
             extras = _extras(
-                each, has_text=has_text, has_tier=bool(file.reading.tiers), in_sight=is_model_in_sight
+                mark, has_text=has_text, has_tier=bool(file.reading.tiers), in_sight=is_model_in_sight
             )
-            clip = self._clip(file, each, number, extras)
-            reason = self._repeated(file, each, clip)
+            clip = self._clip(file, mark, number, extras)
+            reason = self._repeated(file, mark, clip)
             if reason:
-                file.account.leave(each.raw.where, reason)
+                file.account.leave(mark.raw.where, reason)
             else:
-                yield clip, each.raw.where
+                yield clip, mark.raw.where
 
     def _with_roles(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
         """Leave out the tiers of texts of kinds whose texts are none of ours; refuse what cannot be read."""
@@ -161,18 +161,18 @@ class ToolSpans:
         self, file: SpanFile, marked: Sequence[Marked], concepts: Sequence[RawSpan]
     ) -> list[Marked]:
         """Give concepts to the level above them, or of their times and annotator; others are clips."""
-        levels = [each for each in marked if each.level]
-        by_id = {each.raw.span_id: each for each in levels if each.raw.span_id}
+        levels = [mark for mark in marked if mark.level]
+        by_id = {mark.raw.span_id: mark for mark in levels if mark.raw.span_id}
         by_span: dict[tuple[object, ...], list[Marked]] = {}
-        for each in levels if concepts else ():
-            by_span.setdefault(self._span_key(each.raw, each.movie), []).append(each)
+        for mark in levels if concepts else ():
+            by_span.setdefault(self._span_key(mark.raw, mark.movie), []).append(mark)
         alone = []
         for span in concepts:
             movie = self._movie(file, span)
             names = self._words.codebook.split_concepts(span.text)
             same_span = by_span.get(self._span_key(span, movie), [])
             owners = [by_id[span_id] for span_id in span.parent_ids if span_id in by_id]
-            owners = owners or [each for each in same_span if _may_be_one(each.raw, span)]
+            owners = owners or [mark for mark in same_span if _may_be_one(mark.raw, span)]
             for owner in owners:
                 owner.concepts += names
             if owners:
@@ -197,7 +197,7 @@ class ToolSpans:
         if SOURCES[file.account.kind].is_said:
             return
         words = self._words
-        unknown = Counter(each.text for each in marked if each.text and words.labels_of(each.text) is None)
+        unknown = Counter(mark.text for mark in marked if mark.text and words.labels_of(mark.text) is None)
         if unknown:
             texts = first_few([f"{text!r} ({n})" for text, n in unknown.most_common()], 3)
             what = f"{counted(unknown.total(), 'text')} not of codebook {words.codebook.name!r}"

@@ -95,11 +95,11 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
     frames_of = {Statement("", one_line(track.get("label", "")), seen_score): shown}
     for frame, shape in zip(frames, track, strict=True):
         for tier, text in _attributes(shape):
-            own = frames_of.setdefault(Statement(tier, text, seen_score), set())
+            frames_so_far = frames_of.setdefault(Statement(tier, text, seen_score), set())
             if frame is not None and frame in shown:
-                own.add(frame)
-    for statement, own in frames_of.items():
-        stretches = runs_of(sorted(own), outside | (shown - own), step)
+                frames_so_far.add(frame)
+    for statement, frames_with_it in frames_of.items():
+        stretches = runs_of(sorted(frames_with_it), outside | (shown - frames_with_it), step)
         yield from _spans(file, where, statement, stretches, {"media": media, "subject": where})
 
 

@@ -50,8 +50,10 @@ class Headings:
 
     def named(self) -> list[str]:
         """List all headings that the person names."""
-        headings = [heading for own in self.columns.values() for heading in own]
-        return [*headings, *self.wide]
+        named: list[str] = []
+        for headings in self.columns.values():
+            named += headings
+        return [*named, *self.wide]
 
     def are_in(self, cells: Sequence[str]) -> bool:
         """Return whether a heading that the person names is among some cells."""
