@@ -29,7 +29,8 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
+from obygaze_film.judged_rate import correct_rate
+from obygaze_film.judged_windows import judged_windows, least_judged, votes
 from obygaze_film.notes import LATER, said
 from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline
@@ -409,10 +410,13 @@ def _judged(
     own = replace(judgements, clips=tuple(clip for clip in judgements if clip.movie == film.movie))
     cells, notices = cells_of(film, key) if labels is None else cells_by(labels, film, key), list[str]()
     if own.clips:
-        _, by_cell, notices = judged_cells(film, own, key)
-        if len(by_cell) >= least_judged(cells):
-            return sample_of(cells, *votes(by_cell)), correct_rate(film, own, key, labels=labels)[0], notices
-        notices.append(said("note_few", n=len(by_cell), least=least_judged(cells)))
+        windows = judged_windows(film, own, key)
+        notices += windows.notices
+        if len(windows.by_cell) >= least_judged(cells):
+            cells = replace(windows.sure_cells, p=cells.p)
+            sample = sample_of(cells, *votes(windows.by_cell), law=windows.law)
+            return sample, correct_rate(film, own, key, labels=labels)[0], notices
+        notices.append(said("note_few", n=len(windows.by_cell), least=least_judged(cells)))
     return sample_of(cells, np.empty(0, np.int64), np.empty(0)), None, notices
 
 

@@ -432,7 +432,8 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     value, low, high, level : float
         Estimate, and its interval of that level.
     method : str
-        "difference", or "wilson" where the model's probabilities do not help.
+        "difference", "wilson" where the model's probabilities do not help, or "exact" where none of the
+        judged windows is positive, or all are.
     n, n_positive : int
         Number of judged windows, and of those called positive (by most annotators).
     n_rows : int

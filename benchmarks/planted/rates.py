@@ -10,7 +10,8 @@ from scipy.special import expit, logit, ndtri
 from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import estimate_rate, kappa_interval
+from obygaze_film.judged_rate import kappa_interval
+from obygaze_film.rate_estimates import estimate_rate
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_models.prediction.calibration import Calibration
 from obygaze_models.protocol import HeldOut
@@ -194,7 +195,7 @@ def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> D
     cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
     drawn = np.array(cells.drawn(str(rng.integers(2**31)), 0)[:n])
     calls = np.mean([np.abs(y - (rng.random(size) < wrong)) for _ in range(judges)], axis=0)
-    known = estimate_rate(cells, drawn[None], calls[drawn][None])
+    known = estimate_rate(cells, drawn[None], calls[drawn][None], judges=judges)
     low, high = anytime_interval(cells, drawn, calls[drawn])
     said, own = (float(np.average(values, weights=seconds)) for values in (calls, y))
     start, end = known.low[0] - 1e-9, known.high[0] + 1e-9

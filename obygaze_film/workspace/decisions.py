@@ -33,13 +33,15 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import unsuitable
+from obygaze_film.cells import cells_of
+from obygaze_film.draws import CONTENT_S, LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Draw, Law
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import PLACE, drawn_place
+from obygaze_film.judged_windows import PLACE, drawn_place, is_blind, law_of, named_law, named_seed
 from obygaze_film.notes import said
 from obygaze_film.rows import SLACK_S
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
-from obygaze_film.windows_to_judge import DRAW, RANDOM, choose_next
+from obygaze_film.windows_to_judge import DRAW, extras_of
 from obygaze_film.workspace.ledger import ID, LEDGER, Ledger, Line, standing
 
 NOTES: Final = "notes.csv"
@@ -48,7 +50,7 @@ FIXED: Final = "windows"
 """Column of blind judgements: how many windows their judge had decided to judge, before the first."""
 
 COLUMNS: Final = {
-    JUDGEMENTS: (*FIELDS, SEEN_SCORE, "judgement", DRAW, PLACE, FIXED, "judged_at"),
+    JUDGEMENTS: (*FIELDS, SEEN_SCORE, "judgement", DRAW, PLACE, LAW, SEED, CONTENT_S, FIXED, "judged_at"),
     PASSAGES: (*FIELDS, SEEN_SCORE, "origin", "judged_at"),
     NOTES: ("clip_id", "movie", "start_s", "end_s", "annotator", "note", "written_at"),
 }
@@ -131,25 +133,47 @@ class Decisions:
         names = {clip.annotator for clips in self.kept.values() for clip in clips}
         return self._done[-1].row["annotator"] if self._done else names.pop() if len(names) == 1 else ""
 
-    @cached_property
+    @property
+    def draw(self) -> Draw:
+        """The draw of the windows to judge blindly, by the law of those judged before."""
+        return self._draws[law_of(self.kept.get("judgement", ()))]
+
+    @property
     def windows(self) -> list[tuple[float, float]]:
         """Windows to judge blindly, in the order of the draw."""
-        drawn = choose_next([self.film], 10**6, blind=True)
-        return [(clip.start_s or 0.0, clip.end_s or 0.0) for clip in drawn]
+        return self._windows[self.draw.law]
+
+    @cached_property
+    def _draws(self) -> dict[Law, Draw]:
+        """The film's draw by each law."""
+        content = tuple(cells_of(self.film).content.tolist())
+        laws = (SUCCESSIVE, SEQUENTIAL_POISSON)
+        return {law: Draw(law=law, seed=0, movie=self.film.movie, content=content) for law in laws}
+
+    @cached_property
+    def _windows(self) -> dict[Law, list[tuple[float, float]]]:
+        """The film's windows in the order of each draw."""
+        spans = cells_of(self.film).spans.tolist()
+        return {law: [tuple(spans[cell]) for cell in draw.order()] for law, draw in self._draws.items()}
 
     def place_of(self, clip: Clip) -> int:
-        """Return the place in the draw of a window that was judged blindly; 0 if it is none."""
-        place = drawn_place(clip) if clip.extras.get(SEEN_SCORE) == "0" else 0
-        if not 0 < place <= len(self.windows):
+        """Return the place in its draw of a window that was judged blindly; 0 if it is none."""
+        windows = next((self._windows[law] for law in self._windows if law == named_law(clip)), [])
+        place = drawn_place(clip) if is_blind(clip) and named_seed(clip) in (None, 0) else 0
+        if not 0 < place <= len(windows):
             return 0
-        ends = zip((clip.start_s, clip.end_s), self.windows[place - 1], strict=True)
-        return place * all(abs((a or 0.0) - b) <= SLACK_S for a, b in ends)
+        start_s, end_s = windows[place - 1]
+        starts_there = abs((clip.start_s or 0.0) - start_s) <= SLACK_S
+        ends_there = abs((clip.end_s or 0.0) - end_s) <= SLACK_S
+        return place if starts_there and ends_there else 0
 
     def blind(self) -> dict[str, dict[int, Clip]]:
         """Map who judged blindly to their judgements by place in the draw."""
         found: dict[str, dict[int, Clip]] = {}
+        law = self.draw.law
         for clip in self.kept["judgement"]:
-            if clip.level and (place := self._clips[clip.clip_id][2]):
+            place = self._clips[clip.clip_id][2]
+            if clip.level and place and named_law(clip) == law:
                 found.setdefault(clip.annotator, {})[place] = clip
         return found
 
@@ -190,7 +214,8 @@ class Decisions:
         """Make a manifest of judgements; of several that stand in one place the latest counts."""
         latest: dict[object, Clip] = {}
         for clip in self.kept["judgement"] if clips is None else clips:
-            more = {name: clip.extras.get(name, "") for name in (SEEN_SCORE, PLACE)}  # alike in a manifest
+            columns = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S)  # alike in a manifest
+            more = {name: clip.extras.get(name, "") for name in columns}
             latest |= {_place(clip): replace(clip, extras=more)} if clip.level else {}
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
 
@@ -215,8 +240,10 @@ class Decisions:
         if kind == "passage":
             row |= {"origin": more.get("origin", "own")}
         elif kind == "judgement":
-            fixed = {DRAW: RANDOM, PLACE: f"{place}", FIXED: str(more.get("windows") or "")}
-            row |= fixed if place else {"judgement": self.verdict(row["level"])}
+            if place:
+                row |= self._drawn_at(place) | {FIXED: str(more.get("windows") or "")}
+            else:
+                row |= {"judgement": self.verdict(row["level"])}
             row |= {CODEBOOK_COLUMN: self.codebook.name} if self.codebook.name != BUILTIN[0] else {}
         row, problems = {name: cell for name, cell in row.items() if cell}, Problems(self.folder)
         self._refuse(kind, row, start_s, end_s)
@@ -234,6 +261,13 @@ class Decisions:
             if edited := more.get("id", ""):
                 same = list(dict.fromkeys([self._standing(edited, clip.annotator).id, *same]))
             return self._did(self.ledger.add(kind, row, same)).id
+
+    def _drawn_at(self, place: int) -> Row:
+        """Write the columns of the window at a place of the draw."""
+        order = self.draw.order()
+        if not 0 < place <= len(order):
+            return {PLACE: str(place), SEEN_SCORE: "0"}
+        return extras_of(self.draw, order[place - 1], place)
 
     def _refuse(self, kind: str, row: Row, start_s: float, end_s: float) -> None:
         """Refuse what people ask for by mistake, in words that can be said again."""

@@ -4,7 +4,7 @@ import errno
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -13,14 +13,14 @@ from statistics import median
 from threading import Thread
 from typing import Any, Final
 
-import numpy as np
-
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept
 from obygaze_features.store import Store
 from obygaze_features.video import probe
+from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.exchange.tiers import Tier, TierSpan
-from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
+from obygaze_film.judged_rate import correct_rate
+from obygaze_film.judged_windows import judged_windows, least_judged, votes
 from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
 from obygaze_film.page import charts
@@ -305,24 +305,18 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
     blind = film.decisions.blind()
     seen = [blind.get(who, {})] if film.decisions.hides(who) else blind.values()
     judgements = film.decisions.judgements(clip for judged in seen for clip in judged.values())
-    cells, by_cell, _ = judged_cells(film.timeline, judgements)
-    if len(by_cell) < least_judged(cells):
+    windows = judged_windows(film.timeline, judgements)
+    if len(windows.by_cell) < least_judged(windows.cells):
         return {}
     positive = f" {words['desk_or']} ".join(film.timeline.model().positive)
-    _, y, _ = votes(by_cell)
-    share_of = dict(zip(sorted(by_cell), y.tolist(), strict=True))
-    drawn = np.array(cells.drawn(film.timeline.movie, 0))
-    is_sure = np.isin(drawn, list(share_of))
-    asked = np.arange(len(drawn)) <= np.flatnonzero(is_sure)[-1]
-    content = cells.content.copy()
-    content[drawn[asked & ~is_sure]] = 0
-    order = drawn[is_sure]
-    of_sure = replace(cells, content=content)
-    low, high = anytime_interval(of_sure, order, np.array([share_of[cell] for cell in order.tolist()]))
+    order, y, _ = votes(windows.by_cell)
+    low, high = anytime_interval(windows.cells.without(windows.unsure), order, y)
     rate, notices = correct_rate(film.timeline, judgements)
     widths = {"fixed": words.share(rate.high - rate.low), "wide": words.share(high - low)}
     ends = {"low": words.share(low), "high": words.share(high)}
     sofar = words.say("desk_sofar", positive=positive, **ends, **widths)
+    if windows.law == SEQUENTIAL_POISSON:
+        sofar = f"{sofar} {words['desk_alike']}"
     if not whole:
         return {"sofar": sofar}
     ends = {"share": words.share(rate.value), "low": words.share(rate.low), "high": words.share(rate.high)}
