@@ -11,6 +11,7 @@ from .clip import stored_path as stored_path
 from .codebook import BUILTIN as BUILTIN
 from .codebook import Codebook as Codebook
 from .codebook import builtin_codebook as builtin_codebook
+from .codebook import codebook_of_text as codebook_of_text
 from .codebook import find_codebook as find_codebook
 from .codebook import load_codebook as load_codebook
 from .codebook_parts import Concept as Concept
@@ -80,6 +81,7 @@ from .spans.subtitles import write_vtt as write_vtt
 from .spans.tiers import write_rttm as write_rttm
 from .spans.tiers import write_textgrid as write_textgrid
 from .text_tables import CODEBOOK_COLUMN as CODEBOOK_COLUMN
+from .text_tables import DEFINITION as DEFINITION
 from .text_tables import FIELDS as FIELDS
 from .text_tables import SEEN_SCORE as SEEN_SCORE
 from .text_tables import Problems as Problems

@@ -239,7 +239,7 @@ def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[di
 
 
 def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
-    row, book = film.decisions.ledger.lines[clip.clip_id].row, film.decisions.codebook
+    row, book = film.decisions.lines[clip.clip_id].row, film.decisions.codebook
     return {
         "id": clip.clip_id, "kind": kind, "start": clip.start_s or 0.0, "end": clip.end_s or 0.0,
         "level": clip.level or "", "title": _title(book, clip.level or ""),
