@@ -42,8 +42,12 @@ class CommonClips(NamedTuple):
 
 
 def read_annotated(path: Path) -> "manifests.Manifest":
-    """Read a manifest whose annotators are compared; refuse one who is spelled in two ways."""
+    """Read a manifest whose annotators are compared.
+
+    Refused are an annotator who is spelled in two ways, and labels given under two definitions.
+    """
     manifest = manifests.read_manifest(path)
+    manifests.judgements_of(manifest).refuse_two_definitions()
     places = {}
     for clip in reversed(manifest.clips):
         places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
