@@ -13,7 +13,15 @@ import pandas as pd
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table, same_films
+from obygaze_features.manifest import (
+    Manifest,
+    counted,
+    find_film,
+    judgements_of,
+    name_hint,
+    read_table,
+    same_films,
+)
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import composed, number_of, unsuitable
 from obygaze_film.cells import cells_by, cells_of
@@ -251,6 +259,8 @@ def compare_films(
     ------
     FilmError
         A column is missing, a cell of the trend is no number, or different models scored the films.
+    ManifestError
+        The judgements were made under two definitions.
 
     Examples
     --------
@@ -267,6 +277,7 @@ def compare_films(
     >>> compared.groups[["group", "n_films", "n_judged", "n_windows"]].values.tolist()
     [['all films', 6, 6, 60]]
     """
+    judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
     shown = [film.model(key) for film in films]
     if len({(record.key, record.sha256) for record in shown}) > 1:

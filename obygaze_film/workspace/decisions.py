@@ -1,7 +1,7 @@
 """Keep what people decide about a scored film in its ledger; tables of the decisions are exports of it."""
 
 import os
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -202,7 +202,8 @@ class Decisions:
         for clip in self.kept["judgement"] if clips is None else clips:
             if clip.level and self.is_current(clip.clip_id):
                 extras = {name: clip.extras.get(name, "") for name in OF_THE_DRAW}
-                extras[DEFINITION] = self.definition_of(self.lines[clip.clip_id])
+                known = self.definition_of(self.lines[clip.clip_id])
+                extras[DEFINITION] = self.codebook.definition() if known else UNKNOWN
                 latest[_place(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
 
@@ -261,6 +262,12 @@ class Decisions:
             facts = {"decisions": counted(len(others), "decision"), "digests": ", ".join(digests)}
             self._say(said("defined_otherwise", folder=self.folder, **facts))
 
+    @property
+    def headers(self) -> list[Header]:
+        """What the film's sittings say of themselves."""
+        headers = [line.header for line in self.ledger.lines.values() if line.kind in HEADERS]
+        return [header for header in headers if header is not None]
+
     # --- what is decided
     # ---------------------------------------------------------------------------
     def keep(self, kind: str, start_s: float, end_s: float, who: str, **more: Any) -> str:
@@ -270,7 +277,7 @@ class Decisions:
         that its judge has decided to judge. A judgement stands in place of what the same person judged of the
         span in the same way: blindly, or with the score in sight; one with an `id`, of that decision.
         """
-        row = self.rules.row_of(kind, start_s, end_s, who, self.draw, more)
+        row = self.rules.row_of(kind, start_s, end_s, who, draw=self.draw, more=more)
         self.rules.refuse(kind, row, start_s, end_s)
         problems = Problems(self.folder)
         clip = self.rules.checked(kind, row, "new", problems, 0)
@@ -434,8 +441,7 @@ class Decisions:
 
     def _find(self) -> None:
         """Find what stands; say what is wrong, each thing once."""
-        headers = [line.header for line in self.ledger.lines.values() if line.kind in HEADERS]
-        self._meanings = Meanings(header for header in headers if header is not None)
+        self._meanings = Meanings(self.headers)
         self.definition = self._meanings.of(self.codebook.definition())
         kept: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
         lines = {}
@@ -480,17 +486,6 @@ class Decisions:
         if message not in self._said:
             self._said.add(message)
             self.notices.append(message)
-
-
-def judged_files(
-    films: Mapping[Path, Timeline], book: Codebook | None, *names: str
-) -> tuple[list[Path], list[str]]:
-    """Find the tables of these names in scored films' folders, as their ledgers are now; also what to say."""
-    notices = []
-    for folder, film in films.items():
-        if (folder / LEDGER).is_dir():
-            notices += Decisions(folder, film, book or codebook_of(film.model().codebook, None)).notices
-    return [path for folder in films for name in names if (path := folder / name).is_file()], notices
 
 
 def copy_decisions(folder: Path, out: Path) -> None:

@@ -191,12 +191,13 @@ def desk_page(
         "made": f"obygaze {version('obygaze')}",
         "model": "" if blind else f"{view.model.title} {digest}",
     }
+    shown = shown_decisions(film, who, blind=blind)
     state: dict[str, Any] = {
         "mode": mode, "who": who, "whole": record.duration_s, "fps": film.fps, "film": film.number,
         "levels": book.level_names, "ticks": charts.TICKS_S,
         "cuts": [round(start, 3) for start in film.timeline.shots["start_s"].tolist()],
         "words": view.words.starting("desk_"), "weak": [], "passages": [], "cited": cited,
-        "decisions": shown_decisions(film, who, blind=blind), "around": AROUND_S,
+        "decisions": shown, "around": AROUND_S,
     }  # fmt: skip
     for one in [] if blind else view.segments.to_dict("records"):
         passage = {"start": one["start_s"], "end": one["end_s"], "p": round(one["p"], 3)}
@@ -212,6 +213,8 @@ def desk_page(
         films=films,
         view=view,
         learns=learns,
+        changed=film.decisions.changed_definitions(),
+        n_otherwise=sum(one["otherwise"] for one in shown),
         concepts=_asked_for(film),
         folder=quote(str(film.decisions.folder)),
         state=json_data(state),
@@ -234,7 +237,11 @@ def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[di
             if clip.movie == film.timeline.movie and (clip.level or kind == "note") and not hidden:
                 if clip.clip_id not in film.described:
                     film.described[clip.clip_id] = _described(film, kind, clip)
-                shown.append(film.described[clip.clip_id] | {"beside": clip.clip_id in conflicts})
+                now = {
+                    "beside": clip.clip_id in conflicts,
+                    "otherwise": not decisions.is_current(clip.clip_id),
+                }
+                shown.append(film.described[clip.clip_id] | now)
     return sorted(shown, key=lambda one: float(one["start"]))
 
 

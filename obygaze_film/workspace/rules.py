@@ -112,7 +112,7 @@ class FilmRules:
         return "disagree" if level in self.codebook.labels else "unsure"
 
     def row_of(
-        self, kind: str, start_s: float, end_s: float, who: str, draw: Draw, more: Mapping[str, Any]
+        self, kind: str, start_s: float, end_s: float, who: str, *, draw: Draw, more: Mapping[str, Any]
     ) -> Cells:
         """Write the columns of what somebody asks to keep (`Decisions.keep`), none empty."""
         place = more.get("place", 0) if kind == "judgement" else 0

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import ObygazeError
-from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, judged_files
+from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
+from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
 from tests.film.workspace.deciding import HEAD, ROW, judge, levels, stands
 
@@ -164,8 +165,9 @@ def test_commands_read_what_a_ledger_got_since_its_tables_were_written(place):
     made = Decisions(*place)
     judge(made, 10, 20)
     made.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
-    (path,), notices = judged_files({folder: film}, book, JUDGEMENTS)
-    assert (len(rows_of(path)), notices) == (2, [])
+    read = read_judged({folder: film}, book, (JUDGEMENTS,))
+    assert len(read.manifest) == len(rows_of(folder / JUDGEMENTS)) == 2
+    assert [notice for notice in read.notices if "spans read" not in notice] == []
 
 
 # --- a table states what stands
