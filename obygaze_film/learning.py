@@ -281,8 +281,8 @@ def learn_films(
     clips, (store,) = corpus
     tables = read_judged(films, clips.codebook, (JUDGEMENTS, PASSAGES), judged, root=clips.root)
     known = judgements_of(tables.manifest).definitions
-    corpus = tables.meanings.of(clips.codebook.definition())
-    alike = [name for name in known if same_meaning or tables.meanings.of(name) == corpus]
+    of_corpus = tables.meanings.of(clips.codebook.definition())
+    alike = [name for name in known if same_meaning or tables.meanings.of(name) == of_corpus]
     stores = [open_store(path) for path in windows]
     stores += [found for folder, film in films.items() for found in stores_near(folder, film)]
     with new_folder(out, force=force) as folder:

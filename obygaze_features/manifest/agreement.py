@@ -173,7 +173,7 @@ def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[s
     judged.refuse_two_definitions()
     pairs = []
     for movie in manifest.movies:
-        by_judge = judged.where(lambda one, movie=movie: one.window.movie == movie).by_judge()
+        by_judge = judged.of_movie(movie).by_judge()
         for first, second in combinations(by_judge, 2):
             of_first, of_second = by_judge[first], by_judge[second]
             both = [window for window in of_first if window in of_second]

@@ -126,6 +126,10 @@ class Judgements:
         """Keep one judge's."""
         return self.where(lambda one: one.judge == judge)
 
+    def of_movie(self, movie: str) -> "Judgements":
+        """Keep one film's."""
+        return self.where(lambda one: one.window.movie == movie)
+
     def under(self, definition: str) -> "Judgements":
         """Keep what was judged under one definition, and what does not say under which."""
         return self.where(lambda one: one.definition in {"", definition})

@@ -238,7 +238,7 @@ def test_judgements_under_other_words_than_the_corpus_are_learnt_from_only_where
         for place, clip in enumerate(judgements)
     ]
     given = [timeline], judgements.with_clips(rows), [store], trained.manifest, trained.store
-    with pytest.raises(FilmError, match="11 judgements .*dddddddddddd"):
+    with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
         learn_from_judgements(*given)
     learnt = learn_from_judgements(*given, same_meaning=[other])
     assert {clip.extras["definition"] for clip in learnt.manifest if clip.movie == timeline.movie} == {

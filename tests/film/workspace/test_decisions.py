@@ -436,6 +436,7 @@ def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(place, monkeyp
             row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "annotator": f"J{judge_number}"}
             level = "violent" if (number + judge_number) % 3 else "calm"
             row |= {"seen_score": "0", "place": f"{number}", "windows": "10", "level": level}
+            row |= {"law": made.draw.law}
             other.add("judgement", row)
     share = next_window(film, "J3", 10)["share"]
     assert "100 of 120 pairs" in share

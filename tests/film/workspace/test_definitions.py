@@ -11,6 +11,7 @@ from obygaze_film import compare_films
 from obygaze_film.workspace.decisions import JUDGEMENTS, Decisions
 from obygaze_film.workspace.definitions import Meanings, changed_texts, codebook_in, stored
 from obygaze_film.workspace.judged_tables import meanings_in, read_judged
+from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
 from tests.files import rows_of
@@ -144,8 +145,10 @@ def test_a_digest_that_is_not_of_its_text_is_believed_by_nobody(place):
     book = place[2]
     made = Decisions(*place)
     first = judge(made, 10, 20)
-    made.ledger.begin(Header(StoredCodebook(book.definition(), reworded(book).to_toml())))
-    second = judge(made, 30, 38)
+    header = Header(StoredCodebook(book.definition(), reworded(book).to_toml()))
+    row = {**made.lines[first].row, "start_s": "30", "end_s": "38"}
+    second = Ledger(place[0], print, lambda: header).add("judgement", row).id
+    made.refresh()
     definitions = [made.definition_of(made.lines[name]) for name in (first, second)]
     assert definitions == [book.definition(), ""]
     assert codebook_in(StoredCodebook(book.definition(), "name = ")) is None
