@@ -21,8 +21,8 @@ SEQUENTIAL_POISSON: Final[Law] = "sequential-poisson"
 """Order of u / content (Ohlsson 1998, Journal of Official Statistics 14(2)), by which windows were drawn that
 name no law. The first n are nearly a draw in proportion to content; what comes late in the order is not."""
 
-LAW, SEED, CONTENT_S = "law", "seed", "content_s"
-"""Columns of windows that were drawn: by which law, with which seed, and the window's content at the draw."""
+LAW, SEED = "law", "seed"
+"""Columns of windows that were drawn: by which law, and with which seed."""
 
 LEAST_S: Final = 1e-9
 """Seconds of content below which a window has none, but for rounding."""

@@ -37,8 +37,8 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import correct_rate
-from obygaze_film.judged_windows import judged_windows, least_judged, votes
+from obygaze_film.judged_rate import correct_rates, main_rate
+from obygaze_film.judged_windows import judged_film, least_judged, votes
 from obygaze_film.notes import LATER, said
 from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline
@@ -421,14 +421,25 @@ def _judged(
     own = replace(judgements, clips=tuple(clip for clip in judgements if clip.movie == film.movie))
     cells, notices = cells_of(film, key) if labels is None else cells_by(labels, film, key), list[str]()
     if own.clips:
-        windows = judged_windows(film, own, key)
-        notices += windows.notices
+        judged = judged_film(film, own, key)
+        windows = judged.together()  # the comparison accounts for who judged
+        notices += judged.notices
         if len(windows.by_cell) >= least_judged(cells):
             cells = replace(windows.sure_cells, p=cells.p)
             sample = sample_of(cells, *votes(windows.by_cell), law=windows.law)
-            return sample, correct_rate(film, own, key, labels=labels)[0], notices
+            return sample, _film_rate(film, own, key, labels), notices
         notices.append(said("note_few", n=len(windows.by_cell), least=least_judged(cells)))
     return sample_of(cells, np.empty(0, np.int64), np.empty(0)), None, notices
+
+
+def _film_rate(
+    film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
+) -> CorrectedRate | None:
+    """Estimate the rate that stands for one film; None where nobody judged enough of it alone."""
+    try:
+        return main_rate(correct_rates(film, judgements, key, labels=labels).rates)
+    except FilmError:
+        return None
 
 
 def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:

@@ -1,23 +1,24 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.manifest import Manifest
+from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
 from obygaze_film.agreement import kappa, kappa_of
-from obygaze_film.cells import Floats, cells_by
+from obygaze_film.cells import Cells, Floats, cells_by
 from obygaze_film.draws import SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import ByCell, judged_windows, least_judged, votes
+from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, judged_film, least_judged, votes
 from obygaze_film.notes import said
 from obygaze_film.rate_estimates import LEVEL, estimate_rate
 from obygaze_film.schema import (
@@ -36,11 +37,126 @@ MOST_PAIRS: Final = 100
 KAPPA_DRAWS: Final = 10_000
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class FilmRates:
+    """What the blind judgements of a film say of its rate, each number with its target.
+
+    Attributes
+    ----------
+    rates : tuple of CorrectedRate
+        Each judge's own, by name, and at the end the panel's, if there is one.
+    agreement : tuple of JudgesAgreement
+        Of every two judges.
+    no_panel : str
+        Why several judges have no number together; empty if they have one, or there is one judge.
+    notices : tuple of str
+        What was left out, and why.
+    """
+
+    rates: tuple[CorrectedRate, ...]
+    agreement: tuple[JudgesAgreement, ...]
+    no_panel: str
+    notices: tuple[str, ...]
+
+
+def correct_rates(
+    timeline: Timeline,
+    judgements: Manifest,
+    key: str | None = None,
+    *,
+    labels: Manifest | None = None,
+) -> FilmRates:
+    """Correct a film's rate by the blind judgements of each judge, and of all together.
+
+    A judge's number comes from the windows that they judged themselves, up to the first of the draw that they
+    did not; the panel's, which is the mean of its judges' shares, from windows that all of it judged.
+
+    Parameters
+    ----------
+    timeline, judgements, key, labels
+        As in `correct_rate`.
+
+    Raises
+    ------
+    FilmError
+        Nobody judged 10 cells of this film (all, if it has fewer), or the judgements are of two draws.
+    ManifestError
+        They were made under two definitions.
+    """
+    film = judged_film(timeline, judgements, key)
+    own = {judge: film.of(judge) for judge in film.judges}
+    most = max((len(windows.by_cell) for windows in own.values()), default=0)
+    notices = [*film.notices, *film.gaps()]
+    if most < least_judged(film.cells):
+        raise _too_few(film, most, notices)
+    agreement, n_pairs = _agreements(film)
+    if len(agreement) < n_pairs:
+        notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
+    estimator = _Estimator(timeline, key, labels)
+    rates = [estimator.rate(windows, [judge]) for judge, windows in own.items() if windows.by_cell]
+    no_panel = ""
+    if len(film.judges) > 1:
+        common = film.panel()
+        if len(common.by_cell) >= least_judged(film.cells):
+            rates.append(estimator.rate(common, film.judges))
+        else:
+            n, least = len(common.by_cell), least_judged(film.cells)
+            no_panel = said("rate_no_panel", n=n, least=least, judges=len(film.judges))
+    paired = [structs.replace(rate, agreement=_of_judges(agreement, rate.annotators)) for rate in rates]
+    return FilmRates(tuple(paired), tuple(agreement), no_panel, tuple(notices))
+
+
+def rates_by_definition(
+    timeline: Timeline,
+    judgements: Manifest,
+    key: str | None = None,
+    *,
+    labels: Manifest | None = None,
+) -> FilmRates:
+    """Correct a film's rate as `correct_rates` does, apart for each definition that it was judged under.
+
+    Where there are several, judgements that do not say under which they were made are left out and counted.
+
+    Raises
+    ------
+    FilmError
+        As `correct_rates`, under every definition.
+    """
+    own = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
+    definitions = [*judgements_of(own).definitions]
+    if len(definitions) < 2:
+        found = correct_rates(timeline, judgements, key, labels=labels)
+        rates = [structs.replace(rate, definition="".join(definitions)) for rate in found.rates]
+        return replace(found, rates=tuple(rates))
+    rates = []
+    agreement: list[JudgesAgreement] = []
+    notices: list[str] = []
+    for definition in definitions:
+        clips = [clip for clip in own if clip.extras.get(DEFINITION) == definition]
+        try:
+            found = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
+        except FilmError as error:
+            notices.append(said("note_definition", definition=definition[:12], notice=error.args[0]))
+            continue
+        rates += [structs.replace(rate, definition=definition) for rate in found.rates]
+        agreement += found.agreement
+        told = [*found.notices, found.no_panel] if found.no_panel else found.notices
+        notices += [said("note_definition", definition=definition[:12], notice=notice) for notice in told]
+    n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
+    if n_unknown:
+        s = "" if n_unknown == 1 else "s"
+        notices.append(said("note_left_out", n=n_unknown, s=s, why=said("why_definition")))
+    if not rates:
+        raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
+    return FilmRates(tuple(rates), tuple(agreement), "", tuple(notices))
+
+
 def correct_rate(
     timeline: Timeline,
     judgements: Manifest,
     key: str | None = None,
     *,
+    judge: str | None = None,
     labels: Manifest | None = None,
 ) -> tuple[CorrectedRate, list[str]]:
     """Correct a film's rate by blind judgements of cells that `choose_next` drew.
@@ -49,11 +165,12 @@ def correct_rate(
     ----------
     timeline : Timeline
     judgements : Manifest
-        Clips of other films, not drawn blindly, made with the score in sight or drawn after a cell that
-        nobody judged are left out. Cells that all judges were not sure of are left out too: the rate refers
-        to the others. If several people judged a cell, it has the share of those who call it positive.
+        Clips of other films, not drawn blindly, or made with the score in sight are left out. Cells of which
+        judges were not sure are left out too: the rate refers to the others.
     key : str, optional
         The model whose probabilities are corrected; by default the first with logits.
+    judge : str, optional
+        Whose rate is asked for; by default that of all who judged, from the windows that all of them judged.
     labels : Manifest, optional
         Labels of the film's windows by one annotator, such as a machine, which are corrected in their place.
 
@@ -66,43 +183,86 @@ def correct_rate(
     Raises
     ------
     FilmError
-        Fewer than 10 cells of this film (all, if it has fewer) were judged blindly, or the judgements are of
-        two draws.
+        Fewer than 10 cells of this film (all, if it has fewer) were judged blindly, of several judges by all
+        of them, of a judge who is asked for none; or the judgements are of two draws.
+    ManifestError
+        They were made under two definitions.
     """
-    model = timeline.model(key)
-    windows = judged_windows(timeline, judgements, key)
-    notices, by_cell = list(windows.notices), windows.by_cell
-    n_cells, least = int((windows.cells.content > 0).sum()), least_judged(windows.cells)
-    if len(by_cell) < least:
-        of = {"movie": timeline.movie, "n": len(by_cell), "least": least}
-        raise FilmError(said("rate_few", **of, notices="; ".join(notices) or said("rate_none_out")))
-    judged, y, _ = votes(by_cell)
-    name, expected, cells = model.key, model.rate.value, windows.sure_cells
-    if labels is not None:
-        machine = cells_by(labels, timeline, key)
-        name = labels.clips[0].annotator or "labels"
-        expected = float(np.average(machine.p, weights=machine.content))
-        cells = replace(cells, p=machine.p, counted=machine.counted)
-    found = estimate_rate(cells, judged[None], y[None], law=windows.law, judges=windows.common_judges)
-    width, alone = float(found.high[0] - found.low[0]), float(found.alone_high[0] - found.alone_low[0])
-    agreement, n_pairs = _agreements(by_cell)
+    film = judged_film(timeline, judgements, key)
+    notices = [*film.notices, *film.gaps()]
+    if judge is None:
+        windows, judges, least = film.panel(), film.judges, least_judged(film.cells)
+    elif judge in film.judges:
+        windows, judges, least = film.of(judge), (judge,), 1
+    else:
+        raise _too_few(film, 0, notices)
+    if len(windows.by_cell) < least:
+        raise _too_few(film, len(windows.by_cell), notices)
+    rate = _Estimator(timeline, key, labels).rate(windows, judges)
+    agreement, n_pairs = _agreements(film)
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
-    rate = CorrectedRate(
-        model=name,
-        **{end: float(getattr(found, end)[0]) for end in ("value", "low", "high")},
-        level=LEVEL,
-        method=_method(found.gain[0] > 0, windows.law, y),
-        n=len(judged),
-        n_positive=int((y > 0.5).sum()),
-        n_rows=n_cells,
-        # The width of an interval falls with the square root of the number of judgements.
-        worth=round(len(judged) * (alone / width) ** 2, 1) if width > 1e-9 else None,
-        expected=expected,
-        annotators=sorted({name for votes in by_cell.values() for name in votes if name}),
-        agreement=agreement,
-    )
-    return rate, notices
+    return structs.replace(rate, agreement=_of_judges(agreement, rate.annotators)), notices
+
+
+def main_rate(rates: Sequence[CorrectedRate]) -> CorrectedRate:
+    """Choose the rate that stands for a film where there is room for one: the panel's, else the longest.
+
+    Of several judges without a number together it is that of who judged most windows, under their name.
+    """
+    return max(rates, key=lambda rate: (rate.is_of_panel, rate.n))
+
+
+def _too_few(film: JudgedFilm, n: int, notices: Sequence[str]) -> FilmError:
+    told = "; ".join(notices) or said("rate_none_out")
+    return FilmError(said("rate_few", movie=film.movie, n=n, least=least_judged(film.cells), notices=told))
+
+
+class _Estimator:
+    """Estimate rates of one film, whose model's probabilities, or others in their place, are corrected."""
+
+    def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
+        model = timeline.model(key)
+        self.name, self.expected = model.key, model.rate.value
+        self.machine: Cells | None = None
+        if labels is not None:
+            self.machine = cells_by(labels, timeline, key)
+            self.name = labels.clips[0].annotator or "labels"
+            self.expected = float(np.average(self.machine.p, weights=self.machine.content))
+
+    def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
+        """Estimate the mean share of some judges from windows that all of them judged."""
+        order, y, _ = votes(windows.by_cell)
+        cells = windows.sure_cells
+        if self.machine is not None:
+            cells = replace(cells, p=self.machine.p, counted=self.machine.counted)
+        found = estimate_rate(cells, order[None], y[None], law=windows.law, judges=windows.common_judges)
+        width = float(found.high[0] - found.low[0])
+        alone = float(found.alone_high[0] - found.alone_low[0])
+        calls = windows.by_cell.values()
+        return CorrectedRate(
+            model=self.name,
+            value=float(found.value[0]),
+            low=float(found.low[0]),
+            high=float(found.high[0]),
+            level=LEVEL,
+            method=_method(found.gain[0] > 0, windows.law, y),
+            n=len(order),
+            n_positive=int((y == 1).sum()),
+            n_rows=int((windows.cells.content > 0).sum()),
+            # The width of an interval falls with the square root of the number of judgements.
+            worth=round(len(order) * (alone / width) ** 2, 1) if width > 1e-9 else None,
+            expected=self.expected,
+            annotators=[*judges],
+            positives=[sum(own[judge] for own in calls) for judge in judges],
+        )
+
+
+def _of_judges(agreement: Sequence[JudgesAgreement], judges: Sequence[str]) -> list[JudgesAgreement]:
+    """Keep the pairs that a target has to do with: within a panel, or of a judge with others."""
+    if len(judges) > 1:
+        return [pair for pair in agreement if set(pair.annotators) <= set(judges)]
+    return [pair for pair in agreement if judges[0] in pair.annotators]
 
 
 def _method(uses_model: bool, law: Law, y: Floats) -> str:
@@ -113,11 +273,16 @@ def _method(uses_model: bool, law: Law, y: Floats) -> str:
     return "exact" if is_uniform and law == SUCCESSIVE else "wilson"
 
 
-def _agreements(by_cell: ByCell) -> tuple[list[JudgesAgreement], int]:
-    """Compare every two annotators on the cells that both judged; of many pairs, some drawn at random."""
-    names = sorted({name for own in by_cell.values() for name in own if name})
-    rows = [[own.get(name, np.nan) for _, own in sorted(by_cell.items())] for name in names]
-    called = np.array(rows, dtype=np.float64).reshape(len(names), len(by_cell))
+def _agreements(film: JudgedFilm) -> tuple[list[JudgesAgreement], int]:
+    """Compare every two judges on the cells that both judged; of many pairs, some drawn at random."""
+    names = [name for name in film.judges if name]
+    cells = sorted(film.cell_at, key=lambda place: film.cell_at[place])
+    called = np.full((len(names), len(cells)), np.nan)
+    for row, name in enumerate(names):
+        for column, place in enumerate(cells):
+            call = film.calls[name].get(place)
+            if call is not None:
+                called[row, column] = call
     known = ~np.isnan(called)
     pairs = np.argwhere(np.triu(known.astype(np.float64) @ known.T, 1))
     agreements = []
@@ -152,7 +317,7 @@ class _Rates(Struct, kw_only=True):
 
 def write_rates(folder: Path, rates: list[CorrectedRate]) -> None:
     """Write corrected rates beside a timeline, for the page."""
-    document = _Rates(format="obygaze film rate", number=1, rates=rates)
+    document = _Rates(format="obygaze film rate", number=2, rates=rates)
     write_whole(folder / RATES, json_bytes(msgspec.to_builtins(document)), links=False)  # a stranger's folder
 
 

@@ -6,11 +6,17 @@ from itertools import count
 import numpy as np
 from scipy.special import logit
 
-from obygaze_features.manifest import SEEN_SCORE, Clip
+from obygaze_features.manifest import (
+    CONTENT_S,
+    PLACE,
+    SEEN_SCORE,
+    Clip,
+    place_in,
+)
 from obygaze_film.cells import Cells, cells_of
-from obygaze_film.draws import CONTENT_S, LAW, SEED, SUCCESSIVE, Draw
+from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import PLACE, drawn_place, is_blind, law_of, named_law, named_seed
+from obygaze_film.judged_windows import is_blind, law_of, named_law, named_seed
 from obygaze_film.notes import said
 from obygaze_film.timeline import Timeline
 
@@ -111,7 +117,7 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     places = {cell: place for place, cell in enumerate(order, 1)}
     if draw.law == SUCCESSIVE:
         # The same places, unless content changed since: what is left is then drawn by what it has now.
-        taken = {drawn_place(clip) for clip in own}
+        taken = {place_in(clip) for clip in own}
         free = (place for place in count(1) if place not in taken)
         places = {cell: next(free) for cell in order if cell not in done}
     return [

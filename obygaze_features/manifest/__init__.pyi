@@ -46,10 +46,12 @@ from .importers.imported import videos_found as videos_found
 from .importers.imported import whole_number as whole_number
 from .importers.repeated import repeated_concepts as repeated_concepts
 from .importers.spans import import_spans as import_spans
+from .judgements import CONTENT_S as CONTENT_S
 from .judgements import PLACE as PLACE
 from .judgements import Judgement as Judgement
 from .judgements import Judgements as Judgements
 from .judgements import judgements_of as judgements_of
+from .judgements import place_in as place_in
 from .manifest import Manifest as Manifest
 from .manifest import codebook_file as codebook_file
 from .manifest import default_codebook as default_codebook

@@ -13,7 +13,9 @@ from obygaze_features.errors import InputError, ObygazeError
 from obygaze_features.io import sha256_of, write_new
 from obygaze_features.manifest import (
     BUILTIN,
+    CONTENT_S,
     DEFINITION,
+    PLACE,
     SEEN_SCORE,
     Clip,
     Codebook,
@@ -23,9 +25,9 @@ from obygaze_features.manifest import (
     find_codebook,
     repeated_concepts,
 )
-from obygaze_film.draws import CONTENT_S, LAW, SEED, Draw
+from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import PLACE, law_of, named_law
+from obygaze_film.judged_windows import law_of, named_law
 from obygaze_film.notes import said
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline

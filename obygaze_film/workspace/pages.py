@@ -19,13 +19,13 @@ from obygaze_features.store import Store
 from obygaze_features.video import probe
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.exchange.tiers import Tier, TierSpan
-from obygaze_film.judged_rate import correct_rate
-from obygaze_film.judged_windows import judged_windows, least_judged, votes
+from obygaze_film.judged_rate import correct_rate, correct_rates
+from obygaze_film.judged_windows import judged_film, least_judged, votes
 from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
 from obygaze_film.page import charts
 from obygaze_film.page.html import template_page
-from obygaze_film.page.phrases import Words, agreement, clock
+from obygaze_film.page.phrases import Words, agreement, clock, rate_sentence
 from obygaze_film.page.view import FilmView
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.anytime import anytime_interval
@@ -308,17 +308,17 @@ def next_window(
 
 
 def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[str, str]:
-    """Say what the judgements so far tell of the film's share; of all who judged, once one's own are done."""
+    """Say what somebody's judgements so far tell of the film's share; once they are done, also others'."""
     blind = film.decisions.blind()
-    seen = [blind.get(who, {})] if film.decisions.hides(who) else blind.values()
-    judgements = film.decisions.judgements(clip for judged in seen for clip in judged.values())
-    windows = judged_windows(film.timeline, judgements)
-    if len(windows.by_cell) < least_judged(windows.cells):
+    own = film.decisions.judgements(blind.get(who, {}).values())
+    judged = judged_film(film.timeline, own)
+    windows = judged.together()
+    if len(windows.by_cell) < least_judged(judged.cells):
         return {}
     positive = f" {words['desk_or']} ".join(film.timeline.model().positive)
     order, y, _ = votes(windows.by_cell)
     low, high = anytime_interval(windows.cells.without(windows.unsure), order, y)
-    rate, notices = correct_rate(film.timeline, judgements)
+    rate, _ = correct_rate(film.timeline, own)
     widths = {"fixed": words.share(rate.high - rate.low), "wide": words.share(high - low)}
     ends = {"low": words.share(low), "high": words.share(high)}
     sofar = words.say("desk_sofar", positive=positive, **ends, **widths)
@@ -326,15 +326,27 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
         sofar = f"{sofar} {words['desk_alike']}"
     if not whole:
         return {"sofar": sofar}
-    ends = {"share": words.share(rate.value), "low": words.share(rate.low), "high": words.share(rate.high)}
-    told = [words.say("desk_share", positive=positive, n=rate.n, **ends)]
-    told += [agreement(pair, words) for pair in rate.agreement[:MOST_NAMED]]
-    kappas = sorted(pair.kappa for pair in rate.agreement if pair.kappa is not None)
-    if len(rate.agreement) > MOST_NAMED and kappas:
+    return {"sofar": sofar, "share": f"{positive}: {_shares(film, who, words)}"}
+
+
+def _shares(film: OpenFilm, who: str, words: Words) -> str:
+    """Say each judge's share, that of all together if they have one, and how far they agree."""
+    blind = film.decisions.blind()
+    seen = [blind.get(who, {})] if film.decisions.hides(who) else [*blind.values()]
+    clips = [clip for judged in seen for clip in judged.values()]
+    found = correct_rates(film.timeline, film.decisions.judgements(clips))
+    of_panel = [rate for rate in found.rates if rate.is_of_panel]
+    others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [who]]
+    own = [rate for rate in found.rates if rate.annotators == [who]]
+    shown = [*own, *others[: MOST_NAMED - 1], *of_panel]
+    told = [f"{rate_sentence(rate, words)}." for rate in shown]
+    if found.no_panel:
+        told.append(f"{words.again(found.no_panel)}.")
+    told += [agreement(pair, words) for pair in found.agreement[:MOST_NAMED]]
+    kappas = sorted(pair.kappa for pair in found.agreement if pair.kappa is not None)
+    if len(found.agreement) > MOST_NAMED and kappas:
         numbers = {"low": kappas[0], "high": kappas[-1], "middle": median(kappas)}
-        shown = {name: words.number(value) for name, value in numbers.items()}
-        told.append(words.say("desk_pairs", n=len(kappas), **shown))
-    return {
-        "sofar": sofar,
-        "share": " ".join([*told, *(f"{words.again(line)}." for line in notices if "pairs" in line)]),
-    }
+        numbers_shown = {name: words.number(value) for name, value in numbers.items()}
+        told.append(words.say("desk_pairs", n=len(kappas), **numbers_shown))
+    told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
+    return " ".join(told)

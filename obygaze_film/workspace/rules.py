@@ -11,18 +11,20 @@ from typing import Any, Final
 from obygaze_features.manifest import (
     BUILTIN,
     CODEBOOK_COLUMN,
+    PLACE,
     SEEN_SCORE,
     Clip,
     Codebook,
     Problems,
     clip_of,
+    place_in,
 )
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import unsuitable
 from obygaze_film.cells import cells_of
 from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Draw, Law
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import PLACE, drawn_place, is_blind, named_law, named_seed
+from obygaze_film.judged_windows import is_blind, named_law, named_seed
 from obygaze_film.notes import said
 from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
@@ -93,7 +95,7 @@ class FilmRules:
         if not is_blind(clip) or named_seed(clip) not in {None, SEED_OF_DESK}:
             return 0
         windows = self.windows.get(named_law(clip), [])
-        place = drawn_place(clip)
+        place = place_in(clip)
         if not 0 < place <= len(windows):
             return 0
         start_s, end_s = windows[place - 1]

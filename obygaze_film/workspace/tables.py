@@ -12,10 +12,18 @@ from typing import Final, NamedTuple
 
 from obygaze_features.io import write_whole
 from obygaze_features.lines import sheet_line
-from obygaze_features.manifest import DEFINITION, FIELDS, SEEN_SCORE, Problems, find_film, read_table
+from obygaze_features.manifest import (
+    CONTENT_S,
+    DEFINITION,
+    FIELDS,
+    PLACE,
+    SEEN_SCORE,
+    Problems,
+    find_film,
+    read_table,
+)
 from obygaze_features.manifest import Row as FileRow
-from obygaze_film.draws import CONTENT_S, LAW, SEED
-from obygaze_film.judged_windows import PLACE
+from obygaze_film.draws import LAW, SEED
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
 from obygaze_film.windows_to_judge import DRAW
 from obygaze_film.workspace.definitions import Meanings

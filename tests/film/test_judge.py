@@ -19,7 +19,7 @@ from obygaze_film.judged_rate import (
     read_rates,
     write_rates,
 )
-from obygaze_film.judged_windows import judged_windows, votes
+from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.rate_estimates import estimate_rate
 from obygaze_film.scored_files import RATES
 from obygaze_film.windows_to_judge import choose_next
@@ -231,9 +231,10 @@ def test_a_film_that_was_drawn_before_windows_named_a_law_goes_on_by_the_earlier
     assert {clip.extras["law"] for clip in more} == {SEQUENTIAL_POISSON}
     assert [clip.extras["place"] for clip in more] == [str(place) for place in range(21, 31)]
     both = judged([*first, *by_an_earlier_version(more)], tmp_path)
-    windows = judged_windows(timeline, both)
+    film = judged_film(timeline, both)
+    windows = film.together()
     assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 30)
-    assert any("alike in content" in notice for notice in windows.notices)
+    assert any("alike in content" in notice for notice in film.notices)
     cells, (order, y, _) = cells_of(timeline), votes(windows.by_cell)
     expected = estimate_rate(cells, order[None], y[None], law=SEQUENTIAL_POISSON)
     rate, _ = correct_rate(timeline, both)
@@ -244,19 +245,21 @@ def test_windows_of_another_law_than_their_films_are_left_out_and_said(timeline,
     before = windows_by_sequential_poisson(timeline, 15)
     before = [replace(clip, extras=clip.extras | {"law": "", "seed": "", "content_s": ""}) for clip in before]
     later = choose_next([timeline], 5, blind=True)
-    windows = judged_windows(timeline, judged([*before, *later], tmp_path))
+    film = judged_film(timeline, judged([*before, *later], tmp_path))
+    windows = film.together()
     assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 15)
-    assert any(notice.startswith("left out 5 judgements") for notice in windows.notices)
+    assert any(notice.startswith("left out 5 judgements") for notice in film.notices)
 
 
 def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeline, tmp_path):
     blind = choose_next([timeline], 20, blind=True)
     halved = [replace(blind[0], extras=blind[0].extras | {"content_s": "4"}), *blind[1:]]
-    windows = judged_windows(timeline, judged(halved, tmp_path))
+    film = judged_film(timeline, judged(halved, tmp_path))
+    windows = film.together()
     first = cells_of(timeline).find(blind[0].start_s, blind[0].end_s)
     assert windows.cells.content[first] == 4
-    assert len(windows.notices) == 1
-    assert windows.notices[0].startswith("1 window had")
+    assert len(film.notices) == 1
+    assert film.notices[0].startswith("1 window had")
     more = choose_next([timeline], 5, blind=True, judged=judged(halved, tmp_path))
     assert [clip.extras["place"] for clip in more] == ["21", "22", "23", "24", "25"]
 
@@ -282,7 +285,8 @@ def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
 def test_windows_of_which_nobody_was_sure_have_no_part_in_the_share(timeline, tmp_path):
     blind = list(judged(choose_next([timeline], 30, blind=True), tmp_path))
     unsure = [replace(clip, level="unsure") if place in (3, 9) else clip for place, clip in enumerate(blind)]
-    windows = judged_windows(timeline, Manifest(tuple(unsure), tmp_path, codebook(tmp_path)))
+    film = judged_film(timeline, Manifest(tuple(unsure), tmp_path, codebook(tmp_path)))
+    windows = film.together()
     assert (len(windows.by_cell), len(windows.unsure)) == (28, 2)
     assert windows.sure_cells.content[list(windows.unsure)].tolist() == [0, 0]
     assert list(windows.by_cell) == [
