@@ -52,6 +52,15 @@ from .judgements import Judgement as Judgement
 from .judgements import Judgements as Judgements
 from .judgements import judgements_of as judgements_of
 from .judgements import place_in as place_in
+from .krippendorff import METRICS as METRICS
+from .krippendorff import FilmUnitisedAlpha as FilmUnitisedAlpha
+from .krippendorff import LevelAlphas as LevelAlphas
+from .krippendorff import Segment as Segment
+from .krippendorff import UnitisedAlpha as UnitisedAlpha
+from .krippendorff import krippendorff_alpha as krippendorff_alpha
+from .krippendorff import level_alphas as level_alphas
+from .krippendorff import unitised_alpha as unitised_alpha
+from .krippendorff import unitised_alphas as unitised_alphas
 from .manifest import Manifest as Manifest
 from .manifest import codebook_file as codebook_file
 from .manifest import default_codebook as default_codebook

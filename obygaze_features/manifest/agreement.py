@@ -95,13 +95,18 @@ def distances(codebook: Codebook) -> NDArray[np.float64]:
     Distances, [n_levels, n_levels]: by the levels' positions, which are those of eq. 2 in `obygaze12`, or
     equal steps where the codebook has none; the lowest and the highest level are 1 apart.
     """
-    positions = [level.position for level in codebook.levels]
-    at = np.array(
-        [rank if position is None else position for rank, position in enumerate(positions)], dtype=np.float64
-    )
+    at = positions(codebook)
     apart = np.abs(at[:, None] - at[None, :])
     # Rounded, so that .7 - .3 is .4.
     return np.round(apart / (apart.max() or 1.0), 12)
+
+
+def positions(codebook: Codebook) -> NDArray[np.float64]:
+    """Return the places of a codebook's levels on their axis, [n_levels]: equal steps where it has none."""
+    places = []
+    for rank, level in enumerate(codebook.levels):
+        places.append(float(rank if level.position is None else level.position))
+    return np.array(places)
 
 
 def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Gamma:
