@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
+from obygaze_features.manifest import DEFINITION, Manifest, judgements_of, krippendorff_alpha
 from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by
 from obygaze_film.draws import SUCCESSIVE, Law
@@ -37,6 +37,23 @@ MOST_PAIRS: Final = 100
 KAPPA_DRAWS: Final = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class JudgesAlpha:
+    """Krippendorff's alpha of three judges or more, nominal, also of windows that not all of them judged.
+
+    Attributes
+    ----------
+    n_judges : int
+    n_windows : int
+        Windows that two judges or more called positive or negative.
+    value : float
+    """
+
+    n_judges: int
+    n_windows: int
+    value: float
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class FilmRates:
     """What the blind judgements of a film say of its rate, each number with its target.
@@ -47,6 +64,8 @@ class FilmRates:
         Each judge's own, by name, and at the end the panel's, if there is one.
     agreement : tuple of JudgesAgreement
         Of every two judges.
+    alpha : JudgesAlpha or None
+        Of all judges together; None of fewer than three, or where it is undefined.
     no_panel : str
         Why several judges have no number together; empty if they have one, or there is one judge.
     notices : tuple of str
@@ -55,6 +74,7 @@ class FilmRates:
 
     rates: tuple[CorrectedRate, ...]
     agreement: tuple[JudgesAgreement, ...]
+    alpha: JudgesAlpha | None
     no_panel: str
     notices: tuple[str, ...]
 
@@ -103,7 +123,7 @@ def correct_rates(
             n, least = len(common.by_cell), least_judged(film.cells)
             no_panel = said("rate_no_panel", n=n, least=least, judges=len(film.judges))
     paired = [structs.replace(rate, agreement=_of_judges(agreement, rate.annotators)) for rate in rates]
-    return FilmRates(tuple(paired), tuple(agreement), no_panel, tuple(notices))
+    return FilmRates(tuple(paired), tuple(agreement), _alpha(film), no_panel, tuple(notices))
 
 
 def rates_by_definition(
@@ -148,7 +168,8 @@ def rates_by_definition(
         notices.append(said("note_left_out", n=n_unknown, s=s, why=said("why_definition")))
     if not rates:
         raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
-    return FilmRates(tuple(rates), tuple(agreement), "", tuple(notices))
+    alpha = None  # of what was judged under several definitions there is none
+    return FilmRates(tuple(rates), tuple(agreement), alpha, "", tuple(notices))
 
 
 def correct_rate(
@@ -273,8 +294,8 @@ def _method(uses_model: bool, law: Law, y: Floats) -> str:
     return "exact" if is_uniform and law == SUCCESSIVE else "wilson"
 
 
-def _agreements(film: JudgedFilm) -> tuple[list[JudgesAgreement], int]:
-    """Compare every two judges on the cells that both judged; of many pairs, some drawn at random."""
+def _named_calls(film: JudgedFilm) -> tuple[list[str], Floats]:
+    """Return the judges who have a name, and what each calls each window, [J, C]: 0, 1 or NaN."""
     names = [name for name in film.judges if name]
     cells = sorted(film.cell_at, key=lambda place: film.cell_at[place])
     called = np.full((len(names), len(cells)), np.nan)
@@ -283,6 +304,22 @@ def _agreements(film: JudgedFilm) -> tuple[list[JudgesAgreement], int]:
             call = film.calls[name].get(place)
             if call is not None:
                 called[row, column] = call
+    return names, called
+
+
+def _alpha(film: JudgedFilm) -> JudgesAlpha | None:
+    """Compute Krippendorff's alpha of three judges or more; of two there is kappa."""
+    names, called = _named_calls(film)
+    value = krippendorff_alpha(called)
+    if len(names) < 3 or value is None:
+        return None
+    n_calls = (~np.isnan(called)).sum(axis=0)
+    return JudgesAlpha(len(names), int((n_calls >= 2).sum()), value)
+
+
+def _agreements(film: JudgedFilm) -> tuple[list[JudgesAgreement], int]:
+    """Compare every two judges on the cells that both judged; of many pairs, some drawn at random."""
+    names, called = _named_calls(film)
     known = ~np.isnan(called)
     pairs = np.argwhere(np.triu(known.astype(np.float64) @ known.T, 1))
     agreements = []

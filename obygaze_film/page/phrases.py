@@ -15,7 +15,7 @@ from obygaze_models.report import asset
 
 if TYPE_CHECKING:
     from obygaze_film.film_groups import FilmComparison
-    from obygaze_film.judged_rate import FilmRates
+    from obygaze_film.judged_rate import FilmRates, JudgesAlpha
 
 LANGUAGES: Final = ("en", "fr")
 
@@ -215,7 +215,16 @@ def rate_lines(found: "FilmRates", words: Words) -> list[str]:
         lines.append(line)
     if found.no_panel:
         lines.append(str(words.again(found.no_panel)))
-    return [*lines, *(agreement(pair, words) for pair in found.agreement)]
+    lines += [agreement(pair, words) for pair in found.agreement]
+    if found.alpha is not None:
+        lines.append(alpha_sentence(found.alpha, words))
+    return lines
+
+
+def alpha_sentence(alpha: "JudgesAlpha", words: Words) -> str:
+    """Say how far three judges or more agree."""
+    value = words.number(alpha.value)
+    return words.say("judges_alpha", judges=alpha.n_judges, n=alpha.n_windows, alpha=value)
 
 
 def may_be_chance(pair: JudgesAgreement) -> bool:

@@ -25,7 +25,7 @@ from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
 from obygaze_film.page import charts
 from obygaze_film.page.html import template_page
-from obygaze_film.page.phrases import Words, agreement, clock, rate_sentence
+from obygaze_film.page.phrases import Words, agreement, alpha_sentence, clock, rate_sentence
 from obygaze_film.page.view import FilmView
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.anytime import anytime_interval
@@ -343,6 +343,8 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     if found.no_panel:
         told.append(f"{words.again(found.no_panel)}.")
     told += [agreement(pair, words) for pair in found.agreement[:MOST_NAMED]]
+    if found.alpha is not None:
+        told.append(alpha_sentence(found.alpha, words))
     kappas = sorted(pair.kappa for pair in found.agreement if pair.kappa is not None)
     if len(found.agreement) > MOST_NAMED and kappas:
         numbers = {"low": kappas[0], "high": kappas[-1], "middle": median(kappas)}

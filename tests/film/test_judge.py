@@ -10,12 +10,13 @@ from msgspec import structs
 from scipy.special import logit
 from sklearn.metrics import cohen_kappa_score
 
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import Clip, Manifest, krippendorff_alpha
 from obygaze_film.cells import cells_of
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
     correct_rate,
+    correct_rates,
     read_rates,
     write_rates,
 )
@@ -378,3 +379,19 @@ def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
 def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
     silent = replace(timeline, table=timeline.table.assign(p=np.nan, p_low=np.nan, p_high=np.nan))
     assert (cells_of(silent).p == 0.5).all()
+
+
+def test_three_judges_agreement_is_given_by_alpha_of_windows_that_two_or_more_judged(timeline, tmp_path):
+    """Planted: AB and CD judge 30 windows, EF 20 of them; each window's calls in a table, by hand."""
+    windows = choose_next([timeline], 30, blind=True)
+    called, clips = np.full((3, 30), np.nan), []
+    for row, (judge, n) in enumerate({"AB": 30, "CD": 30, "EF": 20}.items()):
+        for column, clip in enumerate(windows[:n]):
+            called[row, column] = (column + row) % 3 == 0
+            level = "violent" if called[row, column] else "calm"
+            clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
+    found = correct_rates(timeline, Manifest(tuple(clips), tmp_path, codebook(tmp_path)))
+    assert (found.alpha.n_judges, found.alpha.n_windows) == (3, 30)
+    assert found.alpha.value == pytest.approx(krippendorff_alpha(called))
+    of_two = [clip for clip in clips if clip.annotator != "EF"]
+    assert correct_rates(timeline, Manifest(tuple(of_two), tmp_path, codebook(tmp_path))).alpha is None
