@@ -16,8 +16,9 @@ from obygaze_features.manifest import (
 from obygaze_film.cells import Cells, cells_of
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import is_blind, law_of, named_law, named_seed
+from obygaze_film.judged_windows import content_at_draw, is_blind, law_of, named_law, named_seed
 from obygaze_film.notes import said
+from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 
 DRAW = "draw"
@@ -106,6 +107,26 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
             raise FilmError(said("next_seed", movie=film.movie, clip=clip.clip_id, seed=before, asked=seed))
     content = tuple(cells_of(film).content.tolist())
     return Draw(law=law, seed=seed, movie=film.movie, content=content)
+
+
+def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[str]:
+    """Say of which films blindly judged windows have another content now than when they were drawn."""
+    clips = list(judged)
+    notices: list[str] = []
+    for film in films:
+        cells = cells_of(film)
+        changed: set[int] = set()
+        for clip in clips:
+            cell = cells.at(clip.start_s or 0.0, clip.end_s or 0.0)
+            seconds = content_at_draw(clip)
+            if clip.movie != film.movie or cell is None or seconds is None or not is_blind(clip):
+                continue
+            if not abs(seconds - cells.content[cell]) <= SLACK_S:
+                changed.add(cell)
+        if changed:
+            notice = said("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
+            notices.append(said("note_of", movie=film.movie, notice=notice))
+    return notices
 
 
 def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]:

@@ -23,7 +23,7 @@ from obygaze_film.judged_rate import (
 from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.rate_estimates import estimate_rate
 from obygaze_film.scored_files import RATES
-from obygaze_film.windows_to_judge import choose_next
+from obygaze_film.windows_to_judge import choose_next, content_notices
 from tests.film.films import scored_film
 from tests.planted_models import codebook
 
@@ -261,6 +261,9 @@ def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeli
     assert windows.cells.content[first] == 4
     assert len(film.notices) == 1
     assert film.notices[0].startswith("1 window had")
+    (said_of_next,) = content_notices([timeline], judged(halved, tmp_path))
+    assert "1 window" in said_of_next
+    assert content_notices([timeline], judged(blind, tmp_path)) == []
     more = choose_next([timeline], 5, blind=True, judged=judged(halved, tmp_path))
     assert [clip.extras["place"] for clip in more] == ["21", "22", "23", "24", "25"]
 
