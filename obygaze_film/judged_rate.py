@@ -20,7 +20,7 @@ from obygaze_film.draws import SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, judged_film, least_judged, votes
 from obygaze_film.notes import said
-from obygaze_film.rate_estimates import LEVEL, estimate_rate
+from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
 from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,
@@ -239,6 +239,14 @@ def _too_few(film: JudgedFilm, n: int, notices: Sequence[str]) -> FilmError:
     return FilmError(said("rate_few", movie=film.movie, n=n, least=least_judged(film.cells), notices=told))
 
 
+def estimate_windows(windows: JudgedWindows) -> Estimates:
+    """Estimate the mean share of the judges of some windows, each of which all of them judged."""
+    order, y, _ = votes(windows.by_cell)
+    return estimate_rate(
+        windows.sure_cells, order[None], y[None], law=windows.law, judges=windows.common_judges
+    )
+
+
 class _Estimator:
     """Estimate rates of one film, whose model's probabilities, or others in their place, are corrected."""
 
@@ -253,11 +261,11 @@ class _Estimator:
 
     def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
         """Estimate the mean share of some judges from windows that all of them judged."""
-        order, y, _ = votes(windows.by_cell)
-        cells = windows.sure_cells
         if self.machine is not None:
-            cells = replace(cells, p=self.machine.p, counted=self.machine.counted)
-        found = estimate_rate(cells, order[None], y[None], law=windows.law, judges=windows.common_judges)
+            cells = replace(windows.cells, p=self.machine.p, counted=self.machine.counted)
+            windows = replace(windows, cells=cells)
+        order, y, _ = votes(windows.by_cell)
+        found = estimate_windows(windows)
         width = float(found.high[0] - found.low[0])
         alone = float(found.alone_high[0] - found.alone_low[0])
         calls = windows.by_cell.values()
