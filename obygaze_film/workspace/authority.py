@@ -86,7 +86,7 @@ class _Ruling:
         granted = []
         for name in line.replaces:
             target = self._line_of.get(name)
-            if target is None:  # it may come later, by another machine
+            if target is None or target.kind in HEADERS:  # it may come later, by another machine
                 continue
             reason = reason_against(line, target)
             if reason is None:
@@ -98,7 +98,7 @@ class _Ruling:
     def _refuse_all(self, line: Line) -> None:
         for name in line.replaces:
             target = self._line_of.get(name)
-            if target is not None:
+            if target is not None and target.kind not in HEADERS:
                 self.refused.append(RefusedClaim(line, target, "invalid"))
 
 
@@ -106,8 +106,6 @@ def reason_against(line: Line, target: Line) -> Reason | None:
     """Say why a valid line may not replace, or take back, another; None if it may."""
     if line.annotator != target.annotator:
         return "annotator"
-    if target.kind in HEADERS:
-        return "kind"
     if line.kind not in {UNDO, target.kind}:
         return "kind"
     if line.kind != UNDO and line.row.get("movie", "") != target.row.get("movie", ""):

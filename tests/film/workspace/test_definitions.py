@@ -158,3 +158,17 @@ def test_a_digest_that_is_not_of_its_text_is_believed_by_nobody(place):
 def test_both_texts_of_what_changed_are_listed(place):
     (text,) = changed_texts(place[2], reworded(place[2]))
     assert (text.name, "on the table" in text.before, "on the table" in text.now) == ("violent", False, True)
+
+
+def test_the_desk_starts_with_a_declaration_and_keeps_it(serve, judged, tmp_path):
+    folder, _, book, other = judged
+    path = tmp_path / "other.codebook.toml"
+    path.write_text(other.to_toml(), "utf-8")
+    plain = serve(folder, path)
+    assert "11 decisions" in plain.said
+    assert plain.next(who="AB", n=10)["done"] == 0
+    declared = serve(folder, path, "--same-meaning")
+    assert "other definitions" not in declared.said
+    assert declared.next(who="AB", n=10)["done"] == 10
+    assert serve(folder, path).next(who="AB", n=10)["done"] == 10
+    assert meanings_in([folder]).of(book.definition()) == meanings_in([folder]).of(other.definition())
