@@ -427,6 +427,20 @@ def test_no_table_is_written_where_a_strangers_link_leads(place, tmp_path):
     assert not (folder / JUDGEMENTS).is_symlink()
 
 
+def test_a_table_that_became_a_link_to_itself_elsewhere_is_replaced_and_not_written_through(place, tmp_path):
+    """Its file is the one that was written last, and only its name is a link now."""
+    folder, other = place[0], tmp_path / "elsewhere.csv"
+    made = Decisions(*place)
+    judge(made, 10, 20)
+    (folder / JUDGEMENTS).rename(other)
+    (folder / JUDGEMENTS).symlink_to(other)
+    before = other.read_bytes()
+    judge(made, 20, 30)
+    assert other.read_bytes() == before
+    assert not (folder / JUDGEMENTS).is_symlink()
+    assert len(rows_of(folder / JUDGEMENTS)) == 2
+
+
 def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(place, monkeypatch):
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)
     film = OpenFilm(0, place[1], Decisions(*place))
