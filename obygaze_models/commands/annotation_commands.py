@@ -122,7 +122,7 @@ def agreement(
         lines = annotation_tables.agreement_on_segments(of_segments, means, levels_aside)
         films = manifests.unitised_alphas(labels)
         krippendorff: Any = [asdict(film) for film in films]
-        together = _segment_lines(films)
+        lines += ["", *annotation_tables.alphas_of_segments(films)]
         why = "they marked nothing"
     else:
         common = common_clips(labels)
@@ -133,7 +133,7 @@ def agreement(
         lines = annotation_tables.agreement_on_clips(of_clips, means, levels_aside)
         every, sure = manifests.level_alphas(common.labels)
         krippendorff = {"all_levels": asdict(every), "labels_only": asdict(sure)}
-        together = _level_lines(every, sure, codebook)
+        lines += ["", *annotation_tables.alphas_of_levels(every, sure, levels_aside)]
         why = (
             "both annotators used one and the same level throughout, or share no clip, so that chance has no "
             "disorder"
@@ -150,45 +150,7 @@ def agreement(
     remarks = []
     if undefined and not json:
         remarks.append(f"undefined for {undefined} of {len(records)} pairs, which the means leave out: {why}")
-    return Answer(document, "\n".join([*lines, "", *together]), remarks)
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.3f}"
-
-
-def _level_lines(
-    every: manifests.LevelAlphas, sure: manifests.LevelAlphas, codebook: manifests.Codebook
-) -> list[str]:
-    """Write Krippendorff's alpha of all annotators, of all levels and without those of no task."""
-    aside = [level for level in codebook.level_names if level not in codebook.labels]
-    parts = [("", every)]
-    if aside:
-        parts.append((f" without {', '.join(aside)}", sure))
-    lines = []
-    for name, alphas in parts:
-        values = (f"{metric} {_number(getattr(alphas, metric))}" for metric in manifests.METRICS)
-        n = f"{alphas.annotators} annotators, {alphas.n_clips} clips with two labels or more"
-        lines.append(f"Krippendorff's alpha{name} ({n}): {', '.join(values)}")
-    return lines
-
-
-def _segment_lines(films: Sequence[manifests.FilmUnitisedAlpha]) -> list[str]:
-    """Write Krippendorff's alpha of the segments of all annotators of each film."""
-    lines = ["Krippendorff's alpha of all annotators' segments:"]
-    for film in films:
-        alpha = film.value
-        lines.append(
-            f"  {film.movie} ({len(film.annotators)} annotators): segments {_number(alpha.segments)}, marked "
-            f"{_number(alpha.marked)}, levels where two marked {_number(alpha.values)} "
-            f"({alpha.coverage:.0%} of the time)"
-        )
-    n_cut = sum(film.n_cut for film in films)
-    if n_cut:
-        lines.append(
-            f"  {n_cut} segments lie in part under others of the same annotator: the higher level counts"
-        )
-    return lines
+    return Answer(document, "\n".join(lines), remarks)
 
 
 def _records(pairs: "Sequence[manifests.PairAgreement[Any]]", views: Sequence[str]) -> list[dict[str, Any]]:
