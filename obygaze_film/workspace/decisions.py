@@ -1,6 +1,7 @@
 """Keep what people decide about a scored film in its ledger; tables of the decisions are exports of it."""
 
 import os
+from collections import Counter
 from collections.abc import Container, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -441,8 +442,26 @@ class Decisions:
                 self._say(problem)
         return known
 
+    def _recorded_draws(self) -> tuple[Draw, ...]:
+        """Find by which draw of each law most windows were judged blindly, as their sittings say."""
+        counts: Counter[Draw] = Counter()
+        for line in self.ledger.lines.values():
+            header = self.ledger.header_of(line)
+            is_drawn = line.kind == "judgement" and bool(line.row.get(PLACE)) and not self._is_of_table(line)
+            if is_drawn and header is not None and header.draw is not None:
+                counts[header.draw] += 1
+        recorded: dict[str, Draw] = {}
+        for draw, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0].content)):
+            if self.rules.is_of_film(draw):
+                recorded.setdefault(draw.law, draw)
+        return tuple(recorded.values())
+
     def _find(self) -> None:
         """Find what stands; say what is wrong, each thing once."""
+        recorded = self._recorded_draws()
+        if recorded != self.rules.recorded:
+            self.rules = replace(self.rules, recorded=recorded)
+            self._readings = {}  # places are of the draw
         self._meanings = Meanings(self.headers)
         self.definition = self._meanings.of(self.codebook.definition())
         kept: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
@@ -454,6 +473,10 @@ class Decisions:
                 lines[line.id] = line
         self.lines = lines  # whole, as `kept`, for who reads them in another thread
         self.kept = kept
+        n_changed = self.rules.n_changed(self.draw.law)
+        if n_changed:
+            notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
+            self._say(said("note_of", movie=self.film.movie, notice=notice))
 
     def _settle(self) -> None:
         """Find what stands, say what claims more than it may, and write the tables anew."""

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from obygaze_features.manifest import (
     BUILTIN,
     CODEBOOK_COLUMN,
@@ -72,17 +74,42 @@ class FilmRules:
     film : Timeline
     codebook : Codebook
         Of the levels and concepts.
+    recorded : tuple of Draw
+        Draws by which the film was judged before, of at most one of each law: it goes on by them, also where
+        windows have another content now.
     """
 
     film: Timeline
     codebook: Codebook
+    recorded: tuple[Draw, ...] = ()
+
+    @cached_property
+    def content(self) -> tuple[float, ...]:
+        """The seconds of each window that can be judged now."""
+        return tuple(cells_of(self.film).content.tolist())
 
     @cached_property
     def draws(self) -> dict[Law, Draw]:
         """The film's draw by each law."""
-        content = tuple(cells_of(self.film).content.tolist())
-        laws = (SUCCESSIVE, SEQUENTIAL_POISSON)
-        return {law: Draw(law=law, seed=SEED_OF_DESK, movie=self.film.movie, content=content) for law in laws}
+        draws = {}
+        for law in (SUCCESSIVE, SEQUENTIAL_POISSON):
+            draws[law] = Draw(law=law, seed=SEED_OF_DESK, movie=self.film.movie, content=self.content)
+        for draw in self.recorded:
+            draws[draw.law] = draw
+        return draws
+
+    def is_of_film(self, draw: Draw) -> bool:
+        """Whether a draw that a sitting names can be of this film's windows: anybody may have written it."""
+        if draw.movie != self.film.movie or draw.seed != SEED_OF_DESK:
+            return False
+        if len(draw.content) != len(self.content):
+            return False
+        lengths = np.diff(cells_of(self.film).spans)[:, 0]
+        return bool((np.array(draw.content) <= lengths + SLACK_S).all())
+
+    def n_changed(self, law: Law) -> int:
+        """Count the windows that have another content now than when they were drawn."""
+        return int((np.abs(np.array(self.draws[law].content) - self.content) > SLACK_S).sum())
 
     @cached_property
     def windows(self) -> dict[str, list[tuple[float, float]]]:

@@ -3,6 +3,7 @@
 import errno
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,10 +13,12 @@ from obygaze_features.lines import encode_line
 from obygaze_features.manifest import Level, builtin_codebook, import_spans
 from obygaze_film import Timeline
 from obygaze_film.errors import FilmError
+from obygaze_film.judged_windows import judged_film
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace import pages
 from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions, copy_decisions
 from obygaze_film.workspace.ledger import Ledger
+from obygaze_film.workspace.ledger_lines import Header
 from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
 from tests.files import rows_of
 from tests.film.page.invented import invented_film
@@ -456,3 +459,47 @@ def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(place, monkeyp
     assert "100 of 120 pairs" in share
     assert share.count(" windows alike") == pages.MOST_NAMED
     assert "median" in share
+
+
+def with_more_black(film):
+    """The film as scored anew, with half a minute of it found to be black."""
+    table = film.table.copy()
+    is_black = (table["start_s"] >= 60) & (table["end_s"] <= 90)
+    table.loc[is_black, "flags"] = "black"
+    return replace(film, table=table)
+
+
+def test_a_film_goes_on_by_its_draw_where_content_changed_since(place):
+    """Planted: 12 windows are judged, then some are found to be black; it is said, and nothing is lost."""
+    folder, film, book = place
+    made = Decisions(folder, film, book)
+    for number, (start, end) in enumerate(made.windows[:12], start=1):
+        judge(made, start, end, "violent", place=number, windows=40)
+    changed = with_more_black(film)
+    again = Decisions(folder, changed, book)
+    assert again.windows == made.windows
+    assert [*again.blind()["AB"]] == [*range(1, 13)]
+    assert len(again.notices) == 1
+    assert "content" in again.notices[0]
+    start, end = again.windows[12]
+    judge(again, start, end, "calm", place=13, windows=40)
+    assert len(judged_film(changed, again.judgements()).of("AB").by_cell) == 13
+
+
+@pytest.mark.parametrize(
+    "change", [{"movie": "another"}, {"seed": 3}, {"content": (1.0,)}, {"content": None}], ids=str
+)
+def test_a_draw_that_is_not_of_the_films_windows_counts_nowhere(place, change):
+    """Anybody may write a sitting; None stands for contents longer than the windows."""
+    folder, film, book = place
+    made = Decisions(folder, film, book)
+    draw = made.draw
+    if change == {"content": None}:
+        change = {"content": tuple(1e6 for _ in draw.content)}
+    header = Header(draw=msgspec.structs.replace(draw, **change))
+    other = Ledger(folder, print, lambda: header)
+    start, end = made.windows[0]
+    row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "seen_score": "0", "place": "1"}
+    other.add("judgement", row | {"law": draw.law, "seed": "0"})
+    again = Decisions(folder, film, book)
+    assert (again.draw, again.windows) == (draw, made.windows)
