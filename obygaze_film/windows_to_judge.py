@@ -58,7 +58,8 @@ def choose_next(
         Judgements, whose windows are left out; with `blind` only those made blindly, since a draw without
         the others would not be of the whole film.
     seed : int
-        Of the random order: the same seed draws the same windows, and a larger `n` adds to them.
+        Of the random order: the same seed draws the same windows, and a larger `n` adds to them. A film of
+        which windows were judged blindly goes on by the seed that these name.
 
     Returns
     -------
@@ -70,7 +71,7 @@ def choose_next(
     Raises
     ------
     FilmError
-        There is nothing left to judge, or judged windows were drawn with another seed.
+        There is nothing left to judge, or judged windows were drawn with several seeds.
     """
     done = [clip for clip in judged if clip.level and (not blind or clip.extras.get(SEEN_SCORE) == "0")]
     if blind:
@@ -85,7 +86,8 @@ def choose_next(
 def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     """Draw all windows of a film that people judge blindly, or go on with the draw of those judged before.
 
-    A film with a blind judgement that names no law goes on by sequential Poisson sampling (`law_of`).
+    A film with a blind judgement that names no law goes on by sequential Poisson sampling (`law_of`), and one
+    whose windows name a seed by that.
 
     Parameters
     ----------
@@ -93,18 +95,24 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     judged : iterable of Clip
         Judgements; those of other films and those in sight of the score play no part.
     seed : int
+        Of a film of which nothing was judged yet.
 
     Raises
     ------
     FilmError
-        The judged windows were drawn with another seed.
+        The judged windows were drawn with several seeds.
     """
     blind = [clip for clip in judged if clip.movie == film.movie and is_blind(clip)]
     law = law_of(blind)
+    seeds: set[int] = set()
     for clip in blind:
-        before = named_seed(clip)
-        if named_law(clip) == law and before not in (None, seed):
-            raise FilmError(said("next_seed", movie=film.movie, clip=clip.clip_id, seed=before, asked=seed))
+        named = named_seed(clip)
+        if named is not None and named_law(clip) == law:
+            seeds.add(named)
+    if len(seeds) > 1:
+        raise FilmError(said("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
+    if seeds:
+        seed = seeds.pop()
     content = tuple(cells_of(film).content.tolist())
     return Draw(law=law, seed=seed, movie=film.movie, content=content)
 

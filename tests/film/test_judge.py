@@ -282,8 +282,10 @@ def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
     first = judged(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
     more = choose_next([timeline], 10, blind=True, seed=1, judged=first)
     assert more == choose_next([timeline], 20, blind=True, seed=1)[10:]
-    with pytest.raises(FilmError, match="--seed 1"):
-        choose_next([timeline], 10, blind=True, judged=first)
+    assert choose_next([timeline], 10, blind=True, judged=first) == more
+    other = judged(choose_next([timeline], 20, blind=True, seed=2)[10:], tmp_path)
+    with pytest.raises(FilmError, match="1, 2"):
+        choose_next([timeline], 10, blind=True, judged=[*first, *other])
 
 
 def test_windows_of_which_nobody_was_sure_have_no_part_in_the_share(timeline, tmp_path):
