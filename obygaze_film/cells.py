@@ -1,11 +1,13 @@
 """Cut a film into cells, the windows that people judge, with what a model says of each."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Manifest
+from obygaze_film.draws import SUCCESSIVE, Law, random_order
 from obygaze_film.errors import FilmError
 from obygaze_film.rows import SLACK_S, overlaps
 from obygaze_film.schema import NO_CONTENT, Spans, durations, has_flag, is_counted
@@ -43,19 +45,27 @@ class Cells:
 
     def find(self, start_s: float, end_s: float) -> int | None:
         """Find the cell of this span; None if no cell with content has it."""
-        same = np.abs(self.spans - (start_s, end_s)).max(axis=1) <= SLACK_S
-        return int(np.argmax(same)) if (same & (self.content > 0)).any() else None
+        cell = self.at(start_s, end_s)
+        return cell if cell is not None and self.content[cell] > 0 else None
 
-    def drawn(self, name: str, seed: int) -> list[int]:
+    def at(self, start_s: float, end_s: float) -> int | None:
+        """Find the cell of this span, with content or without; None if none has it."""
+        is_same = np.abs(self.spans - (start_s, end_s)).max(axis=1) <= SLACK_S
+        return int(np.argmax(is_same)) if is_same.any() else None
+
+    def drawn(self, name: str, seed: int, law: Law = SUCCESSIVE) -> list[int]:
         """Put all cells with content in a random order, of which the first n are a draw of n.
 
-        Sequential Poisson sampling (Ohlsson 1998, Journal of Official Statistics 14(2)): the order of
-        u / content, with u uniform and fixed by seed, name and cell. A cell is among the first n with a
-        probability that is nearly proportional to its content (`inclusion_chances`).
+        Each next cell is drawn in proportion to its content among those left (`random_order`).
+        `inclusion_chances` gives the chances with which a cell is among the first n.
         """
-        u = np.random.default_rng([seed, *name.encode("utf-8")]).random(len(self.content))
-        order = np.argsort(u / np.maximum(self.content, 1e-9), kind="stable").tolist()
-        return [cell for cell in order if self.content[cell] > 0]
+        return random_order(self.content, name, seed, law)
+
+    def without(self, cells: Iterable[int]) -> "Cells":
+        """Take the content from some cells, such as those of which no judge was sure."""
+        content = self.content.copy()
+        content[list(cells)] = 0
+        return replace(self, content=content)
 
 
 def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
@@ -113,18 +123,3 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     mean = positive.sum() / seconds.sum()
     p = np.divide(positive, seconds, out=np.full(len(seconds), mean), where=seconds > 0)
     return replace(cells, counted=np.minimum(seconds, cells.content), p=p)
-
-
-def inclusion_chances(content: Floats, n: int) -> Floats:
-    """Compute the chance of each cell [C] to be among n drawn: proportional to its content, at most 1.
-
-    Cells so large that their chance would be above 1 are certain, and the others share the rest of n.
-    """
-    certain = np.zeros(len(content), dtype=np.bool_)
-    while True:
-        rest = content[~certain].sum()
-        factor = (n - certain.sum()) / rest if rest > 0 else 0.0
-        more = ~certain & (factor * content >= 1)
-        if not more.any():
-            return np.where(certain, 1.0, factor * content)
-        certain |= more

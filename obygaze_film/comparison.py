@@ -37,9 +37,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 
-from obygaze_film.cells import Cells, inclusion_chances
-from obygaze_film.judged_rate import LEVEL, MIN_VARIANCE
+from obygaze_film.cells import Cells
+from obygaze_film.draws import SUCCESSIVE, Law, inclusion_chances
 from obygaze_film.notes import said
+from obygaze_film.rate_estimates import LEVEL, MIN_VARIANCE
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +89,12 @@ class FilmSample:
 
 
 def sample_of(
-    cells: Cells, judged: NDArray[np.int64], y: Floats, judges: Mapping[str, Floats] | None = None
+    cells: Cells,
+    judged: NDArray[np.int64],
+    y: Floats,
+    judges: Mapping[str, Floats] | None = None,
+    *,
+    law: Law = SUCCESSIVE,
 ) -> FilmSample:
     """Summarise a film and its judged cells, which `Cells.drawn` drew.
 
@@ -100,11 +106,13 @@ def sample_of(
         Their judgements, 0 to 1.
     judges : mapping of str to ndarray, shape [n], optional
         Each judge's share of these judgements.
+    law : str
+        By which they were drawn.
     """
     expected, n = float(np.average(cells.p, weights=cells.content)), len(judged)
     if not n:
         return FilmSample(expected)
-    chances = inclusion_chances(cells.content, n)[judged]
+    chances = inclusion_chances(cells.content, n, law)[judged]
     weights = cells.content[judged] / chances
     weights = weights / weights.sum()
     p = cells.p[judged]

@@ -13,7 +13,15 @@ import pandas as pd
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
-from obygaze_features.manifest import Manifest, counted, find_film, name_hint, read_table, same_films
+from obygaze_features.manifest import (
+    Manifest,
+    counted,
+    find_film,
+    judgements_of,
+    name_hint,
+    read_table,
+    same_films,
+)
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import composed, number_of, unsuitable
 from obygaze_film.cells import cells_by, cells_of
@@ -29,7 +37,8 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
+from obygaze_film.judged_rate import correct_rates, main_rate
+from obygaze_film.judged_windows import judged_film, least_judged, votes
 from obygaze_film.notes import LATER, said
 from obygaze_film.schema import CorrectedRate
 from obygaze_film.timeline import Timeline
@@ -250,6 +259,8 @@ def compare_films(
     ------
     FilmError
         A column is missing, a cell of the trend is no number, or different models scored the films.
+    ManifestError
+        The judgements were made under two definitions.
 
     Examples
     --------
@@ -266,6 +277,7 @@ def compare_films(
     >>> compared.groups[["group", "n_films", "n_judged", "n_windows"]].values.tolist()
     [['all films', 6, 6, 60]]
     """
+    judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
     shown = [film.model(key) for film in films]
     if len({(record.key, record.sha256) for record in shown}) > 1:
@@ -409,11 +421,25 @@ def _judged(
     own = replace(judgements, clips=tuple(clip for clip in judgements if clip.movie == film.movie))
     cells, notices = cells_of(film, key) if labels is None else cells_by(labels, film, key), list[str]()
     if own.clips:
-        _, by_cell, notices = judged_cells(film, own, key)
-        if len(by_cell) >= least_judged(cells):
-            return sample_of(cells, *votes(by_cell)), correct_rate(film, own, key, labels=labels)[0], notices
-        notices.append(said("note_few", n=len(by_cell), least=least_judged(cells)))
+        judged = judged_film(film, own, key)
+        windows = judged.together()  # the comparison accounts for who judged
+        notices += judged.notices
+        if len(windows.by_cell) >= least_judged(cells):
+            cells = replace(windows.sure_cells, p=cells.p)
+            sample = sample_of(cells, *votes(windows.by_cell), law=windows.law)
+            return sample, _film_rate(film, own, key, labels), notices
+        notices.append(said("note_few", n=len(windows.by_cell), least=least_judged(cells)))
     return sample_of(cells, np.empty(0, np.int64), np.empty(0)), None, notices
+
+
+def _film_rate(
+    film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
+) -> CorrectedRate | None:
+    """Estimate the rate that stands for one film; None where nobody judged enough of it alone."""
+    try:
+        return main_rate(correct_rates(film, judgements, key, labels=labels).rates)
+    except FilmError:
+        return None
 
 
 def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:

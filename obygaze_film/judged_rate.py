@@ -1,27 +1,34 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 import numpy as np
-from msgspec import Struct
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from msgspec import Struct, structs
+from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest, name_hint
-from obygaze_features.text import first_few, number_of
+from obygaze_features.manifest import DEFINITION, Manifest, judgements_of, krippendorff_alpha
 from obygaze_film.agreement import kappa, kappa_of
-from obygaze_film.cells import Cells, Floats, cells_by, cells_of, inclusion_chances
+from obygaze_film.cells import Cells, Floats, cells_by
+from obygaze_film.draws import SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
+from obygaze_film.judged_windows import (
+    LEAST,
+    JudgedFilm,
+    JudgedWindows,
+    judged_film,
+    least_judged,
+    votes,
+)
 from obygaze_film.notes import said
+from obygaze_film.rate_estimates import LEVEL, Estimates, PossibleShares, estimate_rate
 from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,
@@ -32,26 +39,145 @@ from obygaze_film.scored_files import RATES, bytes_of
 from obygaze_film.timeline import Timeline
 from obygaze_models.evaluation import Interval
 
-PLACE: Final = "place"
-"""Column of blind judgements: the window's place in its film's random order, from 1."""
-
-MOST_PLACES: Final = 1e9
-
-LEVEL: Final = 0.95
-"""Of every interval."""
-
-LEAST: Final = 10
-"""Minimum number of blind judgements for a rate, unless the film has fewer windows."""
-
 MOST_PAIRS: Final = 100
 """Pairs of judges whose agreement is computed; of more, so many are drawn."""
 
-MIN_VARIANCE: Final = 1e-12
-"""Variance of p below which a model says the same of every cell."""
-
-BISECTIONS: Final = 42
-
 KAPPA_DRAWS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class JudgesAlpha:
+    """Krippendorff's alpha of three judges or more, nominal, also of windows that not all of them judged.
+
+    Attributes
+    ----------
+    n_judges : int
+    n_windows : int
+        Windows that two judges or more called positive or negative.
+    value : float
+    """
+
+    n_judges: int
+    n_windows: int
+    value: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FilmRates:
+    """What the blind judgements of a film say of its rate, each number with its target.
+
+    Attributes
+    ----------
+    rates : tuple of CorrectedRate
+        Each judge's own, by name, and at the end the panel's, if there is one.
+    agreement : tuple of JudgesAgreement
+        Of every two judges.
+    alpha : JudgesAlpha or None
+        Of all judges together; None of fewer than three, or where it is undefined.
+    no_panel : str
+        Why several judges have no number together; empty if they have one, or there is one judge.
+    notices : tuple of str
+        What was left out, and why.
+    """
+
+    rates: tuple[CorrectedRate, ...]
+    agreement: tuple[JudgesAgreement, ...]
+    alpha: JudgesAlpha | None
+    no_panel: str
+    notices: tuple[str, ...]
+
+
+def correct_rates(
+    timeline: Timeline,
+    judgements: Manifest,
+    key: str | None = None,
+    *,
+    labels: Manifest | None = None,
+) -> FilmRates:
+    """Correct a film's rate by the blind judgements of each judge, and of all together.
+
+    A judge's number comes from the windows that they judged themselves, up to the first of the draw that they
+    did not; the panel's, which is the mean of its judges' shares, from windows that all of it judged.
+
+    Parameters
+    ----------
+    timeline, judgements, key, labels
+        As in `correct_rate`.
+
+    Raises
+    ------
+    FilmError
+        Nobody judged 10 cells of this film (all, if it has fewer), or the judgements are of two draws.
+    ManifestError
+        They were made under two definitions.
+    """
+    film = judged_film(timeline, judgements, key)
+    own = {judge: film.of(judge) for judge in film.judges}
+    most = max((len(windows.by_cell) for windows in own.values()), default=0)
+    notices = [*film.notices, *film.gaps()]
+    if most < least_judged(film.cells):
+        raise _too_few(film, most, notices)
+    agreement, n_pairs = _agreements(film)
+    if len(agreement) < n_pairs:
+        notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
+    estimator = _Estimator(timeline, key, labels)
+    rates = [estimator.rate(windows, [judge]) for judge, windows in own.items() if windows.by_cell]
+    no_panel = ""
+    if len(film.judges) > 1:
+        common = film.panel()
+        if len(common.by_cell) >= least_judged(film.cells):
+            rates.append(estimator.rate(common, film.judges))
+        else:
+            n, least = len(common.by_cell), least_judged(film.cells)
+            no_panel = said("rate_no_panel", n=n, least=least, judges=len(film.judges))
+    paired = [structs.replace(rate, agreement=_of_judges(agreement, rate.annotators)) for rate in rates]
+    return FilmRates(tuple(paired), tuple(agreement), _alpha(film), no_panel, tuple(notices))
+
+
+def rates_by_definition(
+    timeline: Timeline,
+    judgements: Manifest,
+    key: str | None = None,
+    *,
+    labels: Manifest | None = None,
+) -> FilmRates:
+    """Correct a film's rate as `correct_rates` does, apart for each definition that it was judged under.
+
+    Where there are several, judgements that do not say under which they were made are left out and counted.
+
+    Raises
+    ------
+    FilmError
+        As `correct_rates`, under every definition.
+    """
+    own = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
+    definitions = [*judgements_of(own).definitions]
+    if len(definitions) < 2:
+        found = correct_rates(timeline, judgements, key, labels=labels)
+        rates = [structs.replace(rate, definition="".join(definitions)) for rate in found.rates]
+        return replace(found, rates=tuple(rates))
+    rates = []
+    agreement: list[JudgesAgreement] = []
+    notices: list[str] = []
+    for definition in definitions:
+        clips = [clip for clip in own if clip.extras.get(DEFINITION) == definition]
+        try:
+            found = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
+        except FilmError as error:
+            notices.append(said("note_definition", definition=definition[:12], notice=error.args[0]))
+            continue
+        rates += [structs.replace(rate, definition=definition) for rate in found.rates]
+        agreement += found.agreement
+        told = [*found.notices, found.no_panel] if found.no_panel else found.notices
+        notices += [said("note_definition", definition=definition[:12], notice=notice) for notice in told]
+    n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
+    if n_unknown:
+        s = "" if n_unknown == 1 else "s"
+        notices.append(said("note_left_out", n=n_unknown, s=s, why=said("why_definition")))
+    if not rates:
+        raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
+    alpha = None  # of what was judged under several definitions there is none
+    return FilmRates(tuple(rates), tuple(agreement), alpha, "", tuple(notices))
 
 
 def correct_rate(
@@ -59,6 +185,7 @@ def correct_rate(
     judgements: Manifest,
     key: str | None = None,
     *,
+    judge: str | None = None,
     labels: Manifest | None = None,
 ) -> tuple[CorrectedRate, list[str]]:
     """Correct a film's rate by blind judgements of cells that `choose_next` drew.
@@ -67,11 +194,12 @@ def correct_rate(
     ----------
     timeline : Timeline
     judgements : Manifest
-        Clips of other films, not drawn blindly, made with the score in sight or drawn after a cell that
-        nobody judged are left out. Cells that all judges were not sure of are left out too: the rate refers
-        to the others. If several people judged a cell, it has the share of those who call it positive.
+        Clips of other films, not drawn blindly, or made with the score in sight are left out. Cells of which
+        judges were not sure are left out too: the rate refers to the others.
     key : str, optional
         The model whose probabilities are corrected; by default the first with logits.
+    judge : str, optional
+        Whose rate is asked for; by default that of all who judged, from the windows that all of them judged.
     labels : Manifest, optional
         Labels of the film's windows by one annotator, such as a machine, which are corrected in their place.
 
@@ -84,139 +212,146 @@ def correct_rate(
     Raises
     ------
     FilmError
-        Fewer than 10 cells of this film (all, if it has fewer) were judged blindly, or the judgements are of
-        two draws.
+        Fewer than 10 cells of this film (all, if it has fewer) were judged blindly, of several judges by all
+        of them, of a judge who is asked for none; or the judgements are of two draws.
+    ManifestError
+        They were made under two definitions.
     """
-    model = timeline.model(key)
-    cells, by_cell, notices = judged_cells(timeline, judgements, key)
-    n_cells, least = int((cells.content > 0).sum()), least_judged(cells)
-    if len(by_cell) < least:
-        of = {"movie": timeline.movie, "n": len(by_cell), "least": least}
-        raise FilmError(said("rate_few", **of, notices="; ".join(notices) or said("rate_none_out")))
-    judged, y, _ = votes(by_cell)
-    name, expected = model.key, model.rate.value
-    if labels is not None:
-        cells, name = cells_by(labels, timeline, key), labels.clips[0].annotator or "labels"
-        expected = float(np.average(cells.p, weights=cells.content))
-    found = estimate_rate(cells, judged[None], y[None])
-    width, alone = float(found.high[0] - found.low[0]), float(found.alone_high[0] - found.alone_low[0])
-    agreement, n_pairs = _agreements(by_cell)
+    film = judged_film(timeline, judgements, key)
+    notices = [*film.notices, *film.gaps()]
+    if judge is None:
+        windows, judges, least = film.panel(), film.judges, least_judged(film.cells)
+    elif judge in film.judges:
+        windows, judges, least = film.of(judge), (judge,), 1
+    else:
+        raise _too_few(film, 0, notices)
+    if len(windows.by_cell) < least:
+        raise _too_few(film, len(windows.by_cell), notices)
+    rate = _Estimator(timeline, key, labels).rate(windows, judges)
+    agreement, n_pairs = _agreements(film)
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
-    rate = CorrectedRate(
-        model=name,
-        **{end: float(getattr(found, end)[0]) for end in ("value", "low", "high")},
-        level=LEVEL,
-        method="difference" if found.gain[0] > 0 else "wilson",
-        n=len(judged),
-        n_positive=int((y > 0.5).sum()),
-        n_rows=n_cells,
-        # The width of an interval falls with the square root of the number of judgements.
-        worth=round(len(judged) * (alone / width) ** 2, 1) if width > 1e-9 else None,
-        expected=expected,
-        annotators=sorted({name for votes in by_cell.values() for name in votes if name}),
-        agreement=agreement,
-    )
-    return rate, notices
+    return structs.replace(rate, agreement=_of_judges(agreement, rate.annotators)), notices
 
 
-ByCell = dict[int, dict[str, bool]]
-"""For each judged cell, whether each annotator calls it positive."""
+def main_rate(rates: Sequence[CorrectedRate]) -> CorrectedRate:
+    """Choose the rate that stands for a film where there is room for one: the panel's, else the longest.
 
-
-def drawn_place(clip: Clip) -> int:
-    """Read a window's place in its film's random order, as programs write numbers; 0 where there is none."""
-    place = number_of(clip.extras.get(PLACE, "").replace(",", "."))
-    return int(place) if place.is_integer() and 0 < place < MOST_PLACES else 0
-
-
-def least_judged(cells: Cells) -> int:
-    """Return the minimum number of cells to judge: `LEAST`, or all with content if there are fewer."""
-    return min(LEAST, int((cells.content > 0).sum()))
-
-
-def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]]:
-    """Return the judged cells [n], of each the share of annotators who call it positive, and each's share."""
-    judged = np.array(sorted(by_cell), dtype=np.int64)
-    each = [by_cell[cell] for cell in judged.tolist()]
-    names = sorted({name for own in each for name in own})
-    shares = {name: np.array([(name in own) / len(own) for own in each]) for name in names}
-    return judged, np.array([np.mean(list(own.values())) for own in each]), shares
-
-
-def judged_cells(
-    timeline: Timeline, judgements: Manifest, key: str | None = None
-) -> tuple[Cells, ByCell, list[str]]:
-    """Find the cells of a film that were judged blindly, as far as they make up a whole draw.
-
-    Returns
-    -------
-    cells : Cells
-    by_cell : dict
-    notices : list of str
-        What was left out, and why.
-
-    Raises
-    ------
-    FilmError
-        The judgements are of two draws, or of another codebook.
+    Of several judges without a number together it is that of who judged most windows, under their name.
     """
-    model, cells = timeline.model(key), cells_of(timeline, key)
-    if unknown := [level for level in model.positive if level not in judgements.codebook.level_names]:
-        books = {"codebook": judgements.codebook.name, "expected": model.codebook}
-        raise FilmError(said("rate_level", model=model.key, level=unknown[0], **books))
-    notices: list[str] = []
-    if model.is_trained_on:  # perhaps on these judgements: it is right where they are, not elsewhere
-        mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))
-        cells = replace(cells, p=np.full_like(cells.p, mean))
-        notices.append(said("note_trained"))
-
-    def kept(clips: Iterable[Clip], keep: Callable[[Clip], bool], why: str) -> list[Clip]:
-        clips = list(clips)
-        good = [clip for clip in clips if keep(clip)]
-        if lost := len(clips) - len(good):
-            notices.append(said("note_left_out", n=lost, s="" if lost == 1 else "s", why=why))
-        return good
-
-    found = cache(cells.find)  # many judge the same windows
-
-    def cell_of(clip: Clip) -> int | None:
-        return None if clip.start_s is None or clip.end_s is None else found(clip.start_s, clip.end_s)
-
-    named = judgements.spelled_as([timeline.movie])
-    others = [f"{name}{name_hint(name, [timeline.movie])}" for name in named.movies if name != timeline.movie]
-    why = f"{said('why_film')} ({first_few(others, 3)})"
-    own = kept(named, lambda clip: clip.movie == timeline.movie, why)
-    own = kept(own, lambda clip: clip.level is not None, said("why_level"))
-    own = kept(own, lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
-    own = kept(own, lambda clip: drawn_place(clip) > 0, said("why_place", column=PLACE))
-    placed: dict[int, tuple[float | None, float | None]] = {}
-    for clip in own:
-        place, span = drawn_place(clip), (clip.start_s, clip.end_s)
-        if placed.setdefault(place, span) != span:
-            of = {"movie": timeline.movie, "clip": clip.clip_id}
-            raise FilmError(said("rate_seeds", **of, column=PLACE, place=place))
-    gap = next(place for place in count(1) if place not in placed)
-    own = kept(own, lambda clip: drawn_place(clip) < gap, said("why_gap", column=PLACE, gap=gap))
-    first_s = f"{cells.spans[0, 1]:g}"
-    own = kept(own, lambda clip: cell_of(clip) is not None, said("why_grid", seconds=first_s))
-    own = kept(own, lambda clip: clip.level in judgements.codebook.labels, said("why_unsure"))
-    by_cell: ByCell = {}
-    n_twice = 0
-    for clip in own:
-        if (cell := cell_of(clip)) is not None:
-            said_so, is_positive = by_cell.setdefault(cell, {}), clip.level in model.positive
-            n_twice += said_so.get(clip.annotator, is_positive) != is_positive
-            said_so[clip.annotator] = is_positive
-    notices += [said("note_twice", n=n_twice)] * bool(n_twice)
-    return cells, by_cell, notices
+    return max(rates, key=lambda rate: (rate.is_of_panel, rate.n))
 
 
-def _agreements(by_cell: ByCell) -> tuple[list[JudgesAgreement], int]:
-    """Compare every two annotators on the cells that both judged; of many pairs, some drawn at random."""
-    names = sorted({name for own in by_cell.values() for name in own if name})
-    rows = [[own.get(name, np.nan) for _, own in sorted(by_cell.items())] for name in names]
-    called = np.array(rows, dtype=np.float64).reshape(len(names), len(by_cell))
+def _too_few(film: JudgedFilm, n: int, notices: Sequence[str]) -> FilmError:
+    told = "; ".join(notices) or said("rate_none_out")
+    return FilmError(said("rate_few", movie=film.movie, n=n, least=least_judged(film.cells), notices=told))
+
+
+def estimate_windows(windows: JudgedWindows) -> Estimates:
+    """Estimate the mean share of the judges of some windows, each of which all of them judged.
+
+    Of fewer than 10 windows of one judge the interval holds the exact one of as many draws as well (Clopper
+    and Pearson, Biometrika 26, 1934): score intervals of so few hold shares near .1 in .90 of draws.
+    """
+    order, y, _ = votes(windows.by_cell)
+    cells, judges = windows.sure_cells, windows.common_judges
+    found = estimate_rate(cells, order[None], y[None], law=windows.law, judges=judges)
+    if len(order) >= LEAST or judges > 1:
+        return found
+    low, high = PossibleShares(cells.content, order, y, judges).interval(*exact_interval(y))
+    return replace(found, low=np.minimum(found.low, low), high=np.maximum(found.high, high))
+
+
+def exact_interval(y: Floats) -> tuple[float, float]:
+    """Compute the exact 95 % interval of a share from n draws [n], each 0 or 1."""
+    n, n_positive = len(y), int(y.sum())
+    tail = (1 - LEVEL) / 2
+    low = float(betaincinv(n_positive, n - n_positive + 1, tail)) if n_positive else 0.0
+    high = float(betaincinv(n_positive + 1, n - n_positive, 1 - tail)) if n_positive < n else 1.0
+    return low, high
+
+
+class _Estimator:
+    """Estimate rates of one film, whose model's probabilities, or others in their place, are corrected."""
+
+    def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
+        model = timeline.model(key)
+        self.name, self.expected = model.key, model.rate.value
+        self.machine: Cells | None = None
+        if labels is not None:
+            self.machine = cells_by(labels, timeline, key)
+            self.name = labels.clips[0].annotator or "labels"
+            self.expected = float(np.average(self.machine.p, weights=self.machine.content))
+
+    def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
+        """Estimate the mean share of some judges from windows that all of them judged."""
+        if self.machine is not None:
+            cells = replace(windows.cells, p=self.machine.p, counted=self.machine.counted)
+            windows = replace(windows, cells=cells)
+        order, y, _ = votes(windows.by_cell)
+        found = estimate_windows(windows)
+        width = float(found.high[0] - found.low[0])
+        alone = float(found.alone_high[0] - found.alone_low[0])
+        calls = windows.by_cell.values()
+        return CorrectedRate(
+            model=self.name,
+            value=float(found.value[0]),
+            low=float(found.low[0]),
+            high=float(found.high[0]),
+            level=LEVEL,
+            method=_method(found.gain[0] > 0, windows.law, y),
+            n=len(order),
+            n_positive=int((y == 1).sum()),
+            n_rows=int((windows.cells.content > 0).sum()),
+            # The width of an interval falls with the square root of the number of judgements.
+            worth=round(len(order) * (alone / width) ** 2, 1) if width > 1e-9 else None,
+            expected=self.expected,
+            annotators=[*judges],
+            positives=[sum(own[judge] for own in calls) for judge in judges],
+        )
+
+
+def _of_judges(agreement: Sequence[JudgesAgreement], judges: Sequence[str]) -> list[JudgesAgreement]:
+    """Keep the pairs that a target has to do with: within a panel, or of a judge with others."""
+    if len(judges) > 1:
+        return [pair for pair in agreement if set(pair.annotators) <= set(judges)]
+    return [pair for pair in agreement if judges[0] in pair.annotators]
+
+
+def _method(uses_model: bool, law: Law, y: Floats) -> str:
+    """Name the way an interval was found (`CorrectedRate`)."""
+    if uses_model:
+        return "difference"
+    is_uniform = not y.any() or bool((y == 1).all())
+    return "exact" if is_uniform and law == SUCCESSIVE else "wilson"
+
+
+def _named_calls(film: JudgedFilm) -> tuple[list[str], Floats]:
+    """Return the judges who have a name, and what each calls each window, [J, C]: 0, 1 or NaN."""
+    names = [name for name in film.judges if name]
+    cells = sorted(film.cell_at, key=lambda place: film.cell_at[place])
+    called = np.full((len(names), len(cells)), np.nan)
+    for row, name in enumerate(names):
+        for column, place in enumerate(cells):
+            call = film.calls[name].get(place)
+            if call is not None:
+                called[row, column] = call
+    return names, called
+
+
+def _alpha(film: JudgedFilm) -> JudgesAlpha | None:
+    """Compute Krippendorff's alpha of three judges or more; of two there is kappa."""
+    names, called = _named_calls(film)
+    value = krippendorff_alpha(called)
+    if len(names) < 3 or value is None:
+        return None
+    n_calls = (~np.isnan(called)).sum(axis=0)
+    return JudgesAlpha(len(names), int((n_calls >= 2).sum()), value)
+
+
+def _agreements(film: JudgedFilm) -> tuple[list[JudgesAgreement], int]:
+    """Compare every two judges on the cells that both judged; of many pairs, some drawn at random."""
+    names, called = _named_calls(film)
     known = ~np.isnan(called)
     pairs = np.argwhere(np.triu(known.astype(np.float64) @ known.T, 1))
     agreements = []
@@ -251,7 +386,7 @@ class _Rates(Struct, kw_only=True):
 
 def write_rates(folder: Path, rates: list[CorrectedRate]) -> None:
     """Write corrected rates beside a timeline, for the page."""
-    document = _Rates(format="obygaze film rate", number=1, rates=rates)
+    document = _Rates(format="obygaze film rate", number=2, rates=rates)
     write_whole(folder / RATES, json_bytes(msgspec.to_builtins(document)), links=False)  # a stranger's folder
 
 
@@ -272,139 +407,3 @@ def read_rates(folder: Path) -> list[CorrectedRate]:
     except (*UNREADABLE, FilmError) as error:
         raise FilmError(f"{path}: {error}: run 'obygaze film rate' again") from error
     return rates.rates
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Estimates:
-    """Corrected rates of B draws.
-
-    Attributes
-    ----------
-    value, low, high : ndarray, shape [B]
-    gain : ndarray, shape [B]
-        Weight of the model's probabilities, 0 (unused) to 1.
-    alone_low, alone_high : ndarray, shape [B]
-        Wilson's interval of the judgements alone.
-    """
-
-    value: Floats
-    low: Floats
-    high: Floats
-    gain: Floats
-    alone_low: Floats
-    alone_high: Floats
-
-
-def estimate_rate(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
-    """Estimate the share of a film's content that is positive from draws of its cells (`Cells.drawn`).
-
-    Cells so large that they are certain to be drawn count by their content, as they were judged; the
-    others' share is estimated from those drawn (`difference_estimate`), each of which counts alike, since
-    it was drawn in proportion to its content. So is that of certain cells without a judgement, such as those
-    of which judges were not sure.
-
-    Parameters
-    ----------
-    cells : Cells
-    judged : ndarray of int, shape [B, n]
-        The cells of B draws.
-    y : ndarray, shape [B, n]
-        Their judgements, 0 to 1.
-    """
-    chances = inclusion_chances(cells.content, judged.shape[1])
-    is_open = chances < 1
-    sure = np.where(is_open, 0.0, cells.content / cells.content.sum())[judged]
-    known, rest = (sure * y).sum(axis=1), 1 - sure.sum(axis=1)
-    if not cells.content[is_open].any():
-        known /= 1 - rest  # exactly 1 where all are positive
-        return Estimates(known, known, known, np.zeros(len(y)), known, known)
-    open_p, seconds = cells.p[is_open], cells.content[is_open]
-    mean = float(np.average(open_p, weights=seconds))
-    of_open = difference_estimate(
-        y, cells.p[judged], is_open[judged], chances[judged],
-        film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)),
-    )  # fmt: skip
-    names = ("value", "low", "high", "alone_low", "alone_high")
-    return replace(of_open, **{name: known + rest * getattr(of_open, name) for name in names})
-
-
-def difference_estimate(
-    y: ArrayLike,
-    p: ArrayLike,
-    weights: ArrayLike,
-    chances: ArrayLike,
-    *,
-    film_p: float | Floats,
-    film_variance: float | Floats,
-) -> Estimates:
-    """Estimate the positive share of the cells that may be drawn from those that were.
-
-    The difference estimate (Cassel, Särndal and Wretman, Biometrika 1976; prediction-powered inference:
-    Angelopoulos et al., Science 2023) of a rate R is the judged cells' mean of y - g p plus g times the
-    film's mean of p. It is nearly unbiased for any model and any g; the g with the smallest variance is
-    cov(y, p) / V (power tuning: Angelopoulos, Duchi and Zrnic 2023), here within 0 and 1, where V is the
-    film's variance of p. It is 0 for a useless model and 1 for a calibrated one.
-
-    The interval is that of a score test: the rates R at most z standard errors from their estimate. A rate R
-    gives cov(y, p) = R (1 - R) D, with D the difference of the mean p of judged positives and negatives, and
-    the variance R (1 - R) - 2 g cov + g^2 V of y - g p. To each of the two means one cell is added that has
-    the mean p of all judged cells: D is 0 without a positive or without a negative. The squared standard
-    error is this variance times the sum of (1 - chance) weight^2 (Hájek's finite-population correction). For
-    a useless model and equal cells this is Wilson's interval. `benchmarks/planted/films.py` measures coverage
-    and width.
-
-    Parameters
-    ----------
-    y : array-like, shape [B, n]
-        Judgements, 0 to 1, of B draws of n cells.
-    p : array-like, shape [B, n]
-        The model's probabilities of the judged cells.
-    weights : array-like, shape [B, n]
-        Their weights in a mean, normalised here; 0 for those that are left out.
-    chances : array-like, shape [B, n]
-        Their chances to be drawn (`inclusion_chances`).
-    film_p, film_variance : float or ndarray, shape [B]
-        Mean and variance of p over all cells that may be drawn, weighted by content.
-    """
-    labels, shares, parts, drawn = (
-        np.asarray(values, dtype=np.float64) for values in (y, p, weights, chances)
-    )
-    n = (parts > 0).sum(axis=1)
-    parts = parts / parts.sum(axis=1)[:, None]
-    c = float(ndtri((1 + LEVEL) / 2)) ** 2 * ((1 - drawn) * parts * parts).sum(axis=1)
-    alone = (parts * labels).sum(axis=1)
-    mean_p = (parts * shares).sum(axis=1)
-    above = (parts * labels * shares).sum(axis=1)
-    of_positives = (n * above + mean_p) / (n * alone + 1)
-    of_negatives = (n * (mean_p - above) + mean_p) / (n * (1 - alone) + 1)
-    variance_p = np.maximum(film_variance, MIN_VARIANCE)
-    apart = np.where(variance_p > MIN_VARIANCE, np.maximum(of_positives - of_negatives, 0), 0)
-
-    def gain(rate: Floats) -> Floats:
-        return np.asarray(np.clip(rate * (1 - rate) * apart / variance_p, 0, 1))
-
-    def distance(rate: Floats) -> Floats:
-        return np.asarray(rate - alone + gain(rate) * (mean_p - film_p))
-
-    def error(rate: Floats) -> Floats:
-        spread, g = rate * (1 - rate), gain(rate)
-        variance = spread - 2 * g * spread * apart + g * g * variance_p
-        return np.asarray(np.sqrt(c * np.maximum(variance, 0)))
-
-    zeros, ones = np.zeros(len(labels)), np.ones(len(labels))
-    value = _root(distance, zeros, ones)
-    high = _root(lambda rate: distance(rate) - error(rate), value, ones)
-    low = _root(lambda rate: distance(rate) + error(rate), zeros, value)
-    # Wilson: (alone - R)^2 = c (R - R^2).
-    half = np.sqrt(c * alone * (1 - alone) + c * c / 4)
-    alone_low, alone_high = (alone + c / 2 - half) / (1 + c), (alone + c / 2 + half) / (1 + c)
-    return Estimates(value, low, high, gain(value), alone_low, alone_high)
-
-
-def _root(function: Callable[[Floats], Floats], below: Floats, above: Floats) -> Floats:
-    """Bisect for the roots of a function that is at most 0 at `below` and at least 0 at `above`, [B]."""
-    for _ in range(BISECTIONS):
-        middle = (below + above) / 2
-        is_below = function(middle) <= 0
-        below, above = np.where(is_below, middle, below), np.where(is_below, above, middle)
-    return np.round((below + above) / 2, 12)

@@ -5,7 +5,7 @@ score are trained on and never tested; a film that is tested is left out whole, 
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import escape
@@ -22,7 +22,16 @@ from scipy.sparse import csr_array
 import obygaze_models as om
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.manifest import SEEN_SCORE, Clip, Manifest, counted, import_spans, write_manifest
+from obygaze_features.manifest import (
+    DEFINITION,
+    SEEN_SCORE,
+    Clip,
+    Codebook,
+    Manifest,
+    counted,
+    judgements_of,
+    write_manifest,
+)
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store, same_numerics
 from obygaze_film.errors import FilmError
@@ -32,7 +41,8 @@ from obygaze_film.schema import FORMER
 from obygaze_film.score import FilmFacts, score_film
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, folders_of, write_films
 from obygaze_film.timeline import Timeline
-from obygaze_film.workspace.decisions import copy_decisions, judged_files
+from obygaze_film.workspace.decisions import copy_decisions
+from obygaze_film.workspace.judged_tables import read_judged
 from obygaze_models.dataset import Dataset, find_group, read_features
 from obygaze_models.evaluation import Interval, Run, auc, t_interval
 from obygaze_models.models import find_model
@@ -144,6 +154,7 @@ def learn_from_judgements(
     *,
     key: str | None = None,
     policy: str = "raw",
+    same_meaning: Collection[str] = (),
     progress: Progress | bool | None = None,
 ) -> Learnt:
     """Train a model of scored films anew, on its corpus and on what people judged in the films.
@@ -165,6 +176,8 @@ def learn_from_judgements(
         Model, as the films' tables name it; by default the first that decides.
     policy : str
         Label policy of `manifest`, for the record.
+    same_meaning : collection of str
+        Definitions of judgements that mean the same as those of the corpus's codebook.
     progress : callable or bool, optional
         As in `om.evaluate`, once before and once after.
 
@@ -172,8 +185,8 @@ def learn_from_judgements(
     ------
     FilmError
         There is no judgement of these films; a film is in the corpus, or was scored by another model, or one
-        of another codebook; a store is missing, or its features were made otherwise; or the model does not
-        read pooled features.
+        of another codebook; judgements were made under other definitions than the corpus's; a store is
+        missing, or its features were made otherwise; or the model does not read pooled features.
 
     Examples
     --------
@@ -206,6 +219,7 @@ def learn_from_judgements(
             raise FilmError(said("learn_twice", movie=film.movie))
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
     named = judgements.spelled_as(film.movie for film in films)
+    named = _as_the_corpus_defines(named, manifest.codebook, same_meaning)
     given = [clip for clip in named if clip.level in manifest.codebook.labels]
     if "present" in spec.requests():  # who agrees by a key names no concepts
         given = [clip for clip in given if clip.concepts or clip.extras.get("judgement") != "agree"]
@@ -253,38 +267,69 @@ def learn_films(
     licence: str = NO_LICENCE,
     key: str | None = None,
     policy: str = "raw",
+    same_meaning: bool = False,
     progress: Progress | bool | None = None,
     force: bool = False,
 ) -> tuple[Report, str]:
     """Learn from what was judged in films' folders, into a folder; return the report and the model's file.
 
     Given too are files `judged` elsewhere, stores of `windows` that are not near the folders, and `notes` for
-    the report; `key`, `policy` and `progress` as in `learn_from_judgements`. The films as the new model
-    scores them keep what was decided of them.
+    the report; `key`, `policy` and `progress` as in `learn_from_judgements`. With `same_meaning` the person
+    declares that judgements under other definitions than the corpus's mean the same, which is kept in the
+    report's record. The films as the new model scores them keep what was decided of them.
     """
     clips, (store,) = corpus
-    files, told = judged_files(films, clips.codebook, JUDGEMENTS, PASSAGES)
-    imported = import_spans([*files, *judged], clips.root, "judgements", codebook=clips.codebook)
+    tables = read_judged(films, clips.codebook, (JUDGEMENTS, PASSAGES), judged, root=clips.root)
+    known = judgements_of(tables.manifest).definitions
+    of_corpus = tables.meanings.of(clips.codebook.definition())
+    alike = [name for name in known if same_meaning or tables.meanings.of(name) == of_corpus]
     stores = [open_store(path) for path in windows]
     stores += [found for folder, film in films.items() for found in stores_near(folder, film)]
     with new_folder(out, force=force) as folder:
         learnt = learn_from_judgements(
             [*films.values()],
-            imported.manifest,
+            tables.manifest,
             stores,
             clips,
             store,
             key=key,
             policy=policy,
+            same_meaning=alike,
             progress=progress,
         )
-        report = learning_report(replace(learnt, notes=(*told, *imported.notices, *notes, *learnt.notes)))
+        report = learning_report(replace(learnt, notes=(*tables.notices, *notes, *learnt.notes)))
+        report = replace(report, record={**report.record, "same_meaning": alike})
         write_report(report, folder)
         model = learnt.write(folder, [*films.values()], stores, licence)
         places = folders_of([film.movie for film in films.values()], folder / "scored")
         for place, film in films.items():
             copy_decisions(place, places[film.movie])
         return report, model
+
+
+def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> Manifest:
+    """Return judgements under the corpus's definitions; refuse those under others.
+
+    Raises
+    ------
+    FilmError
+        Says how many were made under others.
+    """
+    corpus = book.definition()
+    others = {
+        name: n
+        for name, n in judgements_of(judged).definitions.items()
+        if name != corpus and name not in same_meaning
+    }
+    if others:
+        n = counted(sum(others.values()), "judgement")
+        digests = ", ".join(name[:12] for name in others)
+        raise FilmError(said("learn_definition", n=n, digests=digests, corpus=corpus[:12]))
+    clips = []
+    for clip in judged:
+        is_known = bool(clip.extras.get(DEFINITION, ""))
+        clips.append(replace(clip, extras={**clip.extras, DEFINITION: corpus}) if is_known else clip)
+    return judged.with_clips(clips)
 
 
 def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:

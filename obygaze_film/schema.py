@@ -423,7 +423,10 @@ class JudgesAgreement(Struct, frozen=True):
 
 
 class CorrectedRate(Struct, frozen=True, kw_only=True):
-    """The share of a film's time that people would call positive, estimated from blind judgements.
+    """The share of a film's time that its target would call positive, estimated from blind judgements.
+
+    The target is one judge, or a panel: then it is the mean of its judges' shares, from windows that all of
+    them judged.
 
     Attributes
     ----------
@@ -432,9 +435,10 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     value, low, high, level : float
         Estimate, and its interval of that level.
     method : str
-        "difference", or "wilson" where the model's probabilities do not help.
+        "difference", "wilson" where the model's probabilities do not help, or "exact" where none of the
+        judged windows is positive, or all are.
     n, n_positive : int
-        Number of judged windows, and of those called positive (by most annotators).
+        Number of judged windows, and of those that all of the target call positive.
     n_rows : int
         Number of windows of the film that could be drawn: those with content.
     worth : float or None
@@ -442,8 +446,13 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     expected : float or None
         The rate that the model expects.
     annotators : list of str
+        The target: a judge, or the judges of a panel. A judge without a name has an empty one.
+    positives : list of int
+        Number of windows that each of them calls positive.
+    definition : str
+        Digest of the definitions that they judged under; empty where nothing says.
     agreement : list of JudgesAgreement
-        Of every two annotators who judged the same windows.
+        Of every two judges of a panel who judged the same windows, or of a judge with every other.
     """
 
     model: str
@@ -458,7 +467,14 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     worth: Annotated[float, Meta(ge=0)] | None
     expected: Share | None
     annotators: list[str]
+    positives: list[Count]
+    definition: str = ""
     agreement: list[JudgesAgreement] = msgspec.field(default_factory=list)
+
+    @property
+    def is_of_panel(self) -> bool:
+        """Whether it is of several judges together."""
+        return len(self.annotators) > 1
 
 
 def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:

@@ -1,14 +1,24 @@
 """Choose the windows to judge next."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import count
 
 import numpy as np
 from scipy.special import logit
 
-from obygaze_features.manifest import SEEN_SCORE, Clip
+from obygaze_features.manifest import (
+    CONTENT_S,
+    PLACE,
+    SEEN_SCORE,
+    Clip,
+    place_in,
+)
 from obygaze_film.cells import Cells, cells_of
+from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import PLACE
+from obygaze_film.judged_windows import content_at_draw, is_blind, law_of, named_law, named_seed
+from obygaze_film.notes import said
+from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 
 DRAW = "draw"
@@ -48,48 +58,139 @@ def choose_next(
         Judgements, whose windows are left out; with `blind` only those made blindly, since a draw without
         the others would not be of the whole film.
     seed : int
-        Of the random order: the same seed draws the same windows, and a larger `n` adds to them.
+        Of the random order: the same seed draws the same windows, and a larger `n` adds to them. A film of
+        which windows were judged blindly goes on by the seed that these name.
 
     Returns
     -------
     list of Clip
         Without level; extras `draw` ("uncertain" or "random") and `seen_score`. With `blind` by film and in
-        the order of the draw, which is the extra `place`; otherwise by film and time, with the extra `p`.
+        the order of the draw, which is the extra `place`, with the extras `law`, `seed` and `content_s` (the
+        window's content); otherwise by film and time, with the extra `p`.
 
     Raises
     ------
     FilmError
-        There is nothing left to judge.
+        There is nothing left to judge, or judged windows were drawn with several seeds.
     """
     done = [clip for clip in judged if clip.level and (not blind or clip.extras.get(SEEN_SCORE) == "0")]
+    if blind:
+        clips = [clip for film in films for clip in _next_blind(film, done, seed)[:n]]
+    else:
+        clips = _next_in_sight(films, n, key, done, seed)
+    if not clips:
+        raise FilmError("no window is left to judge")
+    return clips
+
+
+def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
+    """Draw all windows of a film that people judge blindly, or go on with the draw of those judged before.
+
+    A film with a blind judgement that names no law goes on by sequential Poisson sampling (`law_of`), and one
+    whose windows name a seed by that.
+
+    Parameters
+    ----------
+    film : Timeline
+    judged : iterable of Clip
+        Judgements; those of other films and those in sight of the score play no part.
+    seed : int
+        Of a film of which nothing was judged yet.
+
+    Raises
+    ------
+    FilmError
+        The judged windows were drawn with several seeds.
+    """
+    blind = [clip for clip in judged if clip.movie == film.movie and is_blind(clip)]
+    law = law_of(blind)
+    seeds: set[int] = set()
+    for clip in blind:
+        named = named_seed(clip)
+        if named is not None and named_law(clip) == law:
+            seeds.add(named)
+    if len(seeds) > 1:
+        raise FilmError(said("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
+    if seeds:
+        seed = seeds.pop()
+    content = tuple(cells_of(film).content.tolist())
+    return Draw(law=law, seed=seed, movie=film.movie, content=content)
+
+
+def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[str]:
+    """Say of which films blindly judged windows have another content now than when they were drawn."""
+    clips = list(judged)
+    notices: list[str] = []
+    for film in films:
+        cells = cells_of(film)
+        changed: set[int] = set()
+        for clip in clips:
+            cell = cells.at(clip.start_s or 0.0, clip.end_s or 0.0)
+            seconds = content_at_draw(clip)
+            if clip.movie != film.movie or cell is None or seconds is None or not is_blind(clip):
+                continue
+            if not abs(seconds - cells.content[cell]) <= SLACK_S:
+                changed.add(cell)
+        if changed:
+            notice = said("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
+            notices.append(said("note_of", movie=film.movie, notice=notice))
+    return notices
+
+
+def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]:
+    """List the windows of a film that nobody judged blindly, in the order of the draw."""
+    own = [clip for clip in judged if clip.movie == film.movie]
+    draw, cells = draw_of(film, own, seed), cells_of(film)
+    done = {cells.at(clip.start_s or 0.0, clip.end_s or 0.0) for clip in own}
+    order = draw.order()
+    places = {cell: place for place, cell in enumerate(order, 1)}
+    if draw.law == SUCCESSIVE:
+        # The same places, unless content changed since: what is left is then drawn by what it has now.
+        taken = {place_in(clip) for clip in own}
+        free = (place for place in count(1) if place not in taken)
+        places = {cell: next(free) for cell in order if cell not in done}
+    return [
+        _clip(film.movie, cells, cell, extras_of(draw, cell, places[cell]))
+        for cell in order
+        if cell not in done
+    ]
+
+
+def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
+    """Write the columns of a window that was drawn: its place, and how it was drawn."""
+    return {
+        DRAW: RANDOM,
+        SEEN_SCORE: "0",
+        PLACE: str(place),
+        LAW: draw.law,
+        SEED: str(draw.seed),
+        CONTENT_S: f"{round(draw.content[cell], 3):.10g}",
+    }
+
+
+def _next_in_sight(
+    films: Sequence[Timeline], n: int, key: str | None, judged: Sequence[Clip], seed: int
+) -> list[Clip]:
+    """Choose windows to judge in sight of their scores: uncertain ones, and a third at random."""
     every = []
     for film in films:
         cells = cells_of(film, key)
         # Windows seen with their score have an order of their own: blind ones should be new to the judge.
-        order = enumerate(cells.drawn(film.movie + " in sight" * (not blind), seed), 1)
-        own = [clip for clip in done if clip.movie == film.movie]
+        order = cells.drawn(f"{film.movie} in sight", seed)
+        own = [clip for clip in judged if clip.movie == film.movie]
         seen = {cells.find(clip.start_s or 0.0, clip.end_s or 0.0) for clip in own}
-        every.append((film, cells, {cell: place for place, cell in order if cell not in seen}))
-    if blind:
-        clips = [
-            _clip(film.movie, cells, cell, {DRAW: RANDOM, SEEN_SCORE: "0", PLACE: str(place)})
-            for film, cells, fresh in every
-            for cell, place in [*fresh.items()][:n]
-        ]
-    else:
-        orders = [_uncertain(cells, fresh, film.model(key).threshold_p) for film, cells, fresh in every]
-        windows = dict.fromkeys(_in_turn(orders)[: n - n // 3], UNCERTAIN)
-        known = [cells.is_known for _, cells, _ in every]
-        turns = _in_turn([[*fresh] for *_, fresh in every])
-        turns = [(f, cell) for f, cell in turns if known[f][cell] and (f, cell) not in windows]
-        windows |= dict.fromkeys(turns[: n - len(windows)], RANDOM)
-        clips = []
-        for (f, cell), draw in sorted(windows.items()):
-            film, cells, _ = every[f]
-            extras = {DRAW: draw, SEEN_SCORE: "1", "p": f"{cells.p[cell]:.2f}"}
-            clips.append(_clip(film.movie, cells, cell, extras))
-    if not clips:
-        raise FilmError("no window is left to judge")
+        every.append((film, cells, [cell for cell in order if cell not in seen]))
+    orders = [_uncertain(cells, fresh, film.model(key).threshold_p) for film, cells, fresh in every]
+    windows = dict.fromkeys(_in_turn(orders)[: n - n // 3], UNCERTAIN)
+    known = [cells.is_known for _, cells, _ in every]
+    turns = _in_turn([fresh for *_, fresh in every])
+    turns = [(f, cell) for f, cell in turns if known[f][cell] and (f, cell) not in windows]
+    windows |= dict.fromkeys(turns[: n - len(windows)], RANDOM)
+    clips = []
+    for (f, cell), draw in sorted(windows.items()):
+        film, cells, _ = every[f]
+        extras = {DRAW: draw, SEEN_SCORE: "1", "p": f"{cells.p[cell]:.2f}"}
+        clips.append(_clip(film.movie, cells, cell, extras))
     return clips
 
 

@@ -12,6 +12,7 @@ from benchmarks.planted import (
     films,
     frames,
     in_time,
+    judges,
     known_films,
     motif,
     nulls,
@@ -27,7 +28,7 @@ from obygaze_models.blas import one_blas_thread
 
 ROOMS = (
     *(annotators, audits, calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units),
-    *(motif, worth, known_films),
+    *(motif, worth, known_films, judges),
 )
 ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 

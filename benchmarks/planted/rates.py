@@ -10,7 +10,8 @@ from scipy.special import expit, logit, ndtri
 from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import estimate_rate, kappa_interval
+from obygaze_film.judged_rate import kappa_interval
+from obygaze_film.rate_estimates import estimate_rate
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_models.prediction.calibration import Calibration
 from obygaze_models.protocol import HeldOut
@@ -166,6 +167,73 @@ def rated(rng: np.random.Generator, size: int, n: int, *, share: float, model: s
     }
 
 
+@dataclass(frozen=True)
+class Content:
+    """Between how many seconds the content of positive windows lies, and that of the others."""
+
+    positives: tuple[float, float]
+    others: tuple[float, float]
+
+    def draw(self, rng: np.random.Generator, y: Floats) -> Floats:
+        """Draw the content [n] of windows with labels y [n]."""
+        return np.where(y > 0, rng.uniform(*self.positives, len(y)), rng.uniform(*self.others, len(y)))
+
+
+TWOFOLD: Final = {
+    "alike": Content((46, 46), (46, 46)),
+    "positives half": Content((23, 23), (46, 46)),
+    "positives twice": Content((46, 46), (23, 23)),
+    "positives 23 to 34 s, others 34 to 46 s": Content((23, 34), (34, 46)),
+    "23 to 46 s": Content((23, 46), (23, 46)),
+}
+MANYFOLD: Final = {
+    "positives 6 s, others 46 s": Content((6, 6), (46, 46)),
+    "positives 46 s, others 6 s": Content((46, 46), (6, 6)),
+}
+ANSWERS: Final = {"useless": 0.0, "right": 2.0, "reversed": -2.0}
+"""How many logits a model's scores of positives lie above the others."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Films of a number of windows, a share of them positive, and how far a model tells these apart."""
+
+    content: Content
+    size: int
+    share: float
+    apart: float
+
+    def draw(self, rng: np.random.Generator) -> tuple[Cells, Floats]:
+        """Draw the cells of a film, and their labels [n]."""
+        y = rng.permuted(np.arange(self.size) < max(1, round(self.share * self.size))).astype(np.float64)
+        seconds = self.content.draw(rng, y)
+        p = expit(self.apart * (y - 0.5) + rng.normal(size=self.size) + logit(y.mean()))
+        return Cells(np.zeros((self.size, 2)), seconds, seconds, p), y
+
+
+def by_content(rng: np.random.Generator, world: World, part: float) -> Draw:
+    """Ask `film rate` for a film's rate, from twenty draws of a part of its windows."""
+    cells, y = world.draw(rng)
+    name, n = str(rng.integers(2**31)), max(10, round(part * world.size))
+    drawn = np.array([cells.drawn(name, seed)[:n] for seed in range(20)])
+    found, truth = estimate_rate(cells, drawn, y[drawn]), float(np.average(y, weights=cells.content))
+    return {
+        "holds": (found.low <= truth + 1e-9) & (truth <= found.high + 1e-9),
+        "bias": found.value - truth,
+    }
+
+
+def at_any_time(rng: np.random.Generator, world: World) -> Draw:
+    """Judge all windows of a film at the desk: whether its share was refuted at any time before."""
+    cells, y = world.draw(rng)
+    order = np.array(cells.drawn(str(rng.integers(2**31)), 0))
+    truth = float(np.average(y, weights=cells.content))
+    low, high = anytime_interval(cells, order, y[order])
+    early = anytime_interval(cells, order[:30], y[order[:30]])
+    is_held = low - 0.001 <= truth <= high + 0.001
+    return {"refuted": not is_held, "width at 30": early[1] - early[0] if world.size > 30 else np.nan}
+
+
 def on_grid(rng: np.random.Generator, size: int, n: int, share: float, model: str) -> Draw:
     """Rate windows of a grid."""
     return rated(rng, size, n, share=share, model=model, lengths=windows)
@@ -194,7 +262,7 @@ def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> D
     cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
     drawn = np.array(cells.drawn(str(rng.integers(2**31)), 0)[:n])
     calls = np.mean([np.abs(y - (rng.random(size) < wrong)) for _ in range(judges)], axis=0)
-    known = estimate_rate(cells, drawn[None], calls[drawn][None])
+    known = estimate_rate(cells, drawn[None], calls[drawn][None], judges=judges)
     low, high = anytime_interval(cells, drawn, calls[drawn])
     said, own = (float(np.average(values, weights=seconds)) for values in (calls, y))
     start, end = known.low[0] - 1e-9, known.high[0] + 1e-9
@@ -218,7 +286,8 @@ JUDGES: Final = {
     "two, each wrong in one of ten": (2, 0.1),
 }
 SHOWN = Column(digits=2)
-CODE, FILM = "docs/film-programmers.md", "docs/film.md"
+RARELY = Column(high=0.05)
+CODE, FILM, PAGE = "docs/film-programmers.md", "docs/film.md", "docs/film-page.md"
 
 ROWS = [
     Row(
@@ -261,6 +330,30 @@ ROWS = [
         [Cell((name, str(n)), (lengths, size, n))
          for name, (lengths, size, judged) in LENGTHS.items() for n in judged],
         on_shots, {"holds": Column(0.93), "bias": Column(-0.01, 0.01, signed=True)}, full=30, small=2,
+    ),
+    Row(
+        "rate-content", CODE, "film rate",
+        "Windows whose content goes with their labels, 10, 30, 60 and 85 % of them judged, shares of .1 to "
+        ".5, by a model that is useless, right or reversed.",
+        ("content", "windows"),
+        [Cell((name, str(size)), (World(content, size, share, apart), part), {"holds": Column(least)})
+         for contents, bounds in ((TWOFOLD, (0.93, 0.9)), (MANYFOLD, (0.85, 0.85)))
+         for name, content in contents.items()
+         for size, least in zip((130, 40), bounds, strict=True)
+         for part in (0.1, 0.3, 0.6, 0.85) for share in (0.1, 0.2, 0.5) for apart in ANSWERS.values()],
+        by_content, {"holds": Column(0.85), "bias": Column(digits=2, signed=True)}, full=12, small=2,
+    ),
+    Row(
+        "desk", PAGE, "film open",
+        "Films judged whole at the desk, shares of .05 to .5, by a model that is useless, right or reversed: "
+        "in how many the interval at any time ever missed the film's share, and how wide it is after 30.",
+        ("content", "windows"),
+        [Cell((name, str(size)), (World(content, size, share, ANSWERS[model]),))
+         for name, content in (TWOFOLD | MANYFOLD).items()
+         for size in (14, 30, 130, 400)
+         for share, model in ((0.05, "right"), (0.2, "useless"), (0.4, "right"), (0.4, "reversed"))
+         if size < 400 or model != "right"],
+        at_any_time, {"refuted": RARELY, "width at 30": SHOWN}, full=40, small=2,
     ),
     Row(
         "rate-windows", CODE, "film rate",

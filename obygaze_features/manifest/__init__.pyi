@@ -11,6 +11,7 @@ from .clip import stored_path as stored_path
 from .codebook import BUILTIN as BUILTIN
 from .codebook import Codebook as Codebook
 from .codebook import builtin_codebook as builtin_codebook
+from .codebook import codebook_of_text as codebook_of_text
 from .codebook import find_codebook as find_codebook
 from .codebook import load_codebook as load_codebook
 from .codebook_guess import GuessedCodebook as GuessedCodebook
@@ -47,6 +48,21 @@ from .importers.imported import videos_found as videos_found
 from .importers.imported import whole_number as whole_number
 from .importers.repeated import repeated_concepts as repeated_concepts
 from .importers.spans import import_spans as import_spans
+from .judgements import CONTENT_S as CONTENT_S
+from .judgements import PLACE as PLACE
+from .judgements import Judgement as Judgement
+from .judgements import Judgements as Judgements
+from .judgements import judgements_of as judgements_of
+from .judgements import place_in as place_in
+from .krippendorff import METRICS as METRICS
+from .krippendorff import FilmUnitisedAlpha as FilmUnitisedAlpha
+from .krippendorff import LevelAlphas as LevelAlphas
+from .krippendorff import Segment as Segment
+from .krippendorff import UnitisedAlpha as UnitisedAlpha
+from .krippendorff import krippendorff_alpha as krippendorff_alpha
+from .krippendorff import level_alphas as level_alphas
+from .krippendorff import unitised_alpha as unitised_alpha
+from .krippendorff import unitised_alphas as unitised_alphas
 from .manifest import Manifest as Manifest
 from .manifest import codebook_file as codebook_file
 from .manifest import default_codebook as default_codebook
@@ -83,6 +99,7 @@ from .spans.subtitles import write_srt as write_srt
 from .spans.subtitles import write_vtt as write_vtt
 from .spans.textgrid import write_textgrid as write_textgrid
 from .text_tables import CODEBOOK_COLUMN as CODEBOOK_COLUMN
+from .text_tables import DEFINITION as DEFINITION
 from .text_tables import FIELDS as FIELDS
 from .text_tables import SEEN_SCORE as SEEN_SCORE
 from .text_tables import Problems as Problems

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.judgements import judgements_of
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.projection import project, windows
 
@@ -94,13 +95,18 @@ def distances(codebook: Codebook) -> NDArray[np.float64]:
     Distances, [n_levels, n_levels]: by the levels' positions, which are those of eq. 2 in `obygaze12`, or
     equal steps where the codebook has none; the lowest and the highest level are 1 apart.
     """
-    positions = [level.position for level in codebook.levels]
-    at = np.array(
-        [rank if position is None else position for rank, position in enumerate(positions)], dtype=np.float64
-    )
+    at = positions(codebook)
     apart = np.abs(at[:, None] - at[None, :])
     # Rounded, so that .7 - .3 is .4.
     return np.round(apart / (apart.max() or 1.0), 12)
+
+
+def positions(codebook: Codebook) -> NDArray[np.float64]:
+    """Return the places of a codebook's levels on their axis, [n_levels]: equal steps where it has none."""
+    places = []
+    for rank, level in enumerate(codebook.levels):
+        places.append(float(rank if level.position is None else level.position))
+    return np.array(places)
 
 
 def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Gamma:
@@ -168,19 +174,15 @@ def level_pairs(manifest: Manifest) -> tuple[PairLevels, ...]:
 
 def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[str, str]]]]:
     """List every pair of annotators of every movie, and their levels of the spans that both labelled."""
-    labels: dict[str, dict[str, dict[Span, str]]] = {movie: {} for movie in manifest.movies}
-    for clip in manifest:
-        if clip.level is not None and clip.annotator:
-            own = labels[clip.movie].setdefault(clip.annotator, {})
-            if _span(clip) in own:
-                raise ManifestError(
-                    f"clip {clip.clip_id!r}: {clip.annotator} labelled the same span of the video twice"
-                )
-            own[_span(clip)] = clip.level
+    judged = judgements_of(manifest).where(lambda one: bool(one.judge))
+    judged.refuse_two_definitions()
     pairs = []
-    for movie, of in labels.items():
-        for first, second in combinations(sorted(of), 2):
-            shared = [(level, of[second][span]) for span, level in of[first].items() if span in of[second]]
+    for movie in manifest.movies:
+        by_judge = judged.of_movie(movie).by_judge()
+        for first, second in combinations(by_judge, 2):
+            of_first, of_second = by_judge[first], by_judge[second]
+            both = [window for window in of_first if window in of_second]
+            shared = [(of_first[window].level, of_second[window].level) for window in both]
             pairs.append((movie, (first, second), shared))
     if not any(shared for _, _, shared in pairs):
         raise ManifestError(

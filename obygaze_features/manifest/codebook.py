@@ -221,6 +221,32 @@ class Codebook:
         canonical = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
+    def definition(self) -> str:
+        """Hash what judges read: names, titles and meanings of levels, concepts and scales (SHA-256, hex).
+
+        It changes with every wording, where `digest` does not; codebooks that differ in name, version,
+        source, tasks or spellings alone have one definition.
+
+        Examples
+        --------
+        >>> from dataclasses import replace
+        >>> from obygaze_features import Codebook
+        >>> from obygaze_features.manifest import Level
+        >>> mine = Codebook("fights", "1", (Level("calm"), Level("violent", means="a blow is seen")))
+        >>> later = replace(mine, levels=(Level("calm"), Level("violent", means="blood is seen")))
+        >>> mine.definition() == later.definition(), mine.digest() == later.digest()
+        (False, True)
+        """
+        levels = [[level.name, level.title, level.means] for level in self.levels]
+        concepts = [
+            [concept.name, concept.group, concept.definition, concept.means, instances_of(concept)]
+            for concept in self.concepts
+        ]
+        scales = [[scale.name, [level.name for level in scale.levels]] for scale in self.scales]
+        read = {"construct": self.construct, "levels": levels, "concepts": concepts, "scales": scales}
+        text = json.dumps(read, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
     def _named(self, kind: str, name: str, names: Sequence[str]) -> str:
         if (name := composed(name)) not in names:
             raise self._unknown(kind, name, self._spelled[kind], {"concept": "concepts"}.get(kind, kind))
@@ -236,6 +262,11 @@ class Codebook:
         several = len(parts) > 1 and all(plain(part) in known for part in parts)
         hint = " (separate several by ;)" if several else suggestion(text, known) or f" (it has no {kind}s)"
         return ManifestError(f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}", column)
+
+
+def instances_of(concept: Concept) -> list[list[object]]:
+    """List a concept's instances with their examples."""
+    return [[instance.name, list(instance.examples)] for instance in concept.instances]
 
 
 # --- files of codebooks
@@ -295,6 +326,17 @@ def _tables(value: Any, key: str = "") -> Any:
     return value
 
 
+def codebook_of_text(text: str) -> Codebook:
+    """Make a codebook of the text of a codebook file.
+
+    Raises
+    ------
+    ManifestError
+        As `parts_of`, or the parts make no codebook.
+    """
+    return Codebook(**parts_of(composed(text)))
+
+
 def load_codebook(path: str | Path) -> Codebook:
     r"""Read and check a codebook file.
 
@@ -313,9 +355,9 @@ def load_codebook(path: str | Path) -> Codebook:
     'fights'
     """
     path = local_path(path)
-    text = composed(text_of(path))
+    text = text_of(path)
     with placed(path):
-        codebook = Codebook(**parts_of(text))
+        codebook = codebook_of_text(text)
     if codebook.name in BUILTIN and codebook.digest() != builtin_codebook(codebook.name).digest():
         raise ManifestError(
             f"{path}: name: {codebook.name!r} is a built-in codebook, and this one differs: "
@@ -342,7 +384,7 @@ def builtin_codebook(name: str) -> Codebook:
     if name not in BUILTIN:
         what = f"unknown codebook {name!r}{suggestion(name, BUILTIN)}"
         raise ManifestError(what, CODEBOOK_COLUMN)
-    return Codebook(**parts_of(packaged_text(__package__, FOLDER, f"{name}.codebook.toml")))
+    return codebook_of_text(packaged_text(__package__, FOLDER, f"{name}.codebook.toml"))
 
 
 def starter() -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, grouped, numbered_ids
 from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.judgements import judgements_of
 from obygaze_features.manifest.manifest import Manifest
 
 Merge = Literal["highest", "any", "both", "expert"]
@@ -98,12 +99,14 @@ def project(
     Raises
     ------
     ManifestError
-        If a clip has no span, an annotation no level, or the threshold is not a share.
+        If a clip has no span, an annotation no level, the threshold is not a share, or the annotations were
+        made under two definitions.
     """
     if not 0 <= threshold <= 1:
         raise ManifestError(f"threshold {threshold}: expected a share of the clip between 0 and 1")
     if bare := next((mark for mark in annotations if mark.level is None), None):
         raise ManifestError(f"clip {bare.clip_id!r} has no level, so it is no annotation", "level")
+    judgements_of(annotations).refuse_two_definitions()
     annotations = annotations.spelled_as(clips.movies)
     marks = grouped(annotations, "movie")
     labelled: dict[str, list[Clip]] = {}
@@ -135,8 +138,9 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
     Raises
     ------
     ManifestError
-        There is no such annotator.
+        There is no such annotator, or the labels were given under two definitions.
     """
+    judgements_of(manifest).refuse_two_definitions()
     if how == "expert":
         own = [clip for clip in manifest if clip.annotator == expert]
         if not own:

@@ -28,6 +28,9 @@ FIELDS: tuple[str, ...] = ("clip_id", "movie", "video", "start_s", "end_s", "lev
 CODEBOOK_COLUMN = "codebook"
 """The column after FIELDS that names the codebook, where it is not the default one."""
 
+DEFINITION = "definition"
+"""Extra column: digest of the definitions that a label was given under (`Codebook.definition`)."""
+
 SEEN_SCORE = "seen_score"
 """Extra column: 1 where the annotator saw the model's score, 0 where not."""
 

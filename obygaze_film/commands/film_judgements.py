@@ -12,7 +12,6 @@ from obygaze_features.door import STANDARD
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import PROBLEMS_FOUND, Answer, Output
 from obygaze_features.signatures import Force, Json, argument, command, option
-from obygaze_features.templates import filled
 from obygaze_film.commands.film_options import Folders, Html, Judged, Labels, ModelKey
 from obygaze_models.commands import finish, read_inputs, under_policy
 
@@ -51,16 +50,21 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.manifest import Manifest, counted, write_manifest
-    from obygaze_film.judged_rate import LEAST
-    from obygaze_film.windows_to_judge import choose_next
+    from obygaze_features.manifest import DEFINITION, Manifest, counted, write_manifest
+    from obygaze_film.judged_windows import LEAST
+    from obygaze_film.windows_to_judge import choose_next, content_notices
     from obygaze_film.workspace.decisions import codebook_of
 
     refuse_existing(out, force=force)
     films = obygaze_film.read_films(folders)
     earlier = _read_judged(judged, [film.movie for film in films])
     clips = choose_next(films, n, key=key, blind=blind, judged=earlier)
+    if blind:
+        for notice in content_notices(films, earlier):
+            click.echo(notice, err=True)
     book = codebook_of(films[0].model(key).codebook, codebook)
+    defined = {DEFINITION: book.definition()}
+    clips = [replace(clip, extras={**clip.extras, **defined}) for clip in clips]
     write_manifest(Manifest(tuple(clips), out.absolute().parent, book), out, spreadsheet_safe=True)
     n_films = len({clip.movie for clip in clips})
     n_random = sum(clip.extras["draw"] == "random" for clip in clips)
@@ -95,10 +99,12 @@ def rate(
     """Estimate a film's rate from JUDGEMENTS of windows that `film next --blind` drew.
 
     The model's probabilities make the interval narrower, and need not be right (difference estimate with the
-    finite-population correction, 95 %). Judgements made with the score in sight do not count. If two people
-    judged the same windows, their agreement is printed. JUDGEMENTS may be saved by a spreadsheet: commas,
-    semicolons or tabs, and levels in any case. The result is printed and kept in FOLDER/rate.json, where the
-    film's page finds it; with --labels, which narrow the interval in the model's place, it is printed alone.
+    finite-population correction, 95 %). Judgements made with the score in sight do not count. Each judge has
+    a number of their own; all together have one, the mean of their shares, from windows that each of them
+    judged, if these are 10 or more, with their agreement. What was judged under two definitions has a number
+    for each. JUDGEMENTS may be saved by a spreadsheet: commas, semicolons or tabs, and levels in any case.
+    The result is printed and kept in FOLDER/rate.json, where the film's page finds it; with --labels, which
+    narrow the interval in the model's place, it is printed alone.
     Films of FOLDER that have no rate yet are named.
 
     \b
@@ -114,42 +120,43 @@ def rate(
 
     from obygaze_features.manifest import read_manifest
     from obygaze_film.errors import FilmError
-    from obygaze_film.judged_rate import correct_rate, write_rates
-    from obygaze_film.page.phrases import Words, agreement
+    from obygaze_film.judged_rate import rates_by_definition, write_rates
+    from obygaze_film.page.phrases import Words, rate_lines
     from obygaze_film.timeline import found_films
+    from obygaze_film.workspace.judged_tables import meanings_in, one_definition_a_meaning
 
     films = found_films([folder])
     movies = {film.movie for film in films.values()}
     judged = read_manifest(judgements, spreadsheet_safe=True).spelled_as(sorted(movies))
+    judged = one_definition_a_meaning(judged, meanings_in([*films]))
     labelled = None if labels is None else read_manifest(labels)
     documents: list[dict[str, Any]] = []
-    shown = []
-    notes = []
-    without_rate = []
+    lines: list[str] = []
+    notes: list[str] = []
+    without_rate: list[str] = []
     for scored_folder, timeline in films.items():
         # Judgements of the other films here count there: for this film they are not left out.
         others = movies - {timeline.movie}
         judged_here = judged.with_clips(clip for clip in judged if clip.movie not in others)
         keys = [model.key for model in timeline.record.models if model.decides]
         try:
-            estimates = [correct_rate(timeline, judged_here, key, labels=labelled) for key in keys]
+            estimates = [rates_by_definition(timeline, judged_here, key, labels=labelled) for key in keys]
         except FilmError as error:
             without_rate.append(str(error))
             continue
-        rates = [corrected for corrected, _ in estimates]
+        rates = [rate for found in estimates for rate in found.rates]
         if labels is None:
             write_rates(scored_folder, rates)
-        documents += [{"movie": timeline.movie, **msgspec.to_builtins(corrected)} for corrected in rates]
-        shown.append((timeline.heading, rates))
+        documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate)} for rate in rates]
+        lines.append(timeline.heading)
+        for found in estimates:
+            lines += [f"  {line}" for line in rate_lines(found, Words("en"))]
         if estimates:  # the notices of all models are the same
-            _, notices = estimates[-1]
-            notes += [f"{timeline.movie}: {notice}" for notice in notices]
+            notes += [f"{timeline.movie}: {notice}" for notice in estimates[-1].notices]
     if not documents:
         raise FilmError("; ".join(without_rate))
-    values, filters = {"films": shown, "english": Words("en")}, {"agreement": agreement}
-    text = filled(__package__, "rate.txt.jinja", values, filters=filters).rstrip("\n")
     code = PROBLEMS_FOUND if without_rate else 0
-    return Answer({"rates": documents}, text, [*notes, *without_rate], code)
+    return Answer({"rates": documents}, "\n".join(lines), [*notes, *without_rate], code)
 
 
 @command()
@@ -205,14 +212,14 @@ def compare(
       obygaze film compare scored --films films.csv --by genre --trend year \\
           --out genres
     """
-    from obygaze_features.manifest import find_codebook, import_spans, read_manifest
+    from obygaze_features.manifest import find_codebook, read_manifest
     from obygaze_film.film_groups import comparison_report, read_facts
     from obygaze_film.page.figures import years_figure
     from obygaze_film.page.phrases import Words
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.scored_files import JUDGEMENTS
     from obygaze_film.timeline import found_films
-    from obygaze_film.workspace.decisions import judged_files
+    from obygaze_film.workspace.judged_tables import read_judged
     from obygaze_models.report import check_folder
 
     if out is not None:
@@ -221,16 +228,15 @@ def compare(
     films_by_folder = found_films(folders)
     timelines = list(films_by_folder.values())
     book = find_codebook(codebook) if codebook else None
-    files, notes = judged_files(films_by_folder, book, JUDGEMENTS)
-    imported = import_spans([*files, *judged], Path(), "judgements", codebook=book)
+    tables = read_judged(films_by_folder, book, (JUDGEMENTS,), judged)
     labelled = None if labels is None else read_manifest(labels)
-    notes += imported.notices
+    notes = tables.notices
     facts = None
     if films is not None:
         facts, unmatched = read_facts(films, timelines)
         notes += unmatched
     compared = obygaze_film.compare_films(
-        timelines, imported.manifest, facts, by=by, trend=trend, key=key, labels=labelled
+        timelines, tables.manifest, facts, by=by, trend=trend, key=key, labels=labelled
     )
     compared = replace(compared, notes=(*notes, *compared.notes))
     answer = finish(comparison_report(compared), Output(out, force=force, json=json))
@@ -260,6 +266,9 @@ def learn(
     policy: Annotated[
         Literal["raw", "paper", "released"], option("Label policy of the corpus, as of `evaluate`.")
     ] = "raw",
+    same_meaning: Annotated[
+        bool, option("Declare that judgements under other definitions than the corpus's mean the same.")
+    ] = False,
     licence: Annotated[str, option("Licence of the model, an SPDX expression.")] = "NOASSERTION",
     out: Annotated[Path, option("Folder of the model, the joined manifest and both runs.")],
     html: Html = None,
@@ -295,6 +304,7 @@ def learn(
         judged=judged,
         notes=notes,
         licence=licence,
+        same_meaning=same_meaning,
         key=key,
         policy=policy,
         progress=True,

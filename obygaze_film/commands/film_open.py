@@ -34,6 +34,13 @@ def open_(
     ] = None,
     by: Annotated[str | None, option("Column of its groups.  [default: one group]")] = None,
     codebook: Annotated[Path | None, option("Codebook file.  [default: the models', if built in]")] = None,
+    same_meaning: Annotated[
+        bool,
+        option(
+            "Declare that the codebook's words mean the same as those under which the films were judged "
+            "before."
+        ),
+    ] = False,
     corpus: Annotated[
         tuple[Path, Path] | None,
         option("The model's corpus: to learn on the desk.", name="learn", metavar="MANIFEST STORE"),
@@ -46,8 +53,9 @@ def open_(
     FOLDERs are what `obygaze film score` wrote. --film is matched by the file's name, which must be the
     film's in the manifest, unless there is one of each. What you decide is written into the FOLDERs at once:
     into ledger/, and from it into judgements.csv, passages.csv, notes.csv. Several people may work on a film,
-    also on machines whose folders are synchronised. Only this machine can open the address, and only once.
-    Stop with Ctrl-C.
+    also on machines whose folders are synchronised. What was decided when the codebook said otherwise is
+    kept, and not counted with what is decided now, unless --same-meaning declares that the words mean the
+    same, which is recorded. Only this machine can open the address, and only once. Stop with Ctrl-C.
 
     \b
     Examples:
@@ -69,10 +77,10 @@ def open_(
     timelines = list(films_by_folder.values())
     book = codebook_of(timelines[0].model().codebook, codebook)
     video_of = matched(videos, timelines)
-    opened = [
-        OpenFilm(number, film, Decisions(folder, film, book), video_of.get(film.movie))
-        for number, (folder, film) in enumerate(films_by_folder.items())
-    ]
+    opened = []
+    for number, (folder, timeline) in enumerate(films_by_folder.items()):
+        decisions = Decisions(folder, timeline, book, same_meaning=same_meaning)
+        opened.append(OpenFilm(number, timeline, decisions, video_of.get(timeline.movie)))
     for film in opened:
         print_notices(film)
     print_cache()

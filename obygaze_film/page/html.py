@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from obygaze_features.io import local_path, refuse_existing, write_whole
+from obygaze_film.judged_rate import main_rate
 from obygaze_film.page import charts
 from obygaze_film.page.phrases import SCRIPT, Words, clock
 from obygaze_film.page.view import FilmView
@@ -49,7 +50,10 @@ def film_page(
         Rates corrected by judgements (`read_rates`), by movie.
     """
     words = Words(language)
-    corrected = {(movie, rate.model): rate for movie, own in (rates or {}).items() for rate in own}
+    corrected = {}
+    for movie, own in (rates or {}).items():
+        for model in {rate.model for rate in own}:
+            corrected[movie, model] = main_rate([rate for rate in own if rate.model == model])
     ordered = sorted(films, key=lambda film: (film.record.year or 9999, film.record.title, film.movie))
     views = [
         FilmView(film, f"f{number}", words, top=top, corrected=corrected.get((film.movie, film.model().key)))

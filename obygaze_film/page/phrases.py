@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from obygaze_film.notes import LATER, Said, texts
-from obygaze_film.schema import FLAGS, FilmRecord, JudgesAgreement, ModelRecord
+from obygaze_film.schema import FLAGS, CorrectedRate, FilmRecord, JudgesAgreement, ModelRecord
 from obygaze_film.segments import reasons
 from obygaze_models.report import asset
 
 if TYPE_CHECKING:
     from obygaze_film.film_groups import FilmComparison
+    from obygaze_film.judged_rate import FilmRates, JudgesAlpha
 
 LANGUAGES: Final = ("en", "fr")
 
@@ -172,12 +173,73 @@ def first_sentence(model: ModelRecord, segments: pd.DataFrame, whole_s: float, w
     )
 
 
+def judge_name(name: str, words: Words) -> str:
+    """Write the name of a judge, who may have none."""
+    return name or words["no_name"]
+
+
+def rate_sentence(rate: CorrectedRate, words: Words) -> str:
+    """Say whose share of a film it is, with its interval, and how often they called windows positive.
+
+    Of a panel whose judges may agree no better than chance that is said too.
+    """
+    who = words.listed([judge_name(name, words) for name in rate.annotators])
+    sentence = words.say(
+        "rate_panel" if rate.is_of_panel else "rate_judge",
+        who=who,
+        share=words.share(rate.value),
+        low=words.share(rate.low),
+        high=words.share(rate.high),
+        level=words.share(rate.level),
+        positives=words.listed([str(n) for n in rate.positives]),
+        n=rate.n,
+        all=rate.n_rows,
+    )
+    if rate.is_of_panel and any(may_be_chance(pair) for pair in rate.agreement):
+        sentence = f"{sentence}; {words['rate_chance']}"
+    return sentence
+
+
+def rate_lines(found: "FilmRates", words: Words) -> list[str]:
+    """Say a film's rates by one model: each judge's, the panel's or why there is none, and agreement."""
+    lines = []
+    definitions = {rate.definition for rate in found.rates}
+    for rate in found.rates:
+        line = rate_sentence(rate, words)
+        if rate.worth is not None and rate.worth > rate.n:
+            line += f"; {words.say('rate_worth', model=rate.model, worth=round(rate.worth))}"
+        if rate.expected is not None:
+            line += f"; {words.say('rate_expected', model=rate.model, share=words.share(rate.expected))}"
+        if len(definitions) > 1:
+            line = words.say("rate_under", definition=rate.definition[:12], rate=line)
+        lines.append(line)
+    if found.no_panel:
+        lines.append(str(words.again(found.no_panel)))
+    lines += [agreement(pair, words) for pair in found.agreement]
+    if found.alpha is not None:
+        lines.append(alpha_sentence(found.alpha, words))
+    return lines
+
+
+def alpha_sentence(alpha: "JudgesAlpha", words: Words) -> str:
+    """Say how far three judges or more agree."""
+    value = words.number(alpha.value)
+    return words.say("judges_alpha", judges=alpha.n_judges, n=alpha.n_windows, alpha=value)
+
+
+def may_be_chance(pair: JudgesAgreement) -> bool:
+    """Whether two judges may agree no better than chance: their kappa is undefined, or may be 0."""
+    return pair.low is None or pair.low <= 0
+
+
 def agreement(pair: JudgesAgreement, words: Words) -> str:
-    """Say on how many windows two people agree, and their kappa."""
+    """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
     kappa = words["desk_undefined"] if pair.kappa is None else words.number(pair.kappa)
     if pair.low is not None and pair.high is not None:
         kappa += f" [{words.number(pair.low)}, {words.number(pair.high)}]"
     share, who = words.share(pair.alike / pair.n), words.listed(pair.annotators)
+    if may_be_chance(pair):
+        kappa = f"{kappa} ({words['pair_chance']})"
     return words.say("desk_pair", who=who, alike=pair.alike, n=pair.n, share=share, kappa=kappa)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import LEVEL
+from obygaze_film.rate_estimates import LEVEL
 
 Floats = NDArray[np.float64]
 
@@ -23,12 +23,13 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
     Someone bets at each window that a share m is wrong; if m is right, the capital of such bets grows to
     1 / (1 - `LEVEL`) with at most that chance at any time (Ville's inequality). The interval has the shares
     against which the mean capital of all bets never did (betting confidence sequence: Waudby-Smith and
-    Ramdas, JRSS B 86, 2024, here with a mixture of fixed stakes). Of a window drawn from what is left of the
-    film is expected what m leaves for it, by content: exact where windows have as much content, nearly so
-    where not (`Cells.drawn`). Bets are on the judgements themselves, and on their differences from the
-    model's probabilities, as in `correct_rate`: the capital is the mean of both. Where all shares are
-    refuted, which happens with at most that chance, the least refuted is left. `benchmarks/planted/rates.py`
-    measures the coverage.
+    Ramdas, JRSS B 86, 2024, here with a mixture of fixed stakes). Each next window is drawn in proportion to
+    content among those left (`Cells.drawn`), so that of its judgement is expected what m leaves for them, by
+    content (Shekhar, Xu, Lipton, Liang and Ramdas, UAI 2023). By sequential Poisson sampling, as films were
+    drawn before, that is so of windows alike in content alone. Bets are on the judgements themselves, and on
+    their differences from the model's probabilities, as in `correct_rate`: the capital is the mean of both.
+    Where all shares are refuted, which happens with at most that chance, the least refuted is left.
+    `benchmarks/planted/rates.py` measures the coverage.
 
     Parameters
     ----------

@@ -1,83 +1,69 @@
 """Keep what people decide about a scored film in its ledger; tables of the decisions are exports of it."""
 
 import os
-import re
-from collections.abc import Container, Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import InputError, ObygazeError
-from obygaze_features.io import sha256_of, write_new, write_whole
-from obygaze_features.lines import sheet_line
+from obygaze_features.io import sha256_of, write_new
 from obygaze_features.manifest import (
     BUILTIN,
-    CODEBOOK_COLUMN,
-    FIELDS,
+    CONTENT_S,
+    DEFINITION,
+    PLACE,
     SEEN_SCORE,
     Clip,
     Codebook,
     Manifest,
     Problems,
-    clip_of,
     counted,
     find_codebook,
-    find_film,
-    read_table,
     repeated_concepts,
 )
-from obygaze_features.manifest import Row as TableRow
-from obygaze_features.text import unsuitable
+from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_rate import PLACE, drawn_place
+from obygaze_film.judged_windows import law_of, named_law
 from obygaze_film.notes import said
-from obygaze_film.rows import SLACK_S
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
-from obygaze_film.windows_to_judge import DRAW, RANDOM, choose_next
-from obygaze_film.workspace.ledger import ID, LEDGER, Ledger, Line, standing
+from obygaze_film.workspace.acts import Acts
+from obygaze_film.workspace.authority import reason_against, refused_claims
+from obygaze_film.workspace.definitions import (
+    UNKNOWN,
+    ChangedText,
+    Meanings,
+    changed_texts,
+    codebook_in,
+    stored,
+)
+from obygaze_film.workspace.ledger import LEDGER, Ledger
+from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line
+from obygaze_film.workspace.rules import FIXED, TO_JUDGE, FilmRules, Reading, name_of, read_line
+from obygaze_film.workspace.tables import (
+    COLUMNS,
+    KINDS,
+    NOTES,
+    Decision,
+    ExportedTable,
+    State,
+    read_edited,
+    state_of,
+    table_text,
+)
 
-NOTES: Final = "notes.csv"
+__all__ = ["COLUMNS", "FIXED", "JUDGEMENTS", "KINDS", "NOTES", "PASSAGES", "Decisions", "State", "state_of"]
 
-FIXED: Final = "windows"
-"""Column of blind judgements: how many windows their judge had decided to judge, before the first."""
+OF_THE_DRAW: Final = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S)
+"""Columns that judgements are counted by; all that are made into a manifest have them."""
 
-COLUMNS: Final = {
-    JUDGEMENTS: (*FIELDS, SEEN_SCORE, "judgement", DRAW, PLACE, FIXED, "judged_at"),
-    PASSAGES: (*FIELDS, SEEN_SCORE, "origin", "judged_at"),
-    NOTES: ("clip_id", "movie", "start_s", "end_s", "annotator", "note", "written_at"),
-}
-"""Of each table, in a scored film's folder; further columns that a table comes with are kept."""
-
-KINDS: Final = {"judgement": JUDGEMENTS, "passage": PASSAGES, "note": NOTES}
-"""Kind of decision -> its table."""
-
-SPAN: Final = ("movie", "start_s", "end_s", "annotator")
-"""Columns in which no decision is empty."""
-
-TO_JUDGE: Final = 40
-"""Windows of a film that one is asked to judge, unless told otherwise."""
-
-SHORTEST_S: Final = 0.1
-"""Seconds that a passage of one's own lasts at least; the tenth of a second is that of short shots."""
-
-
-Row = dict[str, str]
-State = tuple[int, int, int] | None
-
-
-def state_of(path: Path) -> State:
-    """Return what tells whether a file was changed or replaced; None without one."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+Place = tuple[object, ...]
+"""In which a person has one judgement: who, of which span, blind or in sight."""
 
 
 class Decisions:
@@ -93,12 +79,19 @@ class Decisions:
     film : Timeline
     codebook : Codebook
         Of the levels and concepts.
+    same_meaning : bool
+        Whether the person declares that the codebook means the same as all others under which the film was
+        judged. That is kept in the ledger.
 
     Attributes
     ----------
     kept : dict
         Kind -> the decisions that stand, nonsense left out, in one order everywhere. Their ids are the
         ledger's; further columns are in `extras`.
+    lines : dict
+        Id -> line of these decisions.
+    definition : str
+        Of the codebook, or the one that means the same and stands for it.
     notices : list of str
         What is to be said, each thing once; who says it empties the list.
 
@@ -108,91 +101,175 @@ class Decisions:
         A table has not the columns of such a table, or nonsense in a row; names file and line.
     """
 
-    def __init__(self, folder: Path, film: Timeline, codebook: Codebook) -> None:
+    def __init__(
+        self, folder: Path, film: Timeline, codebook: Codebook, *, same_meaning: bool = False
+    ) -> None:
         self.folder, self.film, self.codebook = folder, film, codebook
-        self.ledger = Ledger(folder, self._say)
+        self.rules = FilmRules(film, codebook)
         self.kept: dict[str, list[Clip]] = {}
+        self.lines: dict[str, Line] = {}
         self.notices: list[str] = []
-        self._done: list[Line] = []
-        self._undone: list[Line] = []
         self._said: set[str] = set()
-        self._clips: dict[str, tuple[Line, Clip | None, int]] = {}
-        self._rows: dict[tuple[str, tuple[str, ...]], str] = {}
-        self._tables: dict[str, tuple[State, str]] = dict.fromkeys(COLUMNS, (None, ""))
+        self._same_meaning: tuple[str, ...] = ()
+        self.ledger = Ledger(folder, self._say, self._header)
+        self._acts = Acts(self.ledger)
+        self._readings: dict[str, Reading] = {}
+        self._meanings = Meanings(())
+        self.definition = codebook.definition()
+        self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
         self._lock = RLock()
         self._record = state_of(folder / RECORD)
         self.refresh(opening=True)
+        others = sorted({self.definition_of(line) for line in self._elsewhere_defined()})
+        if same_meaning and others:
+            self._same_meaning = tuple(others)
+            self.ledger.begin()
+            self._settle()
+        self._tell_definitions()
 
     # --- what is there
     # ---------------------------------------------------------------------------
     @property
     def who(self) -> str:
         """Who decided last in this sitting, else who decided all there is, if that is one person."""
+        if self._acts.last_annotator:
+            return self._acts.last_annotator
         names = {clip.annotator for clips in self.kept.values() for clip in clips}
-        return self._done[-1].row["annotator"] if self._done else names.pop() if len(names) == 1 else ""
+        return names.pop() if len(names) == 1 else ""
 
-    @cached_property
+    @property
+    def draw(self) -> Draw:
+        """The draw of the windows to judge blindly, by the law of those judged before."""
+        judged = [clip for clip in self.kept.get("judgement", ()) if self._readings[clip.clip_id].place]
+        return self.rules.draws[law_of(judged)]
+
+    @property
     def windows(self) -> list[tuple[float, float]]:
         """Windows to judge blindly, in the order of the draw."""
-        drawn = choose_next([self.film], 10**6, blind=True)
-        return [(clip.start_s or 0.0, clip.end_s or 0.0) for clip in drawn]
+        return self.rules.windows[self.draw.law]
 
     def place_of(self, clip: Clip) -> int:
         """Return the place in the draw of a window that was judged blindly; 0 if it is none."""
-        place = drawn_place(clip) if clip.extras.get(SEEN_SCORE) == "0" else 0
-        if not 0 < place <= len(self.windows):
-            return 0
-        ends = zip((clip.start_s, clip.end_s), self.windows[place - 1], strict=True)
-        return place * all(abs((a or 0.0) - b) <= SLACK_S for a, b in ends)
-
-    def blind(self) -> dict[str, dict[int, Clip]]:
-        """Map who judged blindly to their judgements by place in the draw."""
-        found: dict[str, dict[int, Clip]] = {}
-        for clip in self.kept["judgement"]:
-            if clip.level and (place := self._clips[clip.clip_id][2]):
-                found.setdefault(clip.annotator, {})[place] = clip
-        return found
+        return self.rules.place_of(clip)
 
     def verdict(self, level: str) -> str:
-        """Say what a judgement of a passage that the model marks is: agree, disagree, or unsure.
+        """Say what a judgement of a passage that the model marks is (`FilmRules.verdict`)."""
+        return self.rules.verdict(level)
 
-        As in rates: what is not positive is negative, whatever levels the model was trained on; a level that
-        the codebook puts in no task is neither.
+    def blind(self, *, any_definition: bool = False) -> dict[str, dict[int, Clip]]:
+        """Map who judged blindly to their judgements by place in the draw.
+
+        Judgements under other definitions than today's count only where they are asked for.
         """
-        if level in self.film.model().positive:
-            return "agree"
-        return "disagree" if level in self.codebook.labels else "unsure"
+        judged: dict[str, dict[int, Clip]] = {}
+        law = self.draw.law
+        for clip in self.kept["judgement"]:
+            place = self._readings[clip.clip_id].place
+            is_asked_for = any_definition or self.is_current(clip.clip_id)
+            if clip.level and place and named_law(clip) == law and is_asked_for:
+                judged.setdefault(clip.annotator, {})[place] = clip
+        return judged
 
     def fixed_by(self, who: str) -> int:
         """Return how many windows somebody had decided to judge, before the first."""
         judged = self.blind().get(who, {}).values()
-        given = [int(text) for clip in judged if (text := clip.extras.get(FIXED, "")).isdecimal()]
-        return max(given, default=TO_JUDGE)
+        numbers = [clip.extras.get(FIXED, "") for clip in judged]
+        return max([int(text) for text in numbers if text.isdecimal()], default=TO_JUDGE)
 
     def hides(self, who: str) -> bool:
         """Whether others' blind judgements are hidden from somebody: until their own are finished."""
-        blind = self.blind()
-        own = len(blind.pop(who, ()))
-        return bool(blind) and (not own or own < min(self.fixed_by(who), len(self.windows)))
+        others = self.blind(any_definition=True)
+        others.pop(who, None)
+        n_own = len(self.blind().get(who, ()))
+        n_asked = min(self.fixed_by(who), len(self.windows))
+        return bool(others) and (n_own == 0 or n_own < n_asked)
 
     def conflicts(self) -> set[str]:
-        """Find decisions that stand in the same place, beside each other: nobody chose between them."""
+        """Find decisions of one person in one place, beside each other: nobody chose between them."""
         first: dict[object, str] = {}
-        found: set[str] = set()
+        beside: set[str] = set()
         for clip in (clip for clips in self.kept.values() for clip in clips):
-            line = self.ledger.lines[clip.clip_id]
-            for place in (*line.replaces, _place(clip) if line.kind == "judgement" else line.id):
-                if first.setdefault(place, line.id) != line.id:
-                    found |= {first[place], line.id}
-        return found
+            line = self.lines[clip.clip_id]
+            places: list[object] = [(line.annotator, name) for name in line.replaces]
+            if line.kind == "judgement":
+                places.append(_place(clip))
+            for place in places:
+                other = first.setdefault(place, line.id)
+                if other != line.id:
+                    beside |= {other, line.id}
+        return beside
 
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
-        """Make a manifest of judgements; of several that stand in one place the latest counts."""
-        latest: dict[object, Clip] = {}
+        """Make a manifest of judgements under today's definitions; of several in one place the latest."""
+        latest: dict[Place, Clip] = {}
         for clip in self.kept["judgement"] if clips is None else clips:
-            more = {name: clip.extras.get(name, "") for name in (SEEN_SCORE, PLACE)}  # alike in a manifest
-            latest |= {_place(clip): replace(clip, extras=more)} if clip.level else {}
+            if clip.level and self.is_current(clip.clip_id):
+                extras = {name: clip.extras.get(name, "") for name in OF_THE_DRAW}
+                known = self.definition_of(self.lines[clip.clip_id])
+                extras[DEFINITION] = self.codebook.definition() if known else UNKNOWN
+                latest[_place(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
+
+    # --- under which definitions
+    # ---------------------------------------------------------------------------
+    def definition_of(self, line: Line) -> str:
+        """Return the definition that a line was decided under; empty where nothing says.
+
+        A row of a table says it itself: who took the table in need not be who decided.
+        """
+        if DEFINITION in line.row:
+            return self._meanings.of(line.row[DEFINITION])
+        header = self.ledger.header_of(line)
+        if header is None or header.codebook is None or self._is_of_table(line):
+            return UNKNOWN
+        if codebook_in(header.codebook) is None:
+            return UNKNOWN
+        return self._meanings.of(header.codebook.definition)
+
+    def is_current(self, name: str) -> bool:
+        """Whether a decision that stands was made under today's definitions, or does not say under which."""
+        return self.definition_of(self.lines[name]) in {UNKNOWN, self.definition}
+
+    def changed_definitions(self) -> list[ChangedText]:
+        """List what the codebooks of decisions that stand say otherwise than today's, with both texts."""
+        changed: dict[ChangedText, None] = {}
+        for line in self._elsewhere_defined():
+            header = self.ledger.header_of(line)
+            before = None if header is None or header.codebook is None else codebook_in(header.codebook)
+            if before is not None and not self._is_of_table(line):
+                changed |= dict.fromkeys(changed_texts(before, self.codebook))
+        return [*changed]
+
+    def _header(self) -> Header:
+        """Say what a sitting that begins now is of."""
+        return Header(stored(self.codebook), self._same_meaning, self.draw)
+
+    def _is_of_table(self, line: Line) -> bool:
+        first = self.ledger.lines.get(f"{line.sitting}-1")
+        return first is not None and first.kind == "table"
+
+    def _elsewhere_defined(self) -> list[Line]:
+        """List the lines that stand and were decided under other definitions than today's."""
+        return [line for name, line in self.lines.items() if not self.is_current(name)]
+
+    def _tell_definitions(self) -> None:
+        """Say which decisions are of sittings that name no definitions, or were made under others."""
+        labelled = [line for line in self.lines.values() if line.row.get("level")]
+        unknown = [line for line in labelled if self.ledger.header_of(line) is None]
+        if unknown:
+            decided = counted(len(unknown), "decision")
+            self._say(said("defined_unknown", folder=self.folder, decisions=decided))
+        others = [line for line in self._elsewhere_defined() if line.row.get("level")]
+        if others:
+            digests = sorted({self.definition_of(line)[:12] for line in others})
+            facts = {"decisions": counted(len(others), "decision"), "digests": ", ".join(digests)}
+            self._say(said("defined_otherwise", folder=self.folder, **facts))
+
+    @property
+    def headers(self) -> list[Header]:
+        """What the film's sittings say of themselves."""
+        headers = [line.header for line in self.ledger.lines.values() if line.kind in HEADERS]
+        return [header for header in headers if header is not None]
 
     # --- what is decided
     # ---------------------------------------------------------------------------
@@ -203,48 +280,31 @@ class Decisions:
         that its judge has decided to judge. A judgement stands in place of what the same person judged of the
         span in the same way: blindly, or with the score in sight; one with an `id`, of that decision.
         """
-        row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
-        row |= {"annotator": " ".join(who.split()), "written_at" if kind == "note" else "judged_at": _now()}
-        place = more.get("place", 0) if kind == "judgement" else 0
-        if kind == "note":
-            row |= {"note": " ".join(more["note"].split())}
-        else:
-            level = self.codebook.level_named(more.get("level", ""))
-            row |= {"level": level, "concepts": ";".join(more.get("concepts", ()))}
-            row |= {SEEN_SCORE: "0" if place else "1", "note": " ".join(more.get("note", "").split())}
-        if kind == "passage":
-            row |= {"origin": more.get("origin", "own")}
-        elif kind == "judgement":
-            fixed = {DRAW: RANDOM, PLACE: f"{place}", FIXED: str(more.get("windows") or "")}
-            row |= fixed if place else {"judgement": self.verdict(row["level"])}
-            row |= {CODEBOOK_COLUMN: self.codebook.name} if self.codebook.name != BUILTIN[0] else {}
-        row, problems = {name: cell for name, cell in row.items() if cell}, Problems(self.folder)
-        self._refuse(kind, row, start_s, end_s)
-        clip = self._checked(kind, row, "new", problems, 0)
+        row = self.rules.row_of(kind, start_s, end_s, who, draw=self.draw, more=more)
+        self.rules.refuse(kind, row, start_s, end_s)
+        problems = Problems(self.folder)
+        clip = self.rules.checked(kind, row, "new", problems, 0)
         if clip is None:
             raise FilmError(problems.messages[0].partition(", ")[2])
+        place = more.get("place", 0) if kind == "judgement" else 0
         if place and not self.place_of(clip):
             raise FilmError(said("no_window", start=start_s, end=end_s, place=place))
         with self._lock:
             if state_of(self.folder / RECORD) != self._record:
                 raise FilmError(said("scored_again", folder=self.folder))
             self.refresh()
-            mine = [old for old in self.kept[kind] if old.annotator == clip.annotator]
-            same = [old.clip_id for old in mine if kind == "judgement" and _place(old) == _place(clip)]
-            if edited := more.get("id", ""):
-                same = list(dict.fromkeys([self._standing(edited, clip.annotator).id, *same]))
-            return self._did(self.ledger.add(kind, row, same)).id
-
-    def _refuse(self, kind: str, row: Row, start_s: float, end_s: float) -> None:
-        """Refuse what people ask for by mistake, in words that can be said again."""
-        whole_s = self.film.record.duration_s
-        for text in (row.get("annotator", ""), row.get("note", "")):
-            if wrong := unsuitable(text):
-                raise FilmError(said("unsuitable", text=text, sign=re.findall(r"U\+\w+", wrong)[0]))
-        if end_s > whole_s + 1:
-            raise FilmError(said("behind", start=start_s, end=end_s, whole=whole_s))
-        if kind == "passage" and not end_s - start_s >= SHORTEST_S:
-            raise FilmError(said("short", start=start_s, end=end_s, least=SHORTEST_S))
+            edited = more.get("id", "")
+            old = self._own(edited, clip.annotator) if edited else None
+            replaced = [old.id] if old is not None and old.kind == kind else []
+            if kind == "judgement":
+                replaced += [other for other in self._in_place_of(clip) if other not in replaced]
+            line = self.ledger.add(kind, row, replaced)
+            if old is None or old.kind == kind:
+                self._acts.did(line)
+            else:  # a line stands in place of its own kind alone: the other is taken back
+                self._acts.did(line, self._acts.take_back(old))
+            self._settle()
+            return line.id
 
     def delete(self, name: str, annotator: str) -> Line:
         """Take back a decision of the same person, of whatever sitting, and return it.
@@ -256,216 +316,201 @@ class Decisions:
         """
         with self._lock:
             self.refresh()
-            line = self._standing(name, " ".join(annotator.split()))
+            line = self._own(name, name_of(annotator))
             # Nor does what it stood in place of.
-            self._did(self._take_back(line, *self._replaced(name)))
+            self._acts.did(self._acts.take_back(line, *self._replaced(line)))
+            self._settle()
             return line
 
     def undo(self, annotator: str) -> Line | None:
         """Undo what the same person did last in this sitting; return the decision that it was about."""
-        return self._step(annotator, self._done, self._undone)
+        with self._lock:
+            self.refresh()
+            line = self._acts.undo(annotator)
+            self._settle()
+            return line
 
     def redo(self, annotator: str) -> Line | None:
         """Do again what the same person undid last, unless they decided something since."""
-        return self._step(annotator, self._undone, self._done)
+        with self._lock:
+            self.refresh()
+            line = self._acts.redo(annotator)
+            self._settle()
+            return line
 
     def history(self, name: str) -> list[Line]:
         """Return what a decision stands in place of, the latest first, without what says the same."""
-        shown = [self.ledger.lines[name]]
-        for line in self._replaced(name):
+        shown = [self.lines[name]]
+        for line in self._replaced(self.lines[name]):
             if all(_content(line) != _content(other) for other in shown):
                 shown.append(line)
         return shown[1:]
 
-    def _replaced(self, name: str) -> list[Line]:
+    def _replaced(self, line: Line) -> list[Line]:
         """Find the lines in whose place a line stands, and those in whose place they stood."""
-        found: dict[str, Line] = {}
-        names = [*self.ledger.lines[name].replaces]
-        while names:
-            line = self.ledger.lines.get(names.pop(0))
-            if line is not None and line.id not in found:
-                found[line.id] = line
-                names += line.replaces
-        return sorted(found.values(), key=lambda line: (-line.clock, line.id))
+        before: dict[str, Line] = {}
+        claims = [(line, name) for name in line.replaces]
+        while claims:
+            claiming, name = claims.pop(0)
+            target = self.ledger.lines.get(name)
+            if target is None or target.id in before or reason_against(claiming, target) is not None:
+                continue
+            before[target.id] = target
+            claims += [(target, further) for further in target.replaces]
+        return sorted(before.values(), key=lambda old: (-old.clock, old.id))
 
-    def _standing(self, name: str, who: str) -> Line:
+    def _own(self, name: str, who: str) -> Line:
         """Find a decision that somebody may change: one of their own that stands."""
-        stands = any(clip.clip_id == name for clips in self.kept.values() for clip in clips)
-        if not stands or self.ledger.lines[name].row["annotator"] != who:
+        line = self.lines.get(name)
+        if line is None or line.annotator != who:
             raise FilmError(said("not_standing"))
-        return self.ledger.lines[name]
-
-    def _did(self, line: Line) -> Line:
-        self._done.append(line)
-        self._undone = [other for other in self._undone if other.row["annotator"] != line.row["annotator"]]
-        self._settle()
         return line
 
-    def _take_back(self, *lines: Line) -> Line:
-        row = {"annotator": lines[0].row["annotator"], "judged_at": _now()}
-        return self.ledger.add("undo", row, [line.id for line in lines])
+    def _in_place_of(self, clip: Clip) -> list[str]:
+        """Find what the same person judged of a span in the same way."""
+        return [old.clip_id for old in self.kept["judgement"] if _place(old) == _place(clip)]
 
-    def _step(self, annotator: str, acts: list[Line], others: list[Line]) -> Line | None:
-        """Take back a person's latest line of `acts`: a decision, or what took one back."""
-        with self._lock:
-            self.refresh()
-            who = " ".join(annotator.split())
-            line = next((line for line in reversed(acts) if line.row["annotator"] == who), None)
-            if line is None:
-                return None
-            others.append(self._take_back(line))
-            acts.remove(line)
-            self._settle()
-            while line.kind == "undo":
-                line = self.ledger.lines[line.replaces[0]]
-            return line
-
+    # --- reading and writing
+    # ---------------------------------------------------------------------------
     def refresh(self, *, opening: bool = False) -> None:
         """Read what others appended to the ledger, or edited in the tables."""
         with self._lock:
-            states = {name: state_of(self.folder / name) for name in COLUMNS}
-            edited = [kind for kind, name in KINDS.items() if states[name] != self._tables[name][0]]
-            known = len(self.ledger.lines)
-            for kind in edited:
-                name = KINDS[kind]
-                self._tables[name] = states[name], ""
+            edited = [table for table in self._tables.values() if table.is_edited()]
+            before = dict(self.ledger.lines)
+            for table in edited:
                 try:
-                    if states[name]:
-                        self._take_in(kind, read_bytes(self.folder / name, MOST_BYTES, within=self.folder))
+                    self._take_in(table)
                 except (ObygazeError, OSError) as error:
                     if opening:
                         raise
-                    self._tables[name] = (0, 0, 0), HELD  # and tried again
+                    table.hold()
                     self._say(said("table_held", error=error))
             self.ledger.read()
-            if opening or edited or known != len(self.ledger.lines):
+            if opening or edited or before != self.ledger.lines:
                 self._settle()
 
-    # --- ledger and tables
-    # ---------------------------------------------------------------------------
-    def _take_in(self, kind: str, data: bytes) -> None:
+    def _take_in(self, table: ExportedTable) -> None:
         """Append what a table has and the ledger has not, as a sitting."""
-        path, digest = self.folder / KINDS[kind], sha256_of(data)
+        state = state_of(table.path)
+        table.was_read(state)
+        if state is None:
+            return
+        data = read_bytes(table.path, MOST_BYTES, within=self.folder)
         self.ledger.read()  # after the table: what was exported into it is there
         self._find()
-        if data == (text := self.table(kind)).encode():
-            self._tables[path.name] = self._tables[path.name][0], text
+        text = self.table(table.kind)
+        if data == text.encode():
+            table.was_read(state, text)
             return
-        table = read_table(path, (*SPAN, "note") if kind == "note" else (*FIELDS, SEEN_SCORE))
-        read = [(row, self._said_by(kind, row, table.problems)) for row in table.timed()]
-        rows, told = [row for row, _ in read], [new for _, new in read]
-        if new := self.ledger.add_table(digest, kind, told):
-            self._say(said("table_edited", path=path, digest=digest[:16], decisions=counted(new, "decision")))
-            for notice in repeated_concepts((path, row.line, row.cells) for row in rows).values():
-                self._say(f"{path}: {notice}")
-        elif any(told):
-            self._say(said("table_known", path=path))
-        there = {row.cells.get("clip_id") for row in rows}
-        gone = sum(clip.clip_id not in there for clip in self.kept[kind])
-        if gone and path.stat().st_mtime > max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl"))):
-            self._say(said("table_lacked", path=path, decisions=counted(gone, "decision"), ledger=LEDGER))
+        lines = [line for line in self.ledger.lines.values() if line.kind == table.kind]
+        decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
+        standing = [clip.clip_id for clip in self.kept[table.kind]]
+        taken = read_edited(table, self.rules, decisions, standing, self._meanings)
+        n_new = self.ledger.add_table(sha256_of(data), table.kind, taken.new)
+        if n_new:
+            digest = sha256_of(data)[:16]
+            decided = counted(n_new, "decision")
+            self._say(said("table_edited", path=table.path, digest=digest, decisions=decided))
+            cells = [(table.path, row.line, row.cells) for row in taken.rows]
+            for notice in repeated_concepts(cells).values():
+                self._say(f"{table.path}: {notice}")
+            for row in taken.beside:
+                facts = {"who": row.annotator, "name": row.line.id, "other": row.line.annotator}
+                self._say(said("row_beside", path=table.path, line=row.number, **facts))
+        elif any(taken.new):
+            self._say(said("table_known", path=table.path))
+        there = {row.cells.get("clip_id") for row in taken.rows}
+        n_gone = sum(name not in there for name in standing)
+        if n_gone and table.path.stat().st_mtime > self._latest_sitting():
+            facts = {"decisions": counted(n_gone, "decision"), "ledger": LEDGER}
+            self._say(said("table_lacked", path=table.path, **facts))
 
-    def _said_by(self, kind: str, row: TableRow, problems: Problems) -> tuple[Row, str] | None:
-        """Return the cells of a row of a table, and what it replaces; None if it says nothing new."""
-        cells = {name: " ".join(cell.split()) for name, cell in row.cells.items() if cell.strip()}
-        cells |= {name: f"{float(cells[name]):.10g}" for name in ("start_s", "end_s") if name in cells}
-        cells["movie"] = find_film(cells.get("movie", ""), [self.film.movie]) or cells.get("movie", "")
-        name = cells.pop("clip_id", "")
-        old = name if re.fullmatch(ID, name) else ""
-        if old in self.ledger.lines and self.ledger.lines[old].row == cells:
-            return None
-        clip = self._checked(kind, cells, "new", problems, row.line)
-        if clip is not None and kind != "note":
-            cells |= {"level": clip.level or "", "concepts": ";".join(clip.concepts)}
-            cells[SEEN_SCORE] = clip.extras[SEEN_SCORE]
-        return {name: cell for name, cell in cells.items() if cell}, old
+    def _latest_sitting(self) -> float:
+        """Return when a sitting was written to last."""
+        return max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl")))
 
-    def _checked(self, kind: str, row: Row, name: str, problems: Problems, number: int) -> Clip | None:
-        """Check a decision; note what is nonsense in it."""
-        before = len(problems.messages)
-        for column in (*SPAN, "note" if kind == "note" else SEEN_SCORE):
-            if not row.get(column):
-                problems.add(number, "is empty", column)
-        if len(problems.messages) > before:
-            return None
-        clip = clip_of(TableRow(number, {**row, "clip_id": name}), problems, self.codebook, spelled=True)
-        whole_s = self.film.record.duration_s
-        if clip is not None and clip.movie == self.film.movie and (clip.end_s or 0) > whole_s + 1:
-            problems.add(number, f"{row['end_s']} s is behind the end of a film of {whole_s:g} s", "end_s")
-            return None
-        return clip
+    def _is_valid(self, line: Line) -> bool:
+        return self._reading_of(line).clip is not None
+
+    def _reading_of(self, line: Line) -> Reading:
+        """Read a line by the rules; a line that was read before is not read again."""
+        known = self._readings.get(line.id)
+        if known is None or known.line != line:
+            known = read_line(self.rules, line, *self.ledger.where[line.id])
+            self._readings[line.id] = known
+            for problem in known.problems:
+                self._say(problem)
+        return known
+
+    def _recorded_draws(self) -> tuple[Draw, ...]:
+        """Find by which draw of each law most windows were judged blindly, as their sittings say."""
+        counts: Counter[Draw] = Counter()
+        for line in self.ledger.lines.values():
+            header = self.ledger.header_of(line)
+            is_drawn = line.kind == "judgement" and bool(line.row.get(PLACE)) and not self._is_of_table(line)
+            if is_drawn and header is not None and header.draw is not None:
+                counts[header.draw] += 1
+        recorded: dict[str, Draw] = {}
+        for draw, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0].content)):
+            if self.rules.is_of_film(draw):
+                recorded.setdefault(draw.law, draw)
+        return tuple(recorded.values())
 
     def _find(self) -> None:
         """Find what stands; say what is wrong, each thing once."""
-        kept: dict[str, list[Clip]] = {kind: [] for kind in KINDS}
-        for line in standing(self.ledger.lines.values()):
-            known, clip, _ = self._clips.get(line.id, (None, None, 0))
-            if known is not line:
-                path, number = self.ledger.where[line.id]
-                problems = Problems(path)
-                clip = self._checked(line.kind, dict(line.row), line.id, problems, number)
-                own = clip is not None and clip.movie == self.film.movie
-                blind = own and clip is not None and clip.extras.get(SEEN_SCORE) == "0"
-                at = self.place_of(clip) if blind and clip is not None else 0
-                self._clips[line.id] = line, clip, at
-                if clip is not None and not own:
-                    problems.add(number, "of another film: it is not shown here", "movie")
-                if blind and not at:
-                    problems.add(number, "of another window of the draw: it does not count", PLACE)
-                for problem in problems.messages:
-                    self._say(f"{path}: {problem}")
+        recorded = self._recorded_draws()
+        if recorded != self.rules.recorded:
+            self.rules = replace(self.rules, recorded=recorded)
+            self._readings = {}  # places are of the draw
+        self._meanings = Meanings(self.headers)
+        self.definition = self._meanings.of(self.codebook.definition())
+        kept: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
+        lines = {}
+        for line in self.ledger.standing(self._is_valid):
+            clip = self._reading_of(line).clip
             if clip is not None:
                 kept[line.kind].append(clip)
-        self.kept = kept  # whole, for who reads it in another thread
+                lines[line.id] = line
+        self.lines = lines  # whole, as `kept`, for who reads them in another thread
+        self.kept = kept
+        n_changed = self.rules.n_changed(self.draw.law)
+        if n_changed:
+            notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
+            self._say(said("note_of", movie=self.film.movie, notice=notice))
 
     def _settle(self) -> None:
-        """Find what stands, and write the tables anew."""
+        """Find what stands, say what claims more than it may, and write the tables anew."""
         self._find()
-        for line in self.ledger.lines.values():
-            for name in line.replaces if line.kind == "undo" else ():
-                taken = self.ledger.lines.get(name, line)
-                if taken.row.get("annotator") != line.row.get("annotator"):
-                    path, number = self.ledger.where[line.id]
-                    self._say(said("takes_back", path=path, line=number, name=name))
-        if conflicts := self.conflicts():
+        self._tell_claims()
+        conflicts = self.conflicts()
+        if conflicts:
             self._say(said("beside", folder=self.folder, n=len(conflicts)))
-        for kind, name in KINDS.items():
-            path, (state, before), text = self.folder / name, self._tables[name], self.table(kind)
-            if before == HELD or (before == text if state else not self.kept[kind]):
-                continue
+        for kind, table in self._tables.items():
             try:
-                if state_of(path) == state:  # else it was edited just now: that is read first
-                    write_whole(path, text, links=False)  # a stranger's folder
-                    self._tables[name] = state_of(path), text
+                table.write(self.table(kind), is_empty=not self.kept[kind])
             except OSError as error:
-                self._say(said("table_unwritten", path=path, error=error.strerror, ledger=LEDGER))
+                facts = {"error": error.strerror, "ledger": LEDGER}
+                self._say(said("table_unwritten", path=table.path, **facts))
+
+    def _tell_claims(self) -> None:
+        """Say which lines ask to replace, or take back, what they may not."""
+        for claim in refused_claims(self.ledger.lines.values(), self._is_valid):
+            path, number = self.ledger.where[claim.line.id]
+            act = said("claim_undo" if claim.line.kind == "undo" else "claim_replace")
+            facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
+            reason = said(f"claim_{claim.reason}")
+            self._say(said("claim", path=path, line=number, act=act, reason=reason, **facts))
 
     def table(self, kind: str, only: Container[str] | None = None) -> str:
         """Write the decisions of a kind as a table; `only` those of some ids."""
-        names = [clip.clip_id for clip in self.kept[kind] if only is None or clip.clip_id in only]
-        lines, first = [self.ledger.lines[name] for name in names], COLUMNS[KINDS[kind]]
-        columns = (*first, *sorted({name for line in lines for name in line.row}.difference(first)))
-        for line in lines:
-            if (line.id, columns) not in self._rows:
-                cells = {"clip_id": line.id, **line.row}
-                self._rows[line.id, columns] = sheet_line([cells.get(name, "") for name in columns])
-        return "".join([sheet_line(columns), *(self._rows[line.id, columns] for line in lines)])
+        lines = [self.lines[clip.clip_id] for clip in self.kept[kind]]
+        chosen = [line for line in lines if only is None or line.id in only]
+        return table_text(kind, [Decision(line, self.definition_of(line)) for line in chosen])
 
     def _say(self, message: str) -> None:
         if message not in self._said:
             self._said.add(message)
             self.notices.append(message)
-
-
-def judged_files(
-    films: Mapping[Path, Timeline], book: Codebook | None, *names: str
-) -> tuple[list[Path], list[str]]:
-    """Find the tables of these names in scored films' folders, as their ledgers are now; also what to say."""
-    notices = []
-    for folder, film in films.items():
-        if (folder / LEDGER).is_dir():
-            notices += Decisions(folder, film, book or codebook_of(film.model().codebook, None)).notices
-    return [path for folder in films for name in names if (path := folder / name).is_file()], notices
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
@@ -483,17 +528,9 @@ def codebook_of(name: str, path: Path | None) -> Codebook:
     return find_codebook(str(path or name))
 
 
-HELD: Final = "\0"
-"""In place of the text of a table that can't be read."""
-
-
-def _place(clip: Clip) -> tuple[object, ...]:
+def _place(clip: Clip) -> Place:
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
 
 
 def _content(line: Line) -> tuple[str, ...]:
     return tuple(line.row.get(name, "") for name in ("start_s", "end_s", "level", "concepts", "note"))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -4,7 +4,7 @@ import errno
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -13,19 +13,19 @@ from statistics import median
 from threading import Thread
 from typing import Any, Final
 
-import numpy as np
-
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept
 from obygaze_features.store import Store
 from obygaze_features.video import probe
+from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.exchange.tiers import Tier, TierSpan
-from obygaze_film.judged_rate import correct_rate, judged_cells, least_judged, votes
+from obygaze_film.judged_rate import correct_rate, correct_rates
+from obygaze_film.judged_windows import judged_film, least_judged, votes
 from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
 from obygaze_film.page import charts
 from obygaze_film.page.html import template_page
-from obygaze_film.page.phrases import Words, agreement, clock
+from obygaze_film.page.phrases import Words, agreement, alpha_sentence, clock, rate_sentence
 from obygaze_film.page.view import FilmView
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.anytime import anytime_interval
@@ -191,12 +191,13 @@ def desk_page(
         "made": f"obygaze {version('obygaze')}",
         "model": "" if blind else f"{view.model.title} {digest}",
     }
+    shown = shown_decisions(film, who, blind=blind)
     state: dict[str, Any] = {
         "mode": mode, "who": who, "whole": record.duration_s, "fps": film.fps, "film": film.number,
         "levels": book.level_names, "ticks": charts.TICKS_S,
         "cuts": [round(start, 3) for start in film.timeline.shots["start_s"].tolist()],
         "words": view.words.starting("desk_"), "weak": [], "passages": [], "cited": cited,
-        "decisions": shown_decisions(film, who, blind=blind), "around": AROUND_S,
+        "decisions": shown, "around": AROUND_S,
     }  # fmt: skip
     for one in [] if blind else view.segments.to_dict("records"):
         passage = {"start": one["start_s"], "end": one["end_s"], "p": round(one["p"], 3)}
@@ -212,6 +213,8 @@ def desk_page(
         films=films,
         view=view,
         learns=learns,
+        changed=film.decisions.changed_definitions(),
+        n_otherwise=sum(one["otherwise"] for one in shown),
         concepts=_asked_for(film),
         folder=quote(str(film.decisions.folder)),
         state=json_data(state),
@@ -234,12 +237,16 @@ def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[di
             if clip.movie == film.timeline.movie and (clip.level or kind == "note") and not hidden:
                 if clip.clip_id not in film.described:
                     film.described[clip.clip_id] = _described(film, kind, clip)
-                shown.append(film.described[clip.clip_id] | {"beside": clip.clip_id in conflicts})
+                now = {
+                    "beside": clip.clip_id in conflicts,
+                    "otherwise": not decisions.is_current(clip.clip_id),
+                }
+                shown.append(film.described[clip.clip_id] | now)
     return sorted(shown, key=lambda one: float(one["start"]))
 
 
 def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
-    row, book = film.decisions.ledger.lines[clip.clip_id].row, film.decisions.codebook
+    row, book = film.decisions.lines[clip.clip_id].row, film.decisions.codebook
     return {
         "id": clip.clip_id, "kind": kind, "start": clip.start_s or 0.0, "end": clip.end_s or 0.0,
         "level": clip.level or "", "title": _title(book, clip.level or ""),
@@ -301,39 +308,47 @@ def next_window(
 
 
 def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[str, str]:
-    """Say what the judgements so far tell of the film's share; of all who judged, once one's own are done."""
+    """Say what somebody's judgements so far tell of the film's share; once they are done, also others'."""
     blind = film.decisions.blind()
-    seen = [blind.get(who, {})] if film.decisions.hides(who) else blind.values()
-    judgements = film.decisions.judgements(clip for judged in seen for clip in judged.values())
-    cells, by_cell, _ = judged_cells(film.timeline, judgements)
-    if len(by_cell) < least_judged(cells):
+    own = film.decisions.judgements(blind.get(who, {}).values())
+    judged = judged_film(film.timeline, own)
+    windows = judged.together()
+    if len(windows.by_cell) < least_judged(judged.cells):
         return {}
     positive = f" {words['desk_or']} ".join(film.timeline.model().positive)
-    _, y, _ = votes(by_cell)
-    share_of = dict(zip(sorted(by_cell), y.tolist(), strict=True))
-    drawn = np.array(cells.drawn(film.timeline.movie, 0))
-    is_sure = np.isin(drawn, list(share_of))
-    asked = np.arange(len(drawn)) <= np.flatnonzero(is_sure)[-1]
-    content = cells.content.copy()
-    content[drawn[asked & ~is_sure]] = 0
-    order = drawn[is_sure]
-    of_sure = replace(cells, content=content)
-    low, high = anytime_interval(of_sure, order, np.array([share_of[cell] for cell in order.tolist()]))
-    rate, notices = correct_rate(film.timeline, judgements)
+    order, y, _ = votes(windows.by_cell)
+    low, high = anytime_interval(windows.cells.without(windows.unsure), order, y)
+    rate, _ = correct_rate(film.timeline, own)
     widths = {"fixed": words.share(rate.high - rate.low), "wide": words.share(high - low)}
     ends = {"low": words.share(low), "high": words.share(high)}
     sofar = words.say("desk_sofar", positive=positive, **ends, **widths)
+    if windows.law == SEQUENTIAL_POISSON:
+        sofar = f"{sofar} {words['desk_alike']}"
     if not whole:
         return {"sofar": sofar}
-    ends = {"share": words.share(rate.value), "low": words.share(rate.low), "high": words.share(rate.high)}
-    told = [words.say("desk_share", positive=positive, n=rate.n, **ends)]
-    told += [agreement(pair, words) for pair in rate.agreement[:MOST_NAMED]]
-    kappas = sorted(pair.kappa for pair in rate.agreement if pair.kappa is not None)
-    if len(rate.agreement) > MOST_NAMED and kappas:
+    return {"sofar": sofar, "share": f"{positive}: {_shares(film, who, words)}"}
+
+
+def _shares(film: OpenFilm, who: str, words: Words) -> str:
+    """Say each judge's share, that of all together if they have one, and how far they agree."""
+    blind = film.decisions.blind()
+    seen = [blind.get(who, {})] if film.decisions.hides(who) else [*blind.values()]
+    clips = [clip for judged in seen for clip in judged.values()]
+    found = correct_rates(film.timeline, film.decisions.judgements(clips))
+    of_panel = [rate for rate in found.rates if rate.is_of_panel]
+    others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [who]]
+    own = [rate for rate in found.rates if rate.annotators == [who]]
+    shown = [*own, *others[: MOST_NAMED - 1], *of_panel]
+    told = [f"{rate_sentence(rate, words)}." for rate in shown]
+    if found.no_panel:
+        told.append(f"{words.again(found.no_panel)}.")
+    told += [agreement(pair, words) for pair in found.agreement[:MOST_NAMED]]
+    if found.alpha is not None:
+        told.append(alpha_sentence(found.alpha, words))
+    kappas = sorted(pair.kappa for pair in found.agreement if pair.kappa is not None)
+    if len(found.agreement) > MOST_NAMED and kappas:
         numbers = {"low": kappas[0], "high": kappas[-1], "middle": median(kappas)}
-        shown = {name: words.number(value) for name, value in numbers.items()}
-        told.append(words.say("desk_pairs", n=len(kappas), **shown))
-    return {
-        "sofar": sofar,
-        "share": " ".join([*told, *(f"{words.again(line)}." for line in notices if "pairs" in line)]),
-    }
+        numbers_shown = {name: words.number(value) for name, value in numbers.items()}
+        told.append(words.say("desk_pairs", n=len(kappas), **numbers_shown))
+    told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
+    return " ".join(told)

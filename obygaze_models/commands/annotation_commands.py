@@ -42,8 +42,12 @@ class CommonClips(NamedTuple):
 
 
 def read_annotated(path: Path) -> "manifests.Manifest":
-    """Read a manifest whose annotators are compared; refuse one who is spelled in two ways."""
+    """Read a manifest whose annotators are compared.
+
+    Refused are an annotator who is spelled in two ways, and labels given under two definitions.
+    """
     manifest = manifests.read_manifest(path)
+    manifests.judgements_of(manifest).refuse_two_definitions()
     places = {}
     for clip in reversed(manifest.clips):
         places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
@@ -90,6 +94,11 @@ def agreement(
     With --alpha above 0 annotators also disagree by what they mark and where it begins and ends: segments
     above the lowest level are aligned one with one or with none (Mathet et al. 2015).
 
+    Below stands Krippendorff's alpha of all annotators together, where each labelled some of the clips: of
+    levels as names, by their order, and by their positions in the codebook. With --alpha above 0 it is that
+    of segments (Krippendorff et al. 2016), for each film: of segments and levels, of what is marked at all,
+    and of the levels where two annotators marked.
+
     \b
     Examples:
       obygaze manifest agreement segments.csv
@@ -111,6 +120,9 @@ def agreement(
         records = _records(of_segments, views)
         means = _mean_gammas(records, views)
         lines = annotation_tables.agreement_on_segments(of_segments, means, levels_aside)
+        films = manifests.unitised_alphas(labels)
+        krippendorff: Any = [asdict(film) for film in films]
+        lines += ["", *annotation_tables.alphas_of_segments(films)]
         why = "they marked nothing"
     else:
         common = common_clips(labels)
@@ -119,6 +131,9 @@ def agreement(
         records = _records(of_clips, views)
         means = _mean_gammas(records, views)
         lines = annotation_tables.agreement_on_clips(of_clips, means, levels_aside)
+        every, sure = manifests.level_alphas(common.labels)
+        krippendorff = {"all_levels": asdict(every), "labels_only": asdict(sure)}
+        lines += ["", *annotation_tables.alphas_of_levels(every, sure, levels_aside)]
         why = (
             "both annotators used one and the same level throughout, or share no clip, so that chance has no "
             "disorder"
@@ -128,6 +143,7 @@ def agreement(
         "codebook": codebook.name,
         **method,
         "pairs": records,
+        "krippendorff": krippendorff,
         "mean_gamma": means,
     }
     undefined = sum(any(record[view]["gamma"] is None for view in views) for record in records)

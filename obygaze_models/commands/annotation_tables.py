@@ -7,6 +7,7 @@ from obygaze_features.screen import table
 
 if TYPE_CHECKING:
     from obygaze_features.manifest.agreement import Gamma, PairAgreement, PairLevels
+    from obygaze_features.manifest.krippendorff import FilmUnitisedAlpha, LevelAlphas
     from obygaze_models.evaluation.alttest import Alternative, Form
     from obygaze_models.evaluation.unitising import UnitGamma
 
@@ -82,6 +83,46 @@ def _with_means(
 
 def _number(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
+
+
+def alphas_of_levels(every: "LevelAlphas", sure: "LevelAlphas", levels_aside: Sequence[str]) -> list[str]:
+    """Write Krippendorff's alpha of all annotators, of all levels and without those of no task."""
+    views = {"Krippendorff's alpha": every}
+    if levels_aside:
+        views[f"without {', '.join(levels_aside)}"] = sure
+    lines = []
+    for view, alphas in views.items():
+        values = [
+            f"nominal {_number(alphas.nominal)}",
+            f"ordinal {_number(alphas.ordinal)}",
+            f"interval {_number(alphas.interval)}",
+        ]
+        rests_on = f"{alphas.annotators} annotators, {alphas.n_clips:,} clips with two labels or more"
+        lines.append(f"{view}: {', '.join(values)} ({rests_on})")
+    return lines
+
+
+def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
+    """Lay out Krippendorff's alpha of the segments of all annotators of each film."""
+    rows = []
+    for film in films:
+        alpha = film.value
+        coefficients = (_number(value) for value in (alpha.segments, alpha.marked, alpha.values))
+        rows.append([film.movie, str(len(film.annotators)), *coefficients, f"{alpha.coverage:.0%}"])
+    headings = [
+        "movie",
+        "annotators",
+        "Krippendorff's\nalpha",
+        "of what\nis marked",
+        "of levels where\ntwo marked",
+    ]
+    lines = table(rows, [*headings, "of the\ntime"]).split("\n")
+    n_cut = sum(film.n_cut for film in films)
+    if n_cut:
+        lines.append(
+            f"{n_cut} segments lie in part under others of the same annotator: the higher level counts"
+        )
+    return lines
 
 
 def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:

@@ -8,7 +8,15 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import BUILTIN, SEEN_SCORE, Codebook, Manifest, Task, merge_annotators
+from obygaze_features.manifest import (
+    BUILTIN,
+    SEEN_SCORE,
+    Codebook,
+    Manifest,
+    Task,
+    judgements_of,
+    merge_annotators,
+)
 from obygaze_features.schema import Text
 from obygaze_models.errors import ProtocolError
 
@@ -116,8 +124,9 @@ def labels_of(manifest: Manifest) -> Labels:
     Raises
     ------
     ManifestError
-        A cell of a scale's column is no level of it.
+        A cell of a scale's column is no level of it, or the labels were given under two definitions.
     """
+    judgements_of(manifest).refuse_two_definitions()
     if manifest.is_per_annotator:
         merged = merge_annotators(manifest)
         return replace(labels_of(merged), experts=experts_of(manifest, merged))
@@ -150,9 +159,10 @@ def labels_of(manifest: Manifest) -> Labels:
 
 def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
     """Gather each annotator's labels of the clips of `merged`; those that one did not see have no level."""
+    judged = judgements_of(manifest)
     labels = {}
     for name in sorted({clip.annotator for clip in manifest}):
-        own = {clip.clip_id: clip for clip in manifest if clip.annotator == name}
+        own = {one.clip.clip_id: one.clip for one in judged.of(name).every}
         clips = (own.get(clip.clip_id, replace(clip, level=None, concepts=())) for clip in merged)
         labels[name] = labels_of(merged.with_clips(clips))
     return labels

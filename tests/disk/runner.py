@@ -328,9 +328,9 @@ def decide(folder: Path) -> None:
     """Judge, mark and note in a scored film what is not decided yet, as `film open` writes it."""
     from obygaze_film.errors import FilmError
     from obygaze_film.timeline import found_films
-    from obygaze_film.workspace import decisions, ledger
+    from obygaze_film.workspace import decisions, ledger, rules
 
-    decisions._now = lambda: "2026-01-01T00:00:00+00:00"
+    rules.now = lambda: "2026-01-01T00:00:00+00:00"
     at, film = next(iter(found_films([folder / "scored"]).items()))
     # Names of sittings are random; here they are numbers, so that what comes out can be compared.
     ledger.token_hex = lambda _: f"{len(list(at.glob('ledger/*.jsonl'))):016x}"

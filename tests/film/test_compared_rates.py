@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 from obygaze_film import comparison
 from obygaze_film.cells import Cells
 from obygaze_film.comparison import FilmSample, estimate_contrast, estimate_groups, sample_of
+from obygaze_film.draws import SEQUENTIAL_POISSON, inclusion_chances
 
 
 def cells(p):
@@ -206,7 +207,12 @@ def test_what_judged_cells_tell_is_weighed_by_how_likely_each_was_drawn():
     content = np.where(np.arange(60) < 30, 1.0, 0.5)
     uneven = Cells(np.zeros((60, 2)), content, content, p)
     two = np.array([0, 59])
-    assert sample_of(uneven, two, np.array([1.0, 0.0])).judged == pytest.approx(0.5)  # by content over chance
+    chances = inclusion_chances(content, 2)[two]
+    weights = content[two] / chances
+    judged = sample_of(uneven, two, np.array([1.0, 0.0])).judged
+    assert judged == pytest.approx(weights[0] / weights.sum())
+    before = sample_of(uneven, two, np.array([1.0, 0.0]), law=SEQUENTIAL_POISSON).judged
+    assert before == pytest.approx(0.5)  # chances are proportional to content
 
 
 def test_films_that_are_judged_all_alike_count_as_one_judgement_each():

@@ -10,16 +10,20 @@ from msgspec import structs
 from scipy.special import logit
 from sklearn.metrics import cohen_kappa_score
 
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import Clip, Manifest, krippendorff_alpha
 from obygaze_film.cells import cells_of
+from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
     correct_rate,
+    correct_rates,
     read_rates,
     write_rates,
 )
+from obygaze_film.judged_windows import judged_film, votes
+from obygaze_film.rate_estimates import estimate_rate
 from obygaze_film.scored_files import RATES
-from obygaze_film.windows_to_judge import choose_next
+from obygaze_film.windows_to_judge import choose_next, content_notices
 from tests.film.films import scored_film
 from tests.planted_models import codebook
 
@@ -52,12 +56,21 @@ def judged(clips, folder, truth=lambda clip: clip.start_s < 200):
     )
 
 
+def content_of(timeline, clip):
+    cells = cells_of(timeline)
+    return cells.content[cells.find(clip.start_s, clip.end_s)]
+
+
 def test_blind_windows_show_no_score_and_a_larger_n_adds_to_them(timeline):
     few, many = (choose_next([timeline], n, blind=True) for n in (10, 30))
     assert many[:10] == few  # the first rows are a draw of their own: one may stop at any
     assert [clip.extras for clip in many] == [
-        {"draw": "random", "seen_score": "0", "place": str(place)} for place in range(1, 31)
-    ]
+        {
+            "draw": "random", "seen_score": "0", "place": str(place),
+            "law": "successive", "seed": "0", "content_s": f"{content_of(timeline, clip):g}",
+        }
+        for place, clip in enumerate(many, 1)
+    ]  # fmt: skip
     assert {clip.duration_s for clip in many} == {8.0}  # windows, not pieces of shots
     rows = timeline.rows()
     last = rows.loc[~rows["flags"].str.contains("black|credits"), "end_s"].max()
@@ -96,7 +109,8 @@ def test_windows_to_judge_next_are_uncertain_spread_and_a_third_random(timeline,
 def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
     blind = choose_next([timeline], 60, blind=True)
     seen = [replace(clip, clip_id=f"{clip.clip_id}-seen") for clip in choose_next([timeline], 12)]
-    seen = [replace(clip, extras={"draw": "random", "seen_score": "1", "place": ""}) for clip in seen]
+    nothing = dict.fromkeys(blind[0].extras, "")
+    seen = [replace(clip, extras=nothing | {"draw": "random", "seen_score": "1"}) for clip in seen]
     both = [*blind, *seen]
     rate, notices = correct_rate(timeline, judged(both, tmp_path))
     assert (rate.n, rate.method, rate.annotators) == (60, "difference", ["AB"])
@@ -115,7 +129,7 @@ def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_
     record = structs.replace(timeline.record, models=[structs.replace(model, is_trained_on=True), *others])
     rate, notices = correct_rate(replace(timeline, record=record), seen)
     assert rate.method == "wilson"
-    assert rate.value == pytest.approx(rate.n_positive / rate.n)
+    assert rate.value == pytest.approx(rate.n_positive / rate.n, abs=0.01)  # weighed by content over chance
     assert any("trained on this film" in notice for notice in notices)
     assert correct_rate(timeline, seen)[0].method == "difference"
 
@@ -149,7 +163,7 @@ def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
     with pytest.raises(FilmError, match="at least 10"):
         correct_rate(timeline, judged(blind[:5], tmp_path))
     shifted = [*blind[:20], *(replace(clip, start_s=clip.start_s + 0.5) for clip in blind[20:])]
-    extras = {"draw": "random", "seen_score": "0", "place": "1"}
+    extras = blind[0].extras | {"place": "1"}
     other = Clip("other-1", "other", start_s=0, end_s=4, extras=extras)
     rate, notices = correct_rate(timeline, judged([*shifted, other], tmp_path))
     assert rate.n == 20
@@ -190,6 +204,100 @@ def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(timeline
     assert rate.n == 19
     assert len(notices) == 1
     assert ("in a draw" in notices[0]) == ("place" in change)
+
+
+def by_an_earlier_version(clips):
+    """Windows as they were drawn before they named a law."""
+    return [
+        replace(clip, extras={name: clip.extras[name] for name in ("draw", "seen_score", "place")})
+        for clip in clips
+    ]
+
+
+def windows_by_sequential_poisson(timeline, n):
+    """The first n windows of the earlier law, as that version wrote them."""
+    cells = cells_of(timeline)
+    order = cells.drawn(timeline.movie, 0, SEQUENTIAL_POISSON)[:n]
+    spans = cells.spans[order].tolist()
+    extras = {"draw": "random", "seen_score": "0"}
+    return [
+        Clip(f"w{place}", timeline.movie, start_s=a, end_s=b, extras=extras | {"place": str(place)})
+        for place, (a, b) in enumerate(spans, 1)
+    ]
+
+
+def test_a_film_that_was_drawn_before_windows_named_a_law_goes_on_by_the_earlier_one(timeline, tmp_path):
+    first = judged(windows_by_sequential_poisson(timeline, 20), tmp_path)
+    more = choose_next([timeline], 10, blind=True, judged=first)
+    assert {clip.extras["law"] for clip in more} == {SEQUENTIAL_POISSON}
+    assert [clip.extras["place"] for clip in more] == [str(place) for place in range(21, 31)]
+    both = judged([*first, *by_an_earlier_version(more)], tmp_path)
+    film = judged_film(timeline, both)
+    windows = film.together()
+    assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 30)
+    assert any("alike in content" in notice for notice in film.notices)
+    cells, (order, y, _) = cells_of(timeline), votes(windows.by_cell)
+    expected = estimate_rate(cells, order[None], y[None], law=SEQUENTIAL_POISSON)
+    rate, _ = correct_rate(timeline, both)
+    assert (rate.low, rate.high) == (expected.low[0], expected.high[0])
+
+
+def test_windows_of_another_law_than_their_films_are_left_out_and_said(timeline, tmp_path):
+    before = windows_by_sequential_poisson(timeline, 15)
+    before = [replace(clip, extras=clip.extras | {"law": "", "seed": "", "content_s": ""}) for clip in before]
+    later = choose_next([timeline], 5, blind=True)
+    film = judged_film(timeline, judged([*before, *later], tmp_path))
+    windows = film.together()
+    assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 15)
+    assert any(notice.startswith("left out 5 judgements") for notice in film.notices)
+
+
+def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeline, tmp_path):
+    blind = choose_next([timeline], 20, blind=True)
+    halved = [replace(blind[0], extras=blind[0].extras | {"content_s": "4"}), *blind[1:]]
+    film = judged_film(timeline, judged(halved, tmp_path))
+    windows = film.together()
+    first = cells_of(timeline).find(blind[0].start_s, blind[0].end_s)
+    assert windows.cells.content[first] == 4
+    assert len(film.notices) == 1
+    assert film.notices[0].startswith("1 window had")
+    (said_of_next,) = content_notices([timeline], judged(halved, tmp_path))
+    assert "1 window" in said_of_next
+    assert content_notices([timeline], judged(blind, tmp_path)) == []
+    more = choose_next([timeline], 5, blind=True, judged=judged(halved, tmp_path))
+    assert [clip.extras["place"] for clip in more] == ["21", "22", "23", "24", "25"]
+
+
+@pytest.mark.parametrize("content", ["9", "-1", "0", "much", "nan", "1e400"])
+def test_a_content_that_is_no_part_of_its_window_is_left_out_and_said(timeline, tmp_path, content):
+    *blind, last = choose_next([timeline], 20, blind=True)
+    wrong = replace(last, extras=last.extras | {"content_s": content})
+    rate, notices = correct_rate(timeline, judged([*blind, wrong], tmp_path))
+    assert rate.n == 19
+    assert len(notices) == 1
+    assert "content_s" in notices[0]
+
+
+def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
+    first = judged(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
+    more = choose_next([timeline], 10, blind=True, seed=1, judged=first)
+    assert more == choose_next([timeline], 20, blind=True, seed=1)[10:]
+    assert choose_next([timeline], 10, blind=True, judged=first) == more
+    other = judged(choose_next([timeline], 20, blind=True, seed=2)[10:], tmp_path)
+    with pytest.raises(FilmError, match="1, 2"):
+        choose_next([timeline], 10, blind=True, judged=[*first, *other])
+
+
+def test_windows_of_which_nobody_was_sure_have_no_part_in_the_share(timeline, tmp_path):
+    blind = list(judged(choose_next([timeline], 30, blind=True), tmp_path))
+    unsure = [replace(clip, level="unsure") if place in (3, 9) else clip for place, clip in enumerate(blind)]
+    film = judged_film(timeline, Manifest(tuple(unsure), tmp_path, codebook(tmp_path)))
+    windows = film.together()
+    assert (len(windows.by_cell), len(windows.unsure)) == (28, 2)
+    assert windows.sure_cells.content[list(windows.unsure)].tolist() == [0, 0]
+    assert list(windows.by_cell) == [
+        cells_of(timeline).find(clip.start_s, clip.end_s) for clip in unsure if clip.level != "unsure"
+    ]
 
 
 def test_draws_of_two_seeds_are_refused(timeline, tmp_path):
@@ -276,3 +384,19 @@ def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
 def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
     silent = replace(timeline, table=timeline.table.assign(p=np.nan, p_low=np.nan, p_high=np.nan))
     assert (cells_of(silent).p == 0.5).all()
+
+
+def test_three_judges_agreement_is_given_by_alpha_of_windows_that_two_or_more_judged(timeline, tmp_path):
+    """Planted: AB and CD judge 30 windows, EF 20 of them; each window's calls in a table, by hand."""
+    windows = choose_next([timeline], 30, blind=True)
+    called, clips = np.full((3, 30), np.nan), []
+    for row, (judge, n) in enumerate({"AB": 30, "CD": 30, "EF": 20}.items()):
+        for column, clip in enumerate(windows[:n]):
+            called[row, column] = (column + row) % 3 == 0
+            level = "violent" if called[row, column] else "calm"
+            clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
+    found = correct_rates(timeline, Manifest(tuple(clips), tmp_path, codebook(tmp_path)))
+    assert (found.alpha.n_judges, found.alpha.n_windows) == (3, 30)
+    assert found.alpha.value == pytest.approx(krippendorff_alpha(called))
+    of_two = [clip for clip in clips if clip.annotator != "EF"]
+    assert correct_rates(timeline, Manifest(tuple(of_two), tmp_path, codebook(tmp_path))).alpha is None

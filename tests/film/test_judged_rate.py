@@ -2,18 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 
-from obygaze_film.cells import Cells, inclusion_chances
-from obygaze_film.judged_rate import (
-    difference_estimate,
-    estimate_rate,
-    kappa_interval,
-    least_judged,
-)
+from obygaze_film.cells import Cells
+from obygaze_film.judged_rate import kappa_interval
+from obygaze_film.judged_windows import least_judged
+from obygaze_film.rate_estimates import difference_estimate, estimate_rate
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 SIZES = (30, 60, 100, 200)
@@ -163,32 +158,6 @@ def test_a_window_certain_to_be_drawn_counts_only_where_it_was_judged(judged):
     found = estimate_rate(cells_like([46] * 15 + [100]), judged, np.ones(judged.shape))
     assert (found.value[0], found.high[0]) == (1, 1)
     assert 0.5 < found.low[0] < 1
-
-
-SIZES_OF_CELLS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
-
-
-@settings(deadline=None, max_examples=100)
-@given(SIZES_OF_CELLS, st.integers(1, 40))
-def test_chances_add_up_to_the_number_drawn_and_are_proportional_to_content_below_1(seconds, n):
-    seconds, n = np.array(seconds), min(n, len(seconds))
-    chances = inclusion_chances(seconds, n)
-    assert chances.sum() == pytest.approx(n)
-    assert (chances <= 1).all()
-    below = chances < 1
-    assert not below.any() or np.ptp(chances[below] / seconds[below]) <= 1e-9
-    assert seconds[~below].min(initial=np.inf) >= seconds[below].max(initial=0)
-
-
-def test_a_draw_is_in_proportion_to_content_and_leaves_out_what_has_none():
-    seconds = np.array([46.0] * 20 + [23.0] * 10 + [5.0] * 10 + [0.0] * 5)
-    counts = np.zeros(45)
-    for seed in range(4000):
-        counts[cells_like(seconds).drawn("film", seed)[:8]] += 1
-    # A share of 4,000 draws is uncertain by .007 at most (one standard error).
-    assert counts / 4000 == pytest.approx(inclusion_chances(seconds, 8), abs=0.025)
-    assert counts[40:].sum() == 0
-    assert len(cells_like(seconds).drawn("film", 0)) == 40
 
 
 def drawn_and_judged(seconds, y, p, n):

@@ -227,6 +227,25 @@ def test_levels_of_another_codebook_are_refused(tmp_path, trained, film):
     assert not (tmp_path / "out").exists()
 
 
+def test_judgements_under_other_words_than_the_corpus_are_learnt_from_only_where_they_mean_the_same(
+    trained, film
+):
+    timeline, store = film
+    judgements = judged_by(trained, *((8 * place, 8 * place + 8) for place in range(1, 12)))
+    other = "d" * 64
+    rows = [
+        replace(clip, level=("calm", "violent")[place % 2], extras={**clip.extras, "definition": other})
+        for place, clip in enumerate(judgements)
+    ]
+    given = [timeline], judgements.with_clips(rows), [store], trained.manifest, trained.store
+    with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
+        learn_from_judgements(*given)
+    learnt = learn_from_judgements(*given, same_meaning=[other])
+    assert {clip.extras["definition"] for clip in learnt.manifest if clip.movie == timeline.movie} == {
+        trained.manifest.codebook.definition()
+    }
+
+
 def test_of_one_judged_film_nothing_is_known_before_and_a_change_is_after_less_before(trained, film):
     timeline, store = film
     judgements = judged_by(trained, *((8 * place, 8 * place + 8) for place in range(1, 12)))

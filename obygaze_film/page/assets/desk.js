@@ -126,6 +126,14 @@ async function begin() {
  await advance();
 }
 click("#d-start", begin);
+// What was decided under other definitions: windows of the draw come again by themselves, others are chosen one by one.
+click("#d-again", () => {
+ find("#d-meant").close();
+ const [next] = store.otherwise;
+ if (blind) return say(words.again_blind);
+ if (!next) return say(words.again_none);
+ next.place ? location.assign("blind") : choose(next);
+});
 click("#d-tell", () => advance("&tell=1"));
 
 // What was taken back may be a window of the draw, which is then the next one.

@@ -40,7 +40,7 @@ export class Panel {
   const {activeElement: focused} = document, label = focused?.closest("#d-table") && focused.ariaLabel;
   this.one("#d-table tbody").replaceChildren(...store.decisions.map((one) => {
    const mine = one.who === store.name, said = [one.title, one.concepts.join(", "), one.note].filter(Boolean).join(" · ");
-   const cell = make("td", {}, said + (one.beside ? ` (${words.beside})` : ""));
+   const cell = make("td", {}, said + (one.beside ? ` (${words.beside})` : "") + (one.otherwise ? ` (${words.otherwise})` : ""));
    if (!mine) cell.append(" ", make("small", {textContent: one.who}));
    if (one.history.length) cell.append(make("details", {className: "d-was"}, make("summary", {textContent: words.was}), ...one.history.map((text) => make("div", {textContent: text}))));
    return make("tr", {className: one.id === chosen ? "d-on" : ""}, make("th", {scope: "row"}, button(one, "jump", clock(one.start))), cell, make("td", {className: "n"}, ...mine ? [button(one, "edit", "✎"), button(one, "delete", "✕")] : []));

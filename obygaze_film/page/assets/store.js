@@ -13,6 +13,11 @@ export class Store {
  get name() { return named(this.who); }
  get own() { return this.decisions.filter((one) => one.who === this.name); }
  get judged() { return this.own.filter((one) => one.level); }
+ // One's own that were decided under other definitions: those of this mode first.
+ get otherwise() {
+  const isHere = (one) => Boolean(one.place) === (this.mode === "blind");
+  return this.judged.filter((one) => one.otherwise).sort((a, b) => isHere(b) - isHere(a));
+ }
 
  // A decision by id, a passage of the model, or a span that is marked and not yet kept.
  select(object, loops = false) {

@@ -1,6 +1,7 @@
 """The ledger: files that are only appended to, whose union is the same however it comes about."""
 
 import errno
+import json
 import os
 import shutil
 from pathlib import Path
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 
 from obygaze_features import io, lines
 from obygaze_features.lines import encode_line
+from obygaze_film.errors import FilmError
 from obygaze_film.workspace import ledger as ledgers
-from obygaze_film.workspace.ledger import LATEST, Ledger, standing
+from obygaze_film.workspace.authority import standing
+from obygaze_film.workspace.ledger import Ledger
+from obygaze_film.workspace.ledger_lines import LATEST, Header, StoredCodebook
 
 
 def row(n, who="AB"):
@@ -166,12 +170,57 @@ def test_a_line_that_is_none_is_named_once_and_left_out(tmp_path, line):
     assert len(ledger.lines) == 2
 
 
-def test_no_clock_of_a_stranger_keeps_later_lines_from_being_read(tmp_path):
-    (tmp_path / "ledger").mkdir()
-    (tmp_path / "ledger" / "0.jsonl").write_bytes(encode_line(GOOD | {"clock": LATEST}))
+def write_sitting(folder, *entries, name="0" * 16):
+    """Write a sitting as a stranger does, who knows the format."""
+    (folder / "ledger").mkdir(exist_ok=True)
+    path = folder / "ledger" / f"{name}.jsonl"
+    path.write_bytes(b"".join(map(encode_line, entries)))
+    return path
+
+
+@pytest.mark.parametrize("clock", [LATEST, 2**32 + 2])
+def test_a_clock_that_no_ledger_comes_to_is_left_out_and_said_with_its_name(tmp_path, clock):
+    path = write_sitting(tmp_path, GOOD | {"clock": clock, "row": row(1, "MALLORY")})
     ledger = read(tmp_path)
-    ledger.add("note", row(1))
-    assert len(read(tmp_path).lines) == 2
+    kept = ledger.add("note", row(1))
+    assert [(str(path) in said, "MALLORY" in said) for said in ledger.damage] == [(True, True)]
+    assert [*read(tmp_path).lines] == [kept.id]
+
+
+@pytest.mark.parametrize("clock", [1, 99, 2**20 + 9, 2**32 + 1])
+def test_with_any_clock_that_is_read_people_go_on_changing_what_they_decided(tmp_path, clock):
+    """Whatever clock a stranger writes, undo, redo and changes of earlier sittings go on."""
+    write_sitting(tmp_path, GOOD | {"clock": clock, "row": row(0, "MALLORY")})
+    old = read(tmp_path).add("note", row(1))
+    ledger = read(tmp_path)
+    new = ledger.add("note", row(2), [old.id])
+    undo = ledger.add("undo", row(2), [new.id])
+    ledger.add("undo", row(2), [undo.id])
+    hostile = (GOOD["id"], row(0, "MALLORY"))
+    assert sorted(stands(read(tmp_path))) == sorted([hostile, (new.id, row(2))])
+
+
+@pytest.mark.parametrize("clock", [99, 2**20 + 9, 2**32 + 1])
+def test_nobody_takes_back_beforehand_what_somebody_will_decide(tmp_path, clock):
+    """An undo that is signed by the victim, of lines of the victim's sitting that are not written yet."""
+    ledger = opened(tmp_path)
+    first = ledger.add("note", row(1))
+    ahead = [f"{first.sitting}-{number}" for number in range(2, 60)]
+    write_sitting(tmp_path, GOOD | {"clock": clock, "kind": "undo", "row": row(0), "replaces": ahead})
+    ledger.read()
+    kept = [first.id] + [ledger.add("note", row(number)).id for number in (2, 3)]
+    assert sorted(name for name, _ in stands(read(tmp_path))) == sorted(kept)
+
+
+def test_a_line_whose_clock_leaves_no_later_one_cannot_be_taken_back_and_that_is_said(tmp_path):
+    number = 999_999_999
+    last = f"0123456789abcdef-{number}"
+    write_sitting(tmp_path, GOOD | {"id": last, "clock": number + 2**32, "row": row(0)})
+    ledger = read(tmp_path)
+    with pytest.raises(FilmError, match="clock"):
+        ledger.add("undo", row(0), [last])
+    kept = ledger.add("note", row(1))
+    assert {name for name, _ in stands(read(tmp_path))} == {last, kept.id}
 
 
 @pytest.mark.skipif(
@@ -242,3 +291,110 @@ def test_what_takes_back_is_taken_back_as_often_as_one_likes(tmp_path):
         last = ledger.add("undo", {}, [last.id])
         stands += [line.id for line in standing(reversed(ledger.lines.values()))]
     assert stands == [old.id, new.id] * 2
+
+
+def test_a_sitting_that_became_shorter_or_another_is_read_anew(tmp_path):
+    """As a program that synchronises brings back an earlier version, or another file of this name."""
+    writer = opened(tmp_path)
+    kept, gone = writer.add("note", row(1)), writer.add("note", row(2))
+    (path,) = tmp_path.glob("ledger/*.jsonl")
+    reader = read(tmp_path)
+    assert {*reader.lines} == {kept.id, gone.id}
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first)
+    reader.read()
+    assert ({*reader.lines}, reader.damage) == ({kept.id}, {})
+    path.write_bytes(first + second)
+    reader.read()
+    assert {*reader.lines} == {kept.id, gone.id}
+    other = path.with_suffix(".arriving")
+    other.write_bytes(second + encode_line(GOOD) + encode_line(GOOD | {"id": "0123456789abcdef-2"}))
+    other.replace(path)
+    reader.read()
+    assert ({*reader.lines}, reader.damage) == ({gone.id, GOOD["id"], "0123456789abcdef-2"}, {})
+
+
+def test_a_line_that_another_file_has_too_stays_when_one_of_them_becomes_shorter(tmp_path):
+    writer = opened(tmp_path)
+    kept = writer.add("note", row(1))
+    (path,) = tmp_path.glob("ledger/*.jsonl")
+    path.with_name(f"{path.stem} (copy).jsonl").write_bytes(path.read_bytes())
+    reader = read(tmp_path)
+    path.write_bytes(b"")
+    reader.read()
+    assert [*reader.lines] == [kept.id]
+
+
+@pytest.mark.parametrize("first", ["calm", "violent"])
+def test_of_two_lines_with_one_id_every_machine_takes_the_same_and_both_people_are_named(tmp_path, first):
+    """Whichever is read first, by whatever names of files."""
+    levels = ["calm", "violent"] if first == "calm" else ["violent", "calm"]
+    for name, level in zip(("0" * 16, "1" * 16), levels, strict=True):
+        cells = row(1, f"judge of {level}") | {"level": level}
+        write_sitting(tmp_path, GOOD | {"row": cells}, name=name)
+    ledger = read(tmp_path)
+    assert [line.row["level"] for line in standing(ledger.lines.values())] == ["calm"]
+    (told,) = ledger.damage
+    assert "judge of calm" in told
+    assert "judge of violent" in told
+
+
+def test_a_new_sittings_name_is_on_the_disk_before_a_decision_is_said_to_be_kept(tmp_path, monkeypatch):
+    forced = []
+    monkeypatch.setattr(ledgers, "sync", lambda path: forced.append((path, {*path.glob("*.jsonl")})))
+    ledger = opened(tmp_path)
+    ledger.add("note", row(1))
+    (path,) = tmp_path.glob("ledger/*.jsonl")
+    assert (path.parent, {path}) in forced
+    assert tmp_path in [folder for folder, _ in forced]
+
+
+def test_a_sittings_first_line_says_what_it_is_of_and_readers_pass_over_what_they_do_not_know(tmp_path):
+    header = Header(StoredCodebook("d" * 64, 'name = "x"'), ("e" * 64,))
+    ledger = Ledger(tmp_path, pytest.fail, lambda: header)
+    line = ledger.add("note", row(1))
+    (path,) = tmp_path.glob("ledger/*.jsonl")
+    first, _ = path.read_bytes().splitlines()
+    entry = json.loads(first)["entry"]
+    assert (entry["kind"], entry["header"]["codebook"]["definition"]) == ("sitting", "d" * 64)
+    again = read(tmp_path)
+    assert again.header_of(again.lines[line.id]) == header
+    assert [name for name, _ in stands(again)] == [line.id]
+    entry["header"]["law"] = {"of": "a later version"}
+    path.write_bytes(encode_line(entry) + path.read_bytes().splitlines(keepends=True)[1])
+    assert read(tmp_path).header_of(line) == header
+
+
+def test_a_line_that_was_refused_is_taken_back_whoever_decides_next(tmp_path, monkeypatch):
+    """It may have got into the file all the same; then it must not stand, for anybody."""
+    ledger = opened(tmp_path)
+    kept = ledger.add("note", row(1, "AB"))
+    with monkeypatch.context() as disk:
+        disk.setattr(lines, "force_to_disk", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "error")))
+        with pytest.raises(OSError, match="error"):
+            ledger.add("note", row(2, "AB"))
+    other = ledger.add("judgement", row(3, "CD"))
+    assert {name for name, _ in stands(read(tmp_path))} == {kept.id, other.id}
+
+
+def test_after_a_failed_write_nothing_is_appended_behind_a_torn_line(tmp_path):
+    path = tmp_path / "journal"
+    journal = lines.LineJournal(path)
+    journal.append({"a": 1})
+    descriptor, journal.descriptor = journal.descriptor, -1
+    with pytest.raises(OSError, match="descriptor"):
+        journal.append({"b": 2})
+    journal.descriptor = descriptor
+    with pytest.raises(OSError, match="descriptor"):
+        journal.append({"c": 3})
+    journal.close()
+    assert [entry for _, entry in lines.read_lines(path, dict)] == [{"a": 1}]
+
+
+def test_a_tables_lines_come_after_what_they_replace(tmp_path):
+    ledger = opened(tmp_path)
+    old = ledger.add("note", row(1))
+    for number in range(3):
+        old = ledger.add("note", row(number), [old.id])
+    ledger.add_table(token_hex(32), "note", [(row(9), old.id)])
+    assert [cells for _, cells in stands(read(tmp_path))] == [row(9)]

@@ -79,7 +79,7 @@ def test_ledgers_of_two_clones_merge_without_a_conflict(tmp_path):
     for folder in (one, other):
         ledger = Ledger(folder, damage.append)
         ledger.read()
-        made.append(ledger.add("judgement", {"annotator": folder.name}, [old.id]).id)
+        made.append(ledger.add("judgement", {"annotator": "AB"}, [old.id]).id)
         git(folder, "add", ".")
         git(folder, "commit", "-m", "more")
     git(one, "pull", "--no-rebase", "--no-edit", other, "main")

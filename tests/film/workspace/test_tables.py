@@ -1,11 +1,14 @@
 """Tables of what people decide: written of the ledger, edited elsewhere, and read back."""
 
+import csv
 import os
 
+import numpy as np
 import pytest
 
 from obygaze_features.errors import ObygazeError
-from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, judged_files
+from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
+from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
 from tests.film.workspace.deciding import HEAD, ROW, judge, levels, stands
 
@@ -64,13 +67,29 @@ def edited(path, old, new):
     path.write_text(text.replace(old, new), "utf-8")
 
 
+def add_row(path, **cells):
+    """Add a row at the end of a table; columns that are not named stay empty."""
+    with path.open(encoding="utf-8") as file:
+        columns = next(csv.reader(file))
+    with path.open("a", encoding="utf-8", newline="") as file:
+        csv.DictWriter(file, columns, lineterminator="\n").writerow(cells)
+
+
 def test_a_row_that_a_colleague_adds_or_changes_meanwhile_stands_beside_ours(place):
     folder, path = place[0], place[0] / JUDGEMENTS
     made = Decisions(*place)
     first, _ = judge(made, 0, 8), judge(made, 20, 28)
     edited(path, ",calm,", ",violent,")
-    with path.open("a", encoding="utf-8") as file:
-        file.write("b,tt1,,10,20,violent,,COLLEAGUE,1,,,,,,violence\n")
+    add_row(
+        path,
+        clip_id="b",
+        movie="tt1",
+        start_s=10,
+        end_s=20,
+        level="violent",
+        annotator="COLLEAGUE",
+        seen_score=1,
+    )
     judge(made, 30, 38)
     assert [str(path) in notice for notice in made.notices] == [True]
     expected = [("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent"), ("AB", "calm")]
@@ -146,5 +165,135 @@ def test_commands_read_what_a_ledger_got_since_its_tables_were_written(place):
     made = Decisions(*place)
     judge(made, 10, 20)
     made.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
-    (path,), notices = judged_files({folder: film}, book, JUDGEMENTS)
-    assert (len(rows_of(path)), notices) == (2, [])
+    read = read_judged({folder: film}, book, (JUDGEMENTS,))
+    assert len(read.manifest) == len(rows_of(folder / JUDGEMENTS)) == 2
+    assert [notice for notice in read.notices if "spans read" not in notice] == []
+
+
+# --- a table states what stands
+# ---------------------------------------------------------------------------
+def rewritten(path, change):
+    """Edit a table as a spreadsheet does: read its rows, change them, write them all."""
+    rows = rows_of(path)
+    columns = [*rows[0]]
+    change(rows)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def judged(made):
+    return sorted((clip.annotator, clip.start_s, clip.level) for clip in made.kept["judgement"])
+
+
+def test_a_row_that_is_copied_for_another_judge_removes_nothing(place):
+    made = Decisions(*place)
+    judge(made, 0, 8)
+    judge(made, 8, 16)
+    rewritten(place[0] / JUDGEMENTS, lambda rows: rows.append(rows[0] | {"annotator": "BC"}))
+    made.refresh()
+    assert judged(made) == [("AB", 0, "calm"), ("AB", 8, "calm"), ("BC", 0, "calm")]
+    assert any("AB" in notice and "BC" in notice for notice in made.notices)
+    assert judged(Decisions(*place)) == judged(made)
+
+
+def test_a_row_that_is_filled_down_over_other_windows_removes_nothing(place):
+    made = Decisions(*place)
+    judge(made, 0, 8)
+
+    def fill_down(rows):
+        rows += [rows[0] | {"start_s": f"{start}", "end_s": f"{start + 8}"} for start in (8, 16, 24)]
+
+    rewritten(place[0] / JUDGEMENTS, fill_down)
+    made.refresh()
+    assert judged(made) == [("AB", start, "calm") for start in (0, 8, 16, 24)]
+    assert made.conflicts() == set()
+
+
+def test_of_two_rows_with_the_id_of_a_line_that_both_change_one_replaces_it(place):
+    made = Decisions(*place)
+    judge(made, 0, 8)
+
+    def change(rows):
+        rows[0]["level"] = "violent"
+        rows.append(rows[0] | {"start_s": "8", "end_s": "16"})
+
+    rewritten(place[0] / JUDGEMENTS, change)
+    made.refresh()
+    assert judged(made) == [("AB", 0, "violent"), ("AB", 8, "violent")]
+
+
+def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(place):
+    made = Decisions(*place)
+    judge(made, 0, 8)
+    rewritten(place[0] / JUDGEMENTS, lambda rows: rows[0].update(annotator="BC", level="violent"))
+    made.refresh()
+    assert judged(made) == [("AB", 0, "calm"), ("BC", 0, "violent")]
+    assert any("AB" in notice and "BC" in notice for notice in made.notices)
+
+
+@pytest.mark.parametrize("lost", ["clip_id", "definition"])
+def test_a_column_that_a_spreadsheet_loses_doubles_nothing(place, lost):
+    made = Decisions(*place)
+    judge(made, 0, 8)
+    judge(made, 8, 16)
+    rewritten(place[0] / JUDGEMENTS, lambda rows: [row.update({lost: ""}) for row in rows])
+    made.refresh()
+    assert judged(made) == [("AB", 0, "calm"), ("AB", 8, "calm")]
+
+
+def test_what_a_table_changes_can_be_changed_back_at_the_desk(place):
+    made = Decisions(*place)
+    for level in ("calm", "violent"):  # the line that is replaced has a clock of its own
+        judge(made, 0, 8, level)
+    rewritten(place[0] / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
+    made.refresh()
+    assert judged(made) == [("AB", 0, "unsure")]
+    judge(made, 0, 8, "violent")
+    made.undo("AB")
+    assert judged(made) == judged(Decisions(*place)) == [("AB", 0, "unsure")]
+
+
+ACTS = ("leave", "level", "give", "move", "copy", "copy for another", "delete")
+
+
+def edit_at_random(rows, rng, step):
+    """Edit each row in one way; return what was done to each line, by its id."""
+    done = {}
+    for row in [*rows]:
+        act = str(rng.choice(ACTS))
+        done[row["clip_id"]] = act
+        span = {"start_s": f"{60 + step}", "end_s": f"{61 + step}.{rng.integers(1, 999):03d}"}
+        if act == "level":
+            row["level"] = "violent" if row["level"] == "calm" else "calm"
+        elif act == "give":
+            row["annotator"] += "X"
+        elif act == "move":
+            row.update(span)
+        elif act == "copy":
+            rows.append(row | span)
+        elif act == "copy for another":
+            rows.append(row | span | {"annotator": f"{row['annotator']}Y"})
+        elif act == "delete":
+            rows.remove(row)
+    return done
+
+
+def test_random_edits_of_a_table_replace_what_its_own_row_changes_and_nothing_else(place):
+    rng = np.random.default_rng(0)
+    made = Decisions(*place)
+    for number in range(6):
+        judge(made, 8 * number, 8 * number + 8, "calm", "AB" if number % 2 else "CD")
+    path = place[0] / JUDGEMENTS
+    for step in range(8):
+        before = dict(made.lines)
+        done = {}
+        rewritten(path, lambda rows, done=done, step=step: done.update(edit_at_random(rows, rng, step)))
+        made.refresh()
+        changed = {name for name, act in done.items() if act in {"level", "move"}}
+        assert {*before} - {*made.lines} == changed
+        new = [line for name, line in made.lines.items() if name not in before]
+        assert len(new) == sum(act not in {"leave", "delete"} for act in done.values())
+        assert len(rows_of(path)) == len(made.lines)
+    assert judged(Decisions(*place)) == judged(made)

@@ -104,3 +104,9 @@ test("progress counts passages seen, agreed with or not, and what was added", ()
  store.answered({you: [kept({id: "5", start: 10, end: 20, level: "NS", verdict: "unsure"})]});
  assert.deepEqual(store.progress, {passages: 2, seen: 1, agree: 0, disagree: 0, unsure: 1, added: 0});
 });
+
+test("what was decided under other words is offered again, in the mode that it was decided in", () => {
+ const own = [kept({id: "a-1", start: 1, end: 9, place: 2, otherwise: true}), kept({id: "a-2", start: 10, end: 20, otherwise: true}), kept({id: "a-3", start: 50, end: 60}), kept({id: "b-1", who: "CD", start: 1, end: 9, otherwise: true})];
+ assert.deepEqual(made(own).otherwise.map((one) => one.id), ["a-2", "a-1"]);
+ assert.deepEqual(made(own, {mode: "blind"}).otherwise.map((one) => one.id), ["a-1", "a-2"]);
+});

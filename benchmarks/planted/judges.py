@@ -1,0 +1,118 @@
+"""A film's share by several judges (`film rate`): each one's own, and all together's."""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from benchmarks.planted.rates import TWOFOLD, Content, modelled
+from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
+from obygaze_film.cells import Cells
+from obygaze_film.draws import SUCCESSIVE
+from obygaze_film.judged_rate import estimate_windows
+from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, least_judged
+
+SIZE: Final = 130
+"""Windows of a film: 100 minutes of 46 s."""
+
+MOST: Final = 40
+"""Windows that the first judge judged; the second judged the first k of them."""
+
+FIRST, SECOND = "AB", "CD"
+
+Second = Callable[[np.random.Generator, Floats], Floats]
+"""Draws what the second judge marks of a film, by what the first does."""
+
+
+def half_of_these(rng: np.random.Generator, y: Floats) -> Floats:
+    """Mark half of what the first judge marks: how they differ depends on the window."""
+    return y * rng.permuted(np.arange(len(y)) < len(y) // 2)
+
+
+def others(rng: np.random.Generator, y: Floats) -> Floats:
+    """Mark half as many windows, whatever the first judge marks."""
+    marked = np.arange(len(y)) < round(y.sum() / 2)
+    return rng.permuted(marked).astype(np.float64)
+
+
+def as_many(rng: np.random.Generator, y: Floats) -> Floats:
+    """Mark as many, nine in ten of them the same."""
+    other = y.copy()
+    n = max(1, round(0.1 * y.sum()))
+    other[rng.choice(np.flatnonzero(y == 1), n, replace=False)] = 0
+    other[rng.choice(np.flatnonzero(y == 0), n, replace=False)] = 1
+    return other
+
+
+SECONDS: Final[dict[str, Second]] = {
+    "half of these": half_of_these,
+    "half as many, others": others,
+    "as many": as_many,
+}
+
+
+def judged(rng: np.random.Generator, k: int, second: Second, content: Content) -> Draw:
+    """Ask for each judge's share and the panel's, in ten draws of one film."""
+    y, p = modelled(rng, SIZE, 0.4, "fair: AUC .76")
+    calls = {FIRST: y, SECOND: second(rng, y)}
+    seconds = content.draw(rng, y)
+    cells = Cells(np.zeros((SIZE, 2)), seconds, seconds, p)
+    truth = {judge: float(np.average(own, weights=seconds)) for judge, own in calls.items()}
+    name = str(rng.integers(2**31))
+    own_holds, panel_holds, given = [], [], []
+    for seed in range(10):
+        order = cells.drawn(name, seed)
+        film = film_of(cells, order, {FIRST: calls[FIRST][order[:MOST]], SECOND: calls[SECOND][order[:k]]})
+        own_holds += [holds(film.of(judge), truth[judge]) for judge in calls]
+        panel = film.panel()
+        is_given = len(panel.by_cell) >= least_judged(cells)
+        given.append(is_given)
+        panel_holds.append(holds(panel, float(np.mean([*truth.values()]))) if is_given else np.nan)
+    return {"own holds": own_holds, "panel given": given, "panel holds": panel_holds}
+
+
+def film_of(cells: Cells, order: list[int], judged_by: dict[str, Floats]) -> JudgedFilm:
+    """Gather what judges said of the first windows of a draw."""
+    return JudgedFilm(
+        movie="tt0000001",
+        cells=cells,
+        law=SUCCESSIVE,
+        cell_at=dict(enumerate(order, 1)),
+        asked={judge: frozenset(range(1, len(own) + 1)) for judge, own in judged_by.items()},
+        calls={judge: dict(enumerate((own == 1).tolist(), 1)) for judge, own in judged_by.items()},
+        notices=(),
+    )
+
+
+def holds(windows: JudgedWindows, truth: float) -> bool:
+    """Whether the interval holds a share."""
+    found = estimate_windows(windows)
+    return bool(found.low[0] <= truth + 1e-9 and truth <= found.high[0] + 1e-9)
+
+
+ROWS: Final = (
+    Row(
+        name="judges",
+        page="docs/film.md",
+        command="obygaze film rate",
+        statement=(
+            "Two judges of films of 130 windows: one marks .4 and judged 40, the other judged the first k of "
+            "these. How often each one's own interval holds their share, whether the two have a number "
+            "together, and how often it holds the mean of their shares."
+        ),
+        heads=("the other marks", "content", "k"),
+        cells=[
+            Cell((name, content, str(k)), (k, second, TWOFOLD[content]))
+            for name, second in SECONDS.items()
+            for content in ("alike", "positives half")
+            for k in (5, 10, 20, 40)
+        ],
+        draw=judged,
+        columns={
+            "own holds": Column(low=0.93),
+            "panel given": Column(digits=2),
+            "panel holds": Column(low=0.93),
+        },
+        full=15,
+    ),
+)

@@ -1,0 +1,219 @@
+"""Gather what people judged as one object: what each judge said of each window, how, and under which words.
+
+Whatever counts, compares or trains on judgements reads them here: rates and the desk of scored films,
+agreement, disagreements, experts, learning. What was judged under two definitions is refused, or split.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.text_tables import DEFINITION, SEEN_SCORE, counted
+from obygaze_features.text import number_of
+
+PLACE: Final = "place"
+"""Column of blind judgements: the window's place in its film's random order, from 1."""
+
+CONTENT_S: Final = "content_s"
+"""Column of windows that were drawn: seconds of them that could be judged, at the draw."""
+
+JUDGED_AT: Final = "judged_at"
+"""Column: when it was judged, for people; nothing is decided by it."""
+
+MOST_PLACES: Final = 1e9
+
+SHOWN_DIGITS: Final = 12
+"""Digits of a definition's digest that people are shown."""
+
+
+class Window(NamedTuple):
+    """A span of a film's video; without times the whole file, told apart by its id."""
+
+    movie: str
+    video: str
+    start_s: float | None
+    end_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one judge said of one window.
+
+    Attributes
+    ----------
+    judge : str
+        Empty where nobody is named.
+    window : Window
+    level : str
+    place : int
+        Of the window in the draw of its film, from 1; 0 where it was not drawn.
+    content_s : float or None
+        Seconds of it that could be judged when it was drawn; None where nothing says.
+    is_blind : bool or None
+        Whether the model's score was out of sight; None where nothing says.
+    definition : str
+        Digest of the definitions it was judged under (`Codebook.definition`); empty where nothing says.
+    judged_at : str
+        Time for people.
+    clip : Clip
+        The row, with concepts and further columns.
+    """
+
+    judge: str
+    window: Window
+    level: str
+    place: int
+    content_s: float | None
+    is_blind: bool | None
+    definition: str
+    judged_at: str
+    clip: Clip
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Judgements of some films.
+
+    Attributes
+    ----------
+    every : tuple of Judgement
+        In the order of their rows.
+    codebook : Codebook
+        Of their levels.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features.manifest import Clip, Manifest, judgements_of
+    >>> rows = [("AB", 0.0, "S"), ("CD", 0.0, "EN"), ("AB", 46.0, "S")]
+    >>> clips = [Clip(f"{who}-{at:g}", "tt1", "", at, at + 46, level, (), who) for who, at, level in rows]
+    >>> judged = judgements_of(Manifest(tuple(clips), Path()))
+    >>> judged.judges, len(judged.windows), len(judged.common_windows(judged.judges))
+    (('AB', 'CD'), 2, 1)
+    """
+
+    every: tuple[Judgement, ...]
+    codebook: Codebook
+
+    def __len__(self) -> int:
+        return len(self.every)
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Names of those who judged, sorted."""
+        return tuple(sorted({one.judge for one in self.every}))
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """Windows that anybody judged, in the order of their first rows."""
+        return tuple(dict.fromkeys(one.window for one in self.every))
+
+    @property
+    def definitions(self) -> Mapping[str, int]:
+        """How many judgements were made under each definition that is known, the most first."""
+        return dict(Counter(one.definition for one in self.every if one.definition).most_common())
+
+    def where(self, counts: Callable[[Judgement], bool]) -> "Judgements":
+        """Keep the judgements that count."""
+        return replace(self, every=tuple(one for one in self.every if counts(one)))
+
+    def of(self, judge: str) -> "Judgements":
+        """Keep one judge's."""
+        return self.where(lambda one: one.judge == judge)
+
+    def of_movie(self, movie: str) -> "Judgements":
+        """Keep one film's."""
+        return self.where(lambda one: one.window.movie == movie)
+
+    def under(self, definition: str) -> "Judgements":
+        """Keep what was judged under one definition, and what does not say under which."""
+        return self.where(lambda one: one.definition in {"", definition})
+
+    def by_judge(self) -> dict[str, dict[Window, Judgement]]:
+        """Map judges, sorted, to what they said of each window.
+
+        A blind judgement counts rather than one in sight of the model's score.
+
+        Raises
+        ------
+        ManifestError
+            A judge said two things of a window in the same way; names the row.
+        """
+        judged: dict[str, dict[Window, Judgement]] = {judge: {} for judge in self.judges}
+        for one in self.every:
+            own = judged[one.judge]
+            before = own.get(one.window)
+            if before is None or (one.is_blind and not before.is_blind):
+                own[one.window] = one
+            elif before.is_blind == one.is_blind:
+                what = f"clip {one.clip.clip_id!r}: {one.judge} labelled the same span of the video twice"
+                raise ManifestError(what)
+        return judged
+
+    def common_windows(self, judges: Iterable[str]) -> list[Window]:
+        """List the windows that all of these judged: from these alone comes a number of them together."""
+        own = [{one.window for one in self.every if one.judge == judge} for judge in judges]
+        common = set.intersection(*own) if own else set()
+        return [window for window in self.windows if window in common]
+
+    def refuse_two_definitions(self) -> None:
+        """Refuse judgements that were made under two definitions or more.
+
+        Those that do not say under which they were made pass.
+
+        Raises
+        ------
+        ManifestError
+            Says how many each judge made under each, and what to do.
+        """
+        if len(self.definitions) < 2:
+            return
+        parts = []
+        for definition in self.definitions:
+            own = Counter(one.judge for one in self.every if one.definition == definition)
+            who = ", ".join(f"{judge or 'nobody named'} {n}" for judge, n in sorted(own.items()))
+            judged = counted(own.total(), "judgement")
+            parts.append(f"{judged} under {definition[:SHOWN_DIGITS]} ({who})")
+        raise ManifestError(
+            f"what a label means was changed in between: {'; '.join(parts)}. Keep those of one definition "
+            "(column definition), judge the others again (film open), or declare there with --same-meaning "
+            "that the words mean the same"
+        )
+
+
+def judgements_of(manifest: Manifest) -> Judgements:
+    """Read the labelled clips of a manifest as judgements."""
+    every = [judgement_of(clip) for clip in manifest if clip.level is not None]
+    return Judgements(tuple(one for one in every if one is not None), manifest.codebook)
+
+
+def judgement_of(clip: Clip) -> Judgement | None:
+    """Read a labelled clip as a judgement; None without a level."""
+    if clip.level is None:
+        return None
+    # Clips that are files of another lab's, without times and video, are told apart by their ids.
+    video = clip.video or (clip.clip_id if clip.start_s is None else "")
+    seen = clip.extras.get(SEEN_SCORE, "")
+    content = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))
+    return Judgement(
+        judge=clip.annotator,
+        window=Window(clip.movie, video, clip.start_s, clip.end_s),
+        level=clip.level,
+        place=place_in(clip),
+        content_s=content if content > 0 else None,
+        is_blind=None if not seen else seen == "0",
+        definition=clip.extras.get(DEFINITION, ""),
+        judged_at=clip.extras.get(JUDGED_AT, ""),
+        clip=clip,
+    )
+
+
+def place_in(clip: Clip) -> int:
+    """Read a window's place in its film's random order, as programs write numbers; 0 where there is none."""
+    place = number_of(clip.extras.get(PLACE, "").replace(",", "."))
+    return int(place) if place.is_integer() and 0 < place < MOST_PLACES else 0

@@ -1,0 +1,131 @@
+"""Draw windows of a film in proportion to their content, and say with what chance each was drawn."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+Floats = NDArray[np.float64]
+
+Law = Literal["successive", "sequential-poisson"]
+
+SUCCESSIVE: Final[Law] = "successive"
+"""Order of -log(u) / content: each next window is drawn in proportion to content among those left.
+
+Successive sampling (Hájek 1981, Sampling from a Finite Population, chapter 9; Rosén 1997, Journal of
+Statistical Planning and Inference 62)."""
+
+SEQUENTIAL_POISSON: Final[Law] = "sequential-poisson"
+"""Order of u / content (Ohlsson 1998, Journal of Official Statistics 14(2)), by which windows were drawn that
+name no law. The first n are nearly a draw in proportion to content; what comes late in the order is not."""
+
+LAW, SEED = "law", "seed"
+"""Columns of windows that were drawn: by which law, and with which seed."""
+
+LEAST_S: Final = 1e-9
+"""Seconds of content below which a window has none, but for rounding."""
+
+
+class Draw(msgspec.Struct, frozen=True):
+    """The draw of a film's windows, as it is written down: whoever has it can put them in the same order.
+
+    Attributes
+    ----------
+    law
+        `SUCCESSIVE` or `SEQUENTIAL_POISSON`.
+    seed
+        Of the random numbers, with the film's name.
+    movie
+        Name of the film.
+    content
+        Of each window [C] the seconds that were neither black nor credits when it was drawn.
+
+    Examples
+    --------
+    >>> draw = Draw(law="successive", seed=0, movie="tt0000001", content=(46.0, 46.0, 0.0, 20.0))
+    >>> draw.order()
+    [1, 0, 3]
+    >>> msgspec.json.decode(msgspec.json.encode(draw), type=Draw) == draw
+    True
+    """
+
+    law: Law
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    movie: str
+    content: tuple[Annotated[float, msgspec.Meta(ge=0)], ...]
+
+    def order(self) -> list[int]:
+        """Put the windows with content in the order of the draw (`random_order`)."""
+        return random_order(np.array(self.content), self.movie, self.seed, self.law)
+
+
+def random_order(content: Floats, name: str, seed: int, law: Law = SUCCESSIVE) -> list[int]:
+    """Put the windows that have content in a random order, of which the first n are a draw of n.
+
+    Parameters
+    ----------
+    content : ndarray, shape [C]
+        Seconds.
+    name : str
+        Whose order it is: windows of each name have an order of their own.
+    seed : int
+    law : str
+        How a window's place follows from u, uniform and fixed by seed, name and window.
+    """
+    u = np.random.default_rng([seed, *name.encode("utf-8")]).random(len(content))
+    u = np.maximum(u, np.finfo(np.float64).tiny)
+    keys = (-np.log(u) if law == SUCCESSIVE else u) / np.maximum(content, LEAST_S)
+    order = np.argsort(keys, kind="stable").tolist()
+    return [window for window in order if content[window] > 0]
+
+
+def inclusion_chances(content: Floats, n: int, law: Law = SUCCESSIVE) -> Floats:
+    """Compute the chance of each window [C] to be among the first n of its film's order.
+
+    By successive sampling a window is among them if -log(u) / content is below the n-th lowest of all, which
+    is nearly the same t in every draw: the chance is 1 - exp(-content t), with t such that the chances add up
+    to n (Rosén 1997). By sequential Poisson sampling it is proportional to content, and at most 1.
+
+    Parameters
+    ----------
+    content : ndarray, shape [C]
+        Seconds.
+    n : int
+        At most the number of windows with content.
+    law : str
+
+    Examples
+    --------
+    >>> inclusion_chances(np.array([46.0, 46.0, 23.0, 0.0]), 2).round(2).tolist()
+    [0.74, 0.74, 0.49, 0.0]
+    """
+    if law == SEQUENTIAL_POISSON:
+        return _proportional(content, n)
+    has_content = content > 0
+    if n >= has_content.sum():
+        return has_content.astype(np.float64)
+
+    def excess(log_t: float) -> float:
+        return float(-np.expm1(-content * np.exp(log_t)).sum()) - n
+
+    # 1 - exp(-x) is at most x, so that this t is too low.
+    low = float(np.log(n / content.sum()))
+    high = low + 1
+    while excess(high) < 0:
+        high += 1
+    t = np.exp(brentq(excess, low - 1, high, xtol=1e-13))
+    return np.asarray(-np.expm1(-content * t))
+
+
+def _proportional(content: Floats, n: int) -> Floats:
+    """Compute chances proportional to content; windows too large for that are certain."""
+    certain = np.zeros(len(content), dtype=np.bool_)
+    while True:
+        rest = content[~certain].sum()
+        factor = (n - certain.sum()) / rest if rest > 0 else 0.0
+        more = ~certain & (factor * content >= 1)
+        if not more.any():
+            return np.where(certain, 1.0, factor * content)
+        certain |= more

@@ -1,0 +1,347 @@
+"""Estimate the positive share of a film's content from windows that were drawn at random and judged."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtri
+
+from obygaze_film.cells import Cells, Floats
+from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Law, inclusion_chances
+
+LEVEL: Final = 0.95
+"""Of every interval."""
+
+MIN_VARIANCE: Final = 1e-12
+"""Variance of p below which a model says the same of every cell."""
+
+BISECTIONS: Final = 42
+
+ROUNDING: Final = 1e-9
+"""By which an end lies beyond a possible share, so that rounding does not put this share outside."""
+
+MOST_SUMS: Final = 2000
+"""Sums of whole windows beyond which they lie so close together that no end of an interval need be moved."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Estimates:
+    """Estimated rates of B draws.
+
+    Attributes
+    ----------
+    value, low, high : ndarray, shape [B]
+    gain : ndarray, shape [B]
+        Weight of the model's probabilities, 0 (unused) to 1.
+    alone_low, alone_high : ndarray, shape [B]
+        Interval from the judgements alone.
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+    gain: Floats
+    alone_low: Floats
+    alone_high: Floats
+
+
+def estimate_rate(
+    cells: Cells, judged: NDArray[np.int64], y: Floats, *, law: Law = SUCCESSIVE, judges: int = 1
+) -> Estimates:
+    """Estimate the share of a film's content that is positive from draws of its cells (`Cells.drawn`).
+
+    Of cells drawn by successive sampling each weighs its content over its chance to be among those drawn
+    (`inclusion_chances`, `difference_estimate`). Two things are known beyond that, and used:
+
+    - A judge calls a cell as a whole. Where the cells that are not judged have few different contents, the
+      share can only be one of few, and the ends of an interval are moved to the nearest of these.
+    - Where none of the judged cells is positive, or all are, the interval is exact (`most_unseen`).
+
+    Cells drawn by sequential Poisson sampling are estimated as they always were: those so large that they are
+    certain to be drawn count by their content, the others' share is the plain mean of those drawn.
+
+    Parameters
+    ----------
+    cells : Cells
+        Those of which nobody was sure have no content here (`Cells.without`).
+    judged : ndarray of int, shape [B, n]
+        The cells of B draws, each in the order of its draw.
+    y : ndarray, shape [B, n]
+        Their judgements, 0 to 1.
+    law : str
+        By which they were drawn.
+    judges : int
+        The judgements are multiples of 1 / judges.
+    """
+    if law == SEQUENTIAL_POISSON:
+        return _estimate_sequential_poisson(cells, judged, y)
+    chances = inclusion_chances(cells.content, judged.shape[1])
+    weights = np.divide(cells.content, chances, out=np.zeros_like(chances), where=chances > 0)
+    film_p = float(np.average(cells.p, weights=cells.content))
+    variance = float(np.average((cells.p - film_p) ** 2, weights=cells.content))
+    estimates = difference_estimate(
+        y, cells.p[judged], weights[judged], chances[judged], film_p=film_p, film_variance=variance
+    )
+    low, high = estimates.low.copy(), estimates.high.copy()
+    alone_low, alone_high = estimates.alone_low.copy(), estimates.alone_high.copy()
+    for draw, (order, labels) in enumerate(zip(judged, y, strict=True)):
+        possible = PossibleShares(cells.content, order, labels, judges)
+        low[draw], high[draw] = possible.interval(low[draw], high[draw])
+        alone_low[draw], alone_high[draw] = possible.interval(alone_low[draw], alone_high[draw])
+    return replace(
+        estimates,
+        low=np.minimum(low, estimates.value),
+        high=np.maximum(high, estimates.value),
+        alone_low=alone_low,
+        alone_high=alone_high,
+    )
+
+
+class PossibleShares:
+    """What a film's share can be, given the cells that were judged in one draw.
+
+    Parameters
+    ----------
+    content : ndarray, shape [C]
+    order : ndarray of int, shape [n]
+        Judged cells, in the order of their draw.
+    labels : ndarray, shape [n]
+        Their judgements, multiples of 1 / `judges`.
+    judges : int
+    """
+
+    def __init__(self, content: Floats, order: NDArray[np.int64], labels: Floats, judges: int) -> None:
+        self._order, self._labels, self._content = order, labels, content
+        self._whole_s = float(content.sum())
+        self._positive_s = float(content[order] @ labels)
+        is_open = np.ones(len(content), dtype=np.bool_)
+        is_open[order] = False
+        self._open_s = float(content[is_open].sum())
+        self._sums = sums_of_whole(content[is_open & (content > 0)], judges)
+
+    def interval(self, low: float, high: float) -> tuple[float, float]:
+        """Move the ends of an interval to the nearest possible shares; of 0 or n of n, give the exact one."""
+        low_s, high_s = (self._nearest(end * self._whole_s - self._positive_s) for end in (low, high))
+        if not self._labels.any():
+            low_s, high_s = 0.0, self._unseen_s()
+        elif (self._labels == 1).all():
+            low_s, high_s = self._open_s - self._unseen_s(), self._open_s
+        if self._open_s == 0:
+            return self._share_of(0.0), self._share_of(0.0)
+        return max(0.0, self._share_of(low_s) - ROUNDING), min(1.0, self._share_of(high_s) + ROUNDING)
+
+    def _share_of(self, seconds: float) -> float:
+        """Return the film's share if so many seconds of the cells that are not judged are positive."""
+        return min(1.0, (self._positive_s + seconds) / self._whole_s)
+
+    def _nearest(self, seconds: float) -> float:
+        """Find what whole cells can add to the positive seconds, nearest to a number of seconds."""
+        if self._sums is None:
+            return min(max(seconds, 0.0), self._open_s)
+        return float(self._sums[np.abs(self._sums - seconds).argmin()])
+
+    def _unseen_s(self) -> float:
+        """Find the most seconds of which no judged cell may have been: whole cells, where these are few."""
+        seconds = most_unseen(self._content, self._order)
+        if self._sums is None:
+            return seconds
+        return float(self._sums[self._sums <= seconds + 1e-6].max())
+
+
+def sums_of_whole(content: Floats, judges: int = 1) -> Floats | None:
+    """List the positive seconds that cells [C] may have, each positive by a multiple of 1 / judges.
+
+    Returns
+    -------
+    ndarray, shape [S], or None
+        Rising; None if there are more than `MOST_SUMS`.
+    """
+    sums = np.zeros(1)
+    for size, count in _sizes(content):
+        parts = np.arange(count * judges + 1) * (size / judges)
+        every = np.add.outer(sums, parts).ravel()
+        _, first = np.unique(np.round(every, 3), return_index=True)
+        sums = every[first]
+        if len(sums) > MOST_SUMS:
+            return None
+    return sums
+
+
+def _sizes(content: Floats) -> list[tuple[float, int]]:
+    """Count the cells of each content, alike to a thousandth of a second."""
+    _, first, counts = np.unique(np.round(content, 3), return_index=True, return_counts=True)
+    return list(zip(content[first].tolist(), counts.tolist(), strict=True))
+
+
+def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
+    """Bound the positive seconds of a film of which no judged cell is positive, at .975.
+
+    If S seconds are positive, the k-th cell drawn is one of the others with chance 1 - S / left, where left
+    is the content of all that were not drawn before it. The product of these chances is below .025 in at most
+    .025 of draws that meet none of the positive cells: what has a product below .025 is refuted. Of cells
+    alike in content the product is the chance itself (hypergeometric).
+
+    Parameters
+    ----------
+    content : ndarray, shape [C]
+        Seconds.
+    order : ndarray of int, shape [n]
+        Judged cells, in the order of a successive draw.
+
+    Returns
+    -------
+    float
+        The largest number of seconds that is not refuted.
+    """
+    drawn = content[order]
+    left = content.sum() - np.concatenate([[0.0], np.cumsum(drawn)[:-1]])
+    log_least = float(np.log((1 - LEVEL) / 2))
+    most = max(float(left[-1] - drawn[-1]), 0.0)
+
+    def excess(seconds: float) -> float:
+        return float(np.log1p(-np.minimum(seconds / left, 1 - 1e-12)).sum()) - log_least
+
+    return most if excess(most) >= 0 else float(brentq(excess, 0.0, most))
+
+
+def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
+    """Estimate rates from draws by sequential Poisson sampling; parameters as those of `estimate_rate`."""
+    chances = inclusion_chances(cells.content, judged.shape[1], SEQUENTIAL_POISSON)
+    is_open = chances < 1
+    certain_share = np.where(is_open, 0.0, cells.content / cells.content.sum())[judged]
+    known = (certain_share * y).sum(axis=1)
+    rest = 1 - certain_share.sum(axis=1)
+    if not cells.content[is_open].any():
+        known /= 1 - rest  # exactly 1 where all are positive
+        return Estimates(known, known, known, np.zeros(len(y)), known, known)
+    open_p, seconds = cells.p[is_open], cells.content[is_open]
+    mean = float(np.average(open_p, weights=seconds))
+    of_open = difference_estimate(
+        y, cells.p[judged], is_open[judged], chances[judged],
+        film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)),
+        is_chance_by_label=False,
+    )  # fmt: skip
+    names = ("value", "low", "high", "alone_low", "alone_high")
+    return replace(of_open, **{name: known + rest * getattr(of_open, name) for name in names})
+
+
+def difference_estimate(
+    y: ArrayLike,
+    p: ArrayLike,
+    weights: ArrayLike,
+    chances: ArrayLike,
+    *,
+    film_p: float | Floats,
+    film_variance: float | Floats,
+    is_chance_by_label: bool = True,
+) -> Estimates:
+    """Estimate the positive share of the cells that may be drawn from those that were.
+
+    The difference estimate (Cassel, Särndal and Wretman, Biometrika 1976; prediction-powered inference:
+    Angelopoulos et al., Science 2023) of a rate R is the judged cells' mean of y - g p plus g times the
+    film's mean of p. It is nearly unbiased for any model and any g; the g with the smallest variance is
+    cov(y, p) / V (power tuning: Angelopoulos, Duchi and Zrnic 2023), here within 0 and 1, where V is the
+    film's variance of p. It is 0 for a useless model and 1 for a calibrated one.
+
+    The interval is that of a score test: the rates R at most z standard errors from their estimate. A rate R
+    gives cov(y, p) = R (1 - R) D, with D the difference of the mean p of judged positives and negatives, and
+    the variance R (1 - R) - 2 g cov + g^2 V of y - g p. To each of the two means one cell is added that has
+    the mean p of all judged cells: D is 0 without a positive or without a negative.
+
+    The squared standard error is this variance times the mean of (1 - chance) weight over the cells (Hájek's
+    finite-population correction). Positive cells may be longer or shorter than others and so be drawn more or
+    less often: the mean is (1 - R) times that of judged positives and R times that of negatives, as their
+    squared distances from R are (1 - R)^2 and R^2; one cell with the mean of all is added to each. For a
+    useless model and equal cells this is Wilson's interval. `benchmarks/planted/rates.py` measures coverage
+    and width.
+
+    Parameters
+    ----------
+    y : array-like, shape [B, n]
+        Judgements, 0 to 1, of B draws of n cells.
+    p : array-like, shape [B, n]
+        The model's probabilities of the judged cells.
+    weights : array-like, shape [B, n]
+        Their weights in a mean, normalised here; 0 for those that are left out.
+    chances : array-like, shape [B, n]
+        Their chances to be drawn (`inclusion_chances`).
+    film_p, film_variance : float or ndarray, shape [B]
+        Mean and variance of p over all cells that may be drawn, weighted by content.
+    is_chance_by_label : bool
+        Whether (1 - chance) weight has a mean of its own for positives and for negatives.
+    """
+    labels, shares, parts, drawn = (
+        np.asarray(values, dtype=np.float64) for values in (y, p, weights, chances)
+    )
+    parts = parts / parts.sum(axis=1)[:, None]
+    z_squared = float(ndtri((1 + LEVEL) / 2)) ** 2
+    alone = (parts * labels).sum(axis=1)
+    mean_p = (parts * shares).sum(axis=1)
+    p_apart = _means_by_label(parts, labels, shares)
+    variance_p = np.maximum(film_variance, MIN_VARIANCE)
+    apart = np.where(variance_p > MIN_VARIANCE, np.maximum(p_apart.positives - p_apart.negatives, 0), 0)
+    correction = _means_by_label(parts, labels, (1 - drawn) * parts)
+
+    def factor(rate: Floats) -> Floats:
+        if not is_chance_by_label:
+            return correction.all_cells
+        return (1 - rate) * correction.positives + rate * correction.negatives
+
+    def best_gain(rate: Floats) -> Floats:
+        return np.asarray(np.clip(rate * (1 - rate) * apart / variance_p, 0, 1))
+
+    def no_gain(rate: Floats) -> Floats:
+        return np.zeros_like(rate)
+
+    def interval(gain: Callable[[Floats], Floats]) -> tuple[Floats, Floats, Floats]:
+        def distance(rate: Floats) -> Floats:
+            return np.asarray(rate - alone + gain(rate) * (mean_p - film_p))
+
+        def error(rate: Floats) -> Floats:
+            spread, g = rate * (1 - rate), gain(rate)
+            variance = spread - 2 * g * spread * apart + g * g * variance_p
+            return np.asarray(np.sqrt(z_squared * factor(rate) * np.maximum(variance, 0)))
+
+        zeros, ones = np.zeros(len(labels)), np.ones(len(labels))
+        value = _root(distance, zeros, ones)
+        high = _root(lambda rate: distance(rate) - error(rate), value, ones)
+        low = _root(lambda rate: distance(rate) + error(rate), zeros, value)
+        return value, low, high
+
+    value, low, high = interval(best_gain)
+    _, alone_low, alone_high = interval(no_gain)
+    return Estimates(value, low, high, best_gain(value), alone_low, alone_high)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _MeansByLabel:
+    """Means over all judged cells of B draws, over the positive ones and over the others, each [B]."""
+
+    all_cells: Floats
+    positives: Floats
+    negatives: Floats
+
+
+def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansByLabel:
+    """Average values [B, n] by weights that add up to 1; to each label one cell with the mean is added."""
+    n = (weights > 0).sum(axis=1)
+    share = (weights * labels).sum(axis=1)
+    mean = (weights * values).sum(axis=1)
+    of_positives = (weights * labels * values).sum(axis=1)
+    return _MeansByLabel(
+        mean,
+        (n * of_positives + mean) / (n * share + 1),
+        (n * (mean - of_positives) + mean) / (n * (1 - share) + 1),
+    )
+
+
+def _root(function: Callable[[Floats], Floats], below: Floats, above: Floats) -> Floats:
+    """Bisect for the roots of a function that is at most 0 at `below` and at least 0 at `above`, [B]."""
+    for _ in range(BISECTIONS):
+        middle = (below + above) / 2
+        is_below = function(middle) <= 0
+        below, above = np.where(is_below, middle, below), np.where(is_below, above, middle)
+    return np.round((below + above) / 2, 12)

@@ -1,0 +1,59 @@
+"""Undo and redo what somebody did since the workspace was opened."""
+
+from obygaze_film.workspace.ledger import Ledger
+from obygaze_film.workspace.ledger_lines import Line
+from obygaze_film.workspace.rules import name_of, now
+
+Act = tuple[Line, ...]
+"""The lines that one act of a person wrote: a decision and, if it is of another kind than the one that it
+stands in place of, the line that takes that one back."""
+
+
+class Acts:
+    """What people did in this sitting, and what of it they undid.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        What is undone is taken back there, by further lines.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._done: list[Act] = []
+        self._undone: list[Act] = []
+
+    @property
+    def last_annotator(self) -> str:
+        """Who acted last; empty if nobody did."""
+        return self._done[-1][0].annotator if self._done else ""
+
+    def did(self, *lines: Line) -> None:
+        """Remember an act; what its person undid before can't be done again."""
+        self._done.append(lines)
+        self._undone = [act for act in self._undone if act[0].annotator != lines[0].annotator]
+
+    def take_back(self, *lines: Line) -> Line:
+        """Write a line that takes back others, all of one person."""
+        row = {"annotator": lines[0].annotator, "judged_at": now()}
+        return self._ledger.add("undo", row, [line.id for line in lines])
+
+    def undo(self, annotator: str) -> Line | None:
+        """Take back a person's latest act; return the decision that it was about, None without an act."""
+        return self._step(annotator, self._done, self._undone)
+
+    def redo(self, annotator: str) -> Line | None:
+        """Do again what a person undid last; return the decision that it was about."""
+        return self._step(annotator, self._undone, self._done)
+
+    def _step(self, annotator: str, acts: list[Act], others: list[Act]) -> Line | None:
+        own = [act for act in acts if act[0].annotator == name_of(annotator)]
+        if not own:
+            return None
+        act = own[-1]
+        others.append((self.take_back(*act),))
+        acts.remove(act)
+        line = act[0]
+        while line.kind == "undo":
+            line = self._ledger.lines[line.replaces[0]]
+        return line

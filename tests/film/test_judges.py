@@ -1,0 +1,167 @@
+"""Whose number it is: each judge's own, and the panel's from windows that all of it judged."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Manifest
+from obygaze_film.errors import FilmError
+from obygaze_film.judged_rate import (
+    correct_rate,
+    correct_rates,
+    exact_interval,
+    main_rate,
+    rates_by_definition,
+)
+from obygaze_film.judged_windows import judged_film
+from obygaze_film.page.phrases import Words, rate_lines, rate_sentence
+from obygaze_film.windows_to_judge import choose_next
+from tests.planted_models import codebook
+
+
+@pytest.fixture
+def drawn(timeline):
+    return choose_next([timeline], 40, blind=True)
+
+
+def judged(tmp_path, clips, **judges):
+    """Judgements by name of judge: a level of each window from the first of the draw on."""
+    rows = []
+    for judge, levels in judges.items():
+        for clip, level in zip(clips, levels, strict=False):
+            extras = clip.extras | {"definition": ""}
+            rows.append(
+                replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge, extras=extras)
+            )
+    return Manifest(tuple(rows), tmp_path, codebook(tmp_path))
+
+
+YES, NO = "violent", "calm"
+
+
+@pytest.mark.parametrize("k", [1, 5, 9])
+def test_with_few_windows_in_common_each_judge_has_a_number_and_both_together_have_none(
+    timeline, tmp_path, drawn, k
+):
+    """One marks all, the other none: no share is that of both, and none is given."""
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * k))
+    assert [(rate.annotators, rate.n, rate.positives) for rate in found.rates] == [
+        (["AB"], 40, [40]),
+        (["CD"], k, [0]),
+    ]
+    assert found.rates[0].low > 0.8
+    assert found.rates[1].low == 0
+    assert (found.rates[1].high > 0.9) == (k == 1)
+    assert f"{k} windows" in found.no_panel
+
+
+@pytest.mark.parametrize("k", [10, 20, 40])
+def test_from_ten_windows_in_common_the_panel_has_the_mean_of_its_judges_shares(timeline, tmp_path, drawn, k):
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * k))
+    assert [rate.annotators for rate in found.rates] == [["AB"], ["CD"], ["AB", "CD"]]
+    panel = found.rates[-1]
+    assert (panel.n, panel.positives, found.no_panel) == (k, [k, 0], "")
+    assert panel.low < 0.5 < panel.high
+    assert panel.value == pytest.approx(0.5, abs=0.05)
+    assert main_rate(found.rates) == panel
+
+
+def test_a_judges_number_is_that_of_their_judgements_alone(timeline, tmp_path, drawn):
+    rng = np.random.default_rng(0)
+    levels = {judge: rng.choice([YES, NO], 40) for judge in ("AB", "CD", "EF")}
+    found = correct_rates(timeline, judged(tmp_path, drawn, **levels))
+    for judge, own in levels.items():
+        alone, _ = correct_rate(timeline, judged(tmp_path, drawn, **{judge: own}))
+        (with_others,) = [rate for rate in found.rates if rate.annotators == [judge]]
+        assert (with_others.value, with_others.low, with_others.high) == (alone.value, alone.low, alone.high)
+        asked, _ = correct_rate(timeline, judged(tmp_path, drawn, **levels), judge=judge)
+        assert asked == with_others
+
+
+def test_a_panels_windows_are_those_that_all_were_sure_of(timeline, tmp_path, drawn):
+    unsure = [NO] * 20
+    unsure[3] = "unsure"
+    judgements = judged(tmp_path, drawn, AB=[YES] * 40, CD=unsure)
+    film = judged_film(timeline, judgements)
+    assert (len(film.of("CD").by_cell), len(film.of("CD").unsure)) == (19, 1)
+    panel = film.panel()
+    assert (len(panel.by_cell), len(panel.unsure)) == (19, 1)
+    assert panel.sure_cells.content[list(panel.unsure)].tolist() == [0]
+
+
+def test_who_goes_on_where_another_stopped_has_no_number_and_that_is_said(timeline, tmp_path, drawn):
+    """The second half of a draw is none of the whole film; a comparison that accounts for judges takes it."""
+    first = judged(tmp_path, drawn[:20], AB=[YES] * 20)
+    second = judged(tmp_path, drawn[20:], CD=[NO] * 20)
+    both = first.with_clips([*first, *second])
+    found = correct_rates(timeline, both)
+    assert [rate.annotators for rate in found.rates] == [["AB"]]
+    assert any("CD" in notice and "20 judgements" in notice for notice in found.notices)
+    assert len(judged_film(timeline, both).together().by_cell) == 40
+
+
+def test_nobody_has_a_number_before_somebody_judged_ten(timeline, tmp_path, drawn):
+    with pytest.raises(FilmError, match="6 windows"):
+        correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 6, CD=[NO] * 5))
+    with pytest.raises(FilmError, match="0 windows"):
+        correct_rate(timeline, judged(tmp_path, drawn, AB=[YES] * 12), judge="CD")
+
+
+def test_counts_are_those_that_a_reader_would_count(timeline, tmp_path, drawn):
+    """Two who say positive 8 and 10 times of 30, of other windows: not "2 positive"."""
+    one = [YES] * 8 + [NO] * 22
+    other = [YES] * 2 + [NO] * 6 + [YES] * 8 + [NO] * 14
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=one, CD=other))
+    panel = found.rates[-1]
+    assert (panel.positives, panel.n, panel.n_positive) == ([8, 10], 30, 2)
+    assert "8 and 10 of 30" in rate_sentence(panel, Words("en"))
+    assert "8 et 10 sur 30" in rate_sentence(panel, Words("fr"))
+
+
+@pytest.mark.parametrize("agree", [True, False])
+def test_where_two_may_agree_no_better_than_chance_the_sentence_says_so(timeline, tmp_path, drawn, agree):
+    one = [YES, NO] * 15
+    other = one if agree else [YES, YES, NO, NO] * 7 + [YES, NO]
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=one, CD=other))
+    pair, panel = found.agreement[0], rate_sentence(found.rates[-1], Words("en"))
+    assert (pair.low > 0) == agree
+    assert ("chance" in panel) == (not agree)
+    assert sum("chance" in line for line in rate_lines(found, Words("en"))) == (0 if agree else 2)
+
+
+def test_what_was_judged_under_two_definitions_has_a_number_under_each(timeline, tmp_path, drawn):
+    before, after = "a" * 64, "b" * 64
+
+    def under(definition, clips):
+        return [replace(clip, extras=clip.extras | {"definition": definition}) for clip in clips]
+
+    first = under(before, judged(tmp_path, drawn[:20], AB=[YES] * 20))
+    again = under(after, judged(tmp_path, drawn[:12], CD=[NO] * 12))
+    unknown = list(judged(tmp_path, drawn[:15], EF=[NO] * 15))
+    every = judged(tmp_path, drawn).with_clips([*first, *again, *unknown])
+    with pytest.raises(ManifestError, match=r"20 judgements under aaa.*12 judgements under bbb"):
+        correct_rates(timeline, every)
+    found = rates_by_definition(timeline, every)
+    assert [(rate.definition, rate.annotators, rate.n) for rate in found.rates] == [
+        (before, ["AB"], 20),
+        (after, ["CD"], 12),
+    ]
+    assert any("15 judgements" in notice for notice in found.notices)
+    alone = rates_by_definition(timeline, every.with_clips([*first, *unknown]))
+    assert [rate.definition for rate in alone.rates] == [before] * 3
+
+
+@pytest.mark.parametrize(("positive", "low", "high"), [(0, 0, 0.522), (2, 0.053, 0.853), (5, 0.478, 1)])
+def test_of_fewer_than_ten_windows_the_interval_is_exact(positive, low, high):
+    """Ends of Clopper and Pearson of 0, 2 and 5 of 5, from their tables."""
+    labels = np.arange(5) < positive
+    assert exact_interval(labels.astype(float)) == pytest.approx((low, high), abs=5e-4)
+
+
+def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_path, drawn):
+    judgements = judged(tmp_path, drawn, AB=[NO] * 40, CD=[YES, YES, NO, NO, NO])
+    rate, _ = correct_rate(timeline, judgements, judge="CD")
+    assert rate.low < 0.1
+    assert rate.high > 0.8

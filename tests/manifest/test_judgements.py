@@ -1,0 +1,118 @@
+"""Judgements as one object, and the doors that refuse what was judged under two definitions."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import (
+    Clip,
+    Level,
+    Manifest,
+    agreement,
+    builtin_codebook,
+    judgements_of,
+    level_pairs,
+    merge_annotators,
+    project,
+    write_manifest,
+)
+from obygaze_models.protocol import labels_of
+from tests.command import obygaze
+
+BOOK = builtin_codebook("obygaze12")
+WORDS, OTHER_WORDS = "a" * 64, "b" * 64
+
+
+def clip(who, start, level="S", *, name="", definition=WORDS, seen="0", **more):
+    extras = {"seen_score": seen, "definition": definition} | more
+    name = name or f"{who}-{start}-{seen}"
+    return Clip(name, "tt1", "", float(start), float(start + 46), level, (), who, extras)
+
+
+def manifest(*clips):
+    return Manifest(tuple(clips), Path(), BOOK)
+
+
+def test_a_judgement_says_who_what_where_in_which_order_how_and_under_which_words():
+    row = clip("AB", 0, place="3", content_s="40,5", judged_at="2026-01-01")
+    (one,) = judgements_of(manifest(row, replace(row, clip_id="x", level=None))).every
+    assert (one.judge, one.level, one.place, one.content_s) == ("AB", "S", 3, 40.5)
+    assert (one.is_blind, one.definition, one.judged_at) == (True, WORDS, "2026-01-01")
+    plain = Clip("y", "tt1", "", 0.0, 46.0, "S", (), "AB")
+    (two,) = judgements_of(manifest(plain)).every
+    assert (two.place, two.content_s, two.is_blind, two.definition) == (0, None, None, "")
+
+
+def test_a_panels_windows_are_those_that_all_of_it_judged():
+    rows = [clip("AB", start) for start in (0, 46, 92)] + [clip("CD", start) for start in (46, 92, 138)]
+    judged = judgements_of(manifest(*rows, clip("EF", 92)))
+    assert [window.start_s for window in judged.common_windows(["AB", "CD"])] == [46, 92]
+    assert [window.start_s for window in judged.common_windows(judged.judges)] == [92]
+    assert judged.common_windows([]) == []
+
+
+def test_what_was_judged_blindly_counts_rather_than_what_was_judged_in_sight():
+    judged = judgements_of(
+        manifest(clip("AB", 0, "EN", seen="1"), clip("AB", 0, "S"), clip("AB", 46, seen="1"))
+    )
+    levels = {window.start_s: one.level for window, one in judged.by_judge()["AB"].items()}
+    assert levels == {0: "S", 46: "S"}
+    twice = judgements_of(manifest(clip("AB", 0), clip("AB", 0, "EN", name="again")))
+    with pytest.raises(ManifestError, match="twice"):
+        twice.by_judge()
+
+
+TWO = [clip("AB", 0), clip("CD", 0, "EN", definition=OTHER_WORDS), clip("AB", 46), clip("CD", 46)]
+UNKNOWN = [
+    replace(one, extras=one.extras | {"definition": ""}) if one.annotator == "CD" else one for one in TWO
+]
+
+
+@pytest.mark.parametrize(
+    "door",
+    [
+        agreement,
+        level_pairs,
+        labels_of,
+        merge_annotators,
+        lambda judged: project(judged, manifest(clip("", 0, None), clip("", 46, None, name="w"))),
+    ],
+)
+def test_a_door_that_merges_refuses_two_definitions_and_says_who_judged_under_which(door):
+    with pytest.raises(
+        ManifestError, match=r"3 judgements under aaaaaaaaaaaa \(AB 2, CD 1\).* 1 judgement under bbb"
+    ):
+        door(manifest(*TWO))
+    door(manifest(*UNKNOWN))  # of an earlier version, which does not say
+
+
+@pytest.mark.parametrize(
+    "command", [["agreement"], ["agreement", "--alpha", "1"], ["disagreements"], ["alttest"]]
+)
+def test_no_command_compares_people_who_judged_under_two_definitions(tmp_path, capsys, command):
+    name, *more = command
+    write_manifest(manifest(*TWO), tmp_path / "judged.csv")
+    assert obygaze("manifest", name, str(tmp_path / "judged.csv"), *more) == 1
+    assert "CD 1" in capsys.readouterr().err
+
+
+def test_a_definition_is_what_judges_read_and_nothing_else():
+    sure = next(level for level in BOOK.levels if level.name == "S")
+
+    def with_level(changed):
+        return replace(BOOK, levels=tuple(changed if level is sure else level for level in BOOK.levels))
+
+    assert (
+        with_level(replace_level(sure, means="any shot in which a woman is seen")).definition()
+        != BOOK.definition()
+    )
+    assert with_level(replace_level(sure, title="Certain")).definition() != BOOK.definition()
+    assert with_level(replace_level(sure, synonyms=("yes",))).definition() == BOOK.definition()
+    assert replace(BOOK, name="mine", version="2", tasks=(), policies=()).definition() == BOOK.definition()
+
+
+def replace_level(level, **changes):
+    kept = {name: getattr(level, name) for name in level.__struct_fields__}
+    return Level(**kept | changes)
