@@ -37,7 +37,9 @@ from obygaze_features.video.boxes import (
     states_rate,
 )
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
+from obygaze_features.video.late_streams import LateStream, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable
+from obygaze_features.video.packets import appeared_later
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
 from obygaze_features.video.source import UNREADABLE, KeptFile, Source, check_file, opened
 from obygaze_features.video.stream import describe, note_side_data
@@ -107,6 +109,8 @@ class Packets(NamedTuple):
     ----------
     read
         Packets and, of AVI, empty ones that it counts.
+    late
+        Streams that appeared on the way.
     error
         Why there are no more, if the file is damaged.
     """
@@ -121,6 +125,7 @@ class Packets(NamedTuple):
     corrupt: NDArray[np.bool_]
     headers: list[PictureHeader]
     side_data: set[str]
+    late: list[LateStream]
     read: int
     error: str
 
@@ -175,7 +180,8 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
         pts[second], hidden[second] = pts[first], True
         dts[second] = np.maximum(dts[first], dts[second])  # `MISSING` is below all
     columns = pts, dts, pos, size, duration, key, hidden, corrupt
-    return Packets(*columns, headers, side_data, len(rows) + empty, error), kept
+    late = late_streams(files_of(source.path), source.formats, appeared_later(source.container))
+    return Packets(*columns, headers, side_data, late, len(rows) + empty, error), kept
 
 
 def _table(source: Source, packets: Packets) -> PacketTable:
@@ -233,7 +239,8 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     key = (packets.key if unsafe else random_access)[shown] if ordered else None
     times = FrameTimes(np.arange(len(shown)), time_s, key, last_s)
     stream, said = describe(source, packets.side_data, len(first))
-    kinds_beside = {each.type for each in source.container.streams}
+    kinds_beside = {each.type for each in source.container.streams} | {each.kind for each in packets.late}
+    said = (*said, *(each.sentence for each in packets.late))
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
@@ -375,7 +382,10 @@ def _losses(
     if {"mpegts", "mpeg"} & {*source.formats} and scrambled(files_of(source.path)[-1], tail):
         yield from_s, f"from byte {tail:,} on its packets are encrypted (scrambled), and are not read"
         return
-    if "mpegts" in source.formats and len(source.container.streams.video) > 1 and early:
+    # The map of a transport stream may name another stream of pictures: what follows is then there alone.
+    follows = any(each.kind == "video" and each.byte > position.max(initial=0) for each in packets.late)
+    ends_early = "mpegts" in source.formats and len(source.container.streams.video) > 1 and early
+    if follows or ends_early:
         yield from_s, f"from byte {tail:,} on the file has pictures of another stream: {JOIN}"
         return
     behind = np.flatnonzero((position > at) & ~packets.hidden)

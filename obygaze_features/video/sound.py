@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import VideoError
 from obygaze_features.video.file_facts import cached_fact
 from obygaze_features.video.index import index_packets
+from obygaze_features.video.packets import demux
 from obygaze_features.video.source import UNREADABLE, Source, opened
 from obygaze_features.video.stream import ENCRYPTED, ENCRYPTED_SIGNS, is_encrypted, note_side_data
 
@@ -290,7 +291,7 @@ def placed(
     tick_s, time_s, part, latest_s = float(stream.time_base or 0), -math.inf, 0, -math.inf
     longest_s = PAUSE_S if len(offset_s) > 1 else math.inf  # a pause, where the pictures have one too
     side_data = set[str]()
-    for packet in source.container.demux(stream):
+    for packet in demux(source.container, stream):
         note_side_data(packet, side_data)
         if not ENCRYPTED_SIGNS.isdisjoint(side_data):
             raise VideoError(ENCRYPTED_SOUND, source.path)

@@ -23,6 +23,7 @@ from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.boxes import scrambled
 from obygaze_features.video.file_facts import files_of
+from obygaze_features.video.packets import demux
 
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
 # open files other than the named one.
@@ -36,7 +37,7 @@ MOST_PIXELS = 89_478_485
 LIMITS = {"max_pixels": str(MOST_PIXELS)}
 OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS}
 # FFmpegError covers broken data and early ends; PyAV raises the others for a damaged header.
-UNREADABLE = (FFmpegError, AttributeError, IndexError, MemoryError, OverflowError, UnicodeDecodeError)
+UNREADABLE = (FFmpegError,)
 Item = TypeVar("Item")
 
 
@@ -93,7 +94,7 @@ class Source:
 
     def stored(self) -> "Iterator[av.Packet[Any]]":
         """Yield the packets in decoding order, also empty ones; those of MPEG-4 with one picture each."""
-        packets = self.container.demux(self.stream)
+        packets = demux(self.container, self.stream)
         if self.codec != "mpeg4":  # the last, empty one marks the end
             yield from (packet for packet in packets if packet.size or packet.dts is not None)
             return

@@ -12,6 +12,7 @@ from obygaze_features.errors import VideoError, first_line
 from obygaze_features.subtitle_text import ass_text, srt_text, vtt_text
 from obygaze_features.text import unsuitable
 from obygaze_features.video.index import index_packets
+from obygaze_features.video.packets import demux
 from obygaze_features.video.source import UNREADABLE, Source, opened
 
 TEXTUAL = {"mov_text", "subrip", "srt", "ass", "ssa", "webvtt", "text"}
@@ -70,7 +71,7 @@ def _placed(source: Source, tell: Callable[[str], None]) -> Iterator[tuple[float
         tell(f"text track {tracks.index(track) + 1} of {len(tracks)} ({language}) is read")
     track.discard = Discard.default
     table, seen = index_packets(source.path), 0
-    for packet in source.container.demux([track, source.stream]):
+    for packet in demux(source.container, track, source.stream):
         if packet.stream.index == track.index:
             part = int(np.searchsorted(table.part_first, max(seen - 1, 0), side="right")) - 1
             yield float(table.part_offset_s[part]) - float(source.origin), packet

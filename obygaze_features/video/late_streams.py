@@ -1,0 +1,125 @@
+"""Find where in a file streams begin that were not known when it was opened.
+
+Sources: ISO/IEC 13818-1, 2.4.3.2 (packets of a transport stream), 2.4.3.6 (those of a program stream); the
+streams of a DVD inside private stream 1; Adobe Flash Video File Format Specification 10.1, annex E (tags).
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+
+import msgspec
+
+from obygaze_features.door import open_regular
+from obygaze_features.video.packets import ListedStream
+
+TRANSPORT_PACKETS = (188, 192, 204)
+"""Bytes of a packet of a transport stream: plain, with a time stamp (M2TS), with a checksum."""
+PRIVATE_STREAM = b"\x00\x00\x01\xbd"
+FLV_TYPES = {"audio": 8, "video": 9}
+FLV_HEADER, FLV_TAG_HEADER, FLV_TAG_TRAILER = 13, 11, 4
+NAMES = {"audio": "a sound track", "subtitle": "subtitles", "video": "another stream of pictures"}
+"""What is said of streams that appear later; others, such as data, are not spoken of."""
+
+
+class LateStream(msgspec.Struct, frozen=True):
+    """A stream that appears behind what is read of a file when it is opened.
+
+    Parameters
+    ----------
+    kind
+        `video`, `audio`, `subtitle`.
+    byte
+        Where its first packet begins; -1 if that is not known.
+    """
+
+    kind: str
+    byte: int = -1
+
+    @property
+    def sentence(self) -> str:
+        """Say what appears, and where."""
+        where = f"from byte {self.byte:,} on" if self.byte >= 0 else "after its beginning"
+        return f"{where} the file has {NAMES[self.kind]} that its beginning does not announce"
+
+
+def late_streams(
+    files: Sequence[Path], formats: Collection[str], streams: Sequence[ListedStream]
+) -> list[LateStream]:
+    """Find where streams begin that appeared while a file was read.
+
+    Parameters
+    ----------
+    files
+        The file, or those of a DVD's title in order.
+    formats
+        FFmpeg's names of its format.
+    streams
+        The streams, as FFmpeg lists them at the end.
+    """
+    return [
+        LateStream(stream.kind, _first_byte(files, formats, stream))
+        for stream in streams
+        if stream.kind in NAMES
+    ]
+
+
+def _first_byte(files: Sequence[Path], formats: Collection[str], stream: ListedStream) -> int:
+    before = 0
+    for path in files:
+        with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            if "mpegts" in formats:
+                place = _first_transport_packet(data, stream.id)
+            elif "mpeg" in formats:
+                place = _first_program_packet(data, stream.id)
+            elif "flv" in formats:
+                place = _first_tag(data, FLV_TYPES.get(stream.kind, 0))
+            else:
+                place = -1
+            if place >= 0:
+                return before + place
+            before += len(data)
+    return -1
+
+
+def _first_transport_packet(data: mmap, pid: int) -> int:
+    """Return where the first packet with a PID begins that is followed by another packet."""
+    head = re.compile(
+        rb"G[" + b"".join(re.escape(bytes([flags | pid >> 8])) for flags in range(0, 256, 32)) + rb"]"
+        + re.escape(bytes([pid & 255])),
+        re.DOTALL,
+    )  # fmt: skip
+    for match in head.finditer(data):
+        place = match.start()
+        for size in TRANSPORT_PACKETS:
+            is_last = place + size >= len(data)
+            if is_last or data[place + size : place + size + 1] == b"G":
+                return place
+    return -1
+
+
+def _first_program_packet(data: mmap, stream_id: int) -> int:
+    """Return where the first packet of a stream begins, or of one inside private stream 1."""
+    if stream_id >= 0x100:
+        return data.find(b"\x00\x00\x01" + bytes([stream_id & 255]))
+    place = data.find(PRIVATE_STREAM)
+    while place >= 0:
+        header_bytes = data[place + 8 : place + 9]
+        if header_bytes:
+            inner = place + 9 + header_bytes[0]
+            if data[inner : inner + 1] == bytes([stream_id & 255]):
+                return place
+        place = data.find(PRIVATE_STREAM, place + 4)
+    return -1
+
+
+def _first_tag(data: mmap, kind: int) -> int:
+    """Return where the first tag of a type begins."""
+    place = FLV_HEADER
+    while place + FLV_TAG_HEADER <= len(data):
+        if data[place] & 31 == kind:
+            return place
+        size = int.from_bytes(data[place + 1 : place + 4], "big")
+        place += FLV_TAG_HEADER + size + FLV_TAG_TRAILER
+    return -1
