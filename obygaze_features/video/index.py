@@ -36,6 +36,7 @@ from obygaze_features.video.boxes import (
     stated_bytes,
     states_rate,
 )
+from obygaze_features.video.display_order import reorders, rises
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.late_streams import LateStream, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable
@@ -59,6 +60,10 @@ ORDERED_CHAPTERS = f"its chapters have an order of their own, {NOT_FOLLOWED}"
 # Codecs whose pictures carry all settings that decoding needs.
 SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
 JOIN = "join films with FFmpeg"
+DECODING_TIMES = "its time stamps are those of decoding"
+CHUNK_TIMES = (
+    "AVI states no times of presentation: pictures have those of its entries, in the order of display"
+)
 OTHER_SETTINGS = f"a joined file has other settings of its codec, which are not read: {JOIN}"
 RESET = "the codec's settings change within the video: the shape of its pixels may, and is not followed"
 SOME_TIMES = "not every picture has a time of its own: the others have those that a steady rate leaves free"
@@ -209,6 +214,10 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     resets = len({*sets} - {b""}) > 1
     random_access = np.array(starts) & (np.array([bool(own) for own in sets]) if resets else True)
     unsafe = _why_unsafe(source, packets, unique=unique, by_kind=by_kind, access=random_access)
+    if labelled and not by_kind and source.context.has_b_frames and rises(rank[~hidden]):
+        of_decoding = reorders(source.path, random_access)
+        labelled = not of_decoding
+        unsafe = DECODING_TIMES if of_decoding else unsafe
     ordered = labelled or not unsafe
     shown = np.flatnonzero(~hidden)
     if line.known:
@@ -300,8 +309,10 @@ def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -
         lacking = not timed.any() if note == SOME_TIMES else MISSING in ticks
         if not tick_s or lacking or (len(ticks) > 1 and not _differ(ticks)):
             continue
-        if "avi" in source.formats:  # it counts pictures, whatever it was joined from
-            return unbroken(ticks), note
+        if "avi" in source.formats:  # it counts entries, whatever it was joined from
+            if MISSING in packets.dts or np.array_equal(np.sort(ticks), packets.dts):
+                return unbroken(ticks), note
+            return unbroken(packets.dts), CHUNK_TIMES
         known = settled(ticks, _step(source)) if program and stored else ticks
         decoding = stored and DECODING_FORMATS & {*source.formats}
         # Times of transport and program streams wrap around; MP4 lists how long each picture is shown. Of

@@ -7,6 +7,7 @@ there is silence, which is counted.
 """
 
 import math
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -314,21 +315,20 @@ class _Run:
         self.kind = kind
         *_, self.rate = kind
         self.n = 0
-        self.earliest = self.latest = time_s
+        self._starts_s = [time_s]
         self._resampler: av.AudioResampler | None = av.AudioResampler(format="flt", layout="mono")
         self._values: list[Samples] = []
 
     @property
     def start_s(self) -> float:
-        """The time that no time stamp is far from, if all were rounded alike."""
-        return (self.earliest + self.latest) / 2
+        """The median of what its time stamps say, which one odd stamp does not move (phones write some)."""
+        middle = len(self._starts_s) // 2
+        return (self._starts_s[middle] + self._starts_s[~middle]) / 2
 
     def add(self, frame: Any, start_s: float | None) -> None:
         """Add a frame; `start_s` is when the run starts by its time stamp."""
         if start_s is not None:
-            trimmed = 0 < self.n < frame.samples  # the first frame, whose time stamp was rounded once more
-            self.earliest = start_s if trimmed else min(self.earliest, start_s)
-            self.latest = start_s if trimmed else max(self.latest, start_s)
+            insort(self._starts_s, start_s)
         self._values += self._mixed(frame)
         self.n += frame.samples
 

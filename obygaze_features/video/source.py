@@ -211,11 +211,16 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
             "the codec of its pictures is not known here: a new one, encrypted, or damaged", path
         )
     width, height = stream.codec_context.width, stream.codec_context.height
-    if not 0 < width * height <= MOST_PIXELS:
-        # FFmpeg forgets a huge size.
-        size = f"{width} x {height} pixels" if width * height else "of no size or a huge one"
+    if not width * height:  # FFmpeg forgets a huge size, too
         raise VideoError(
-            f"its pictures are {size}, and up to {MOST_PIXELS:,} pixels are decoded (a decompression bomb?)",
+            f"no header of pictures of up to {MOST_PIXELS:,} pixels was found: "
+            "the recording begins after it, or holds no pictures",
+            path,
+        )
+    if width * height > MOST_PIXELS:
+        raise VideoError(
+            f"its pictures are {width} x {height} pixels, and up to {MOST_PIXELS:,} pixels are decoded "
+            "(a decompression bomb?)",
             path,
         )
     for other in container.streams:

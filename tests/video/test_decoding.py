@@ -73,8 +73,6 @@ def test_times_are_those_of_presentation(films, name):
     if "uneven" in name:
         expected = np.cumsum(1 + np.arange(100) % 3) / 100
         expected -= expected[0]
-    # An AVI with B-pictures shows its first frame one tick after zero.
-    expected += 0.04 * (name in ("asp.avi", "packed.avi", "mpeg2.avi"))
     # Matroska rounds to milliseconds; in this VOB not every picture has a time of its own.
     tolerance = {"mkv": 0.0006, "ebm": 0.0006, "vob": 0.09}.get(name[-3:], 1e-9)
     np.testing.assert_allclose(frames.time_s, expected, atol=tolerance)

@@ -1,0 +1,102 @@
+"""Decide whether a stream's time stamps are in the order of display, by what its decoder puts out.
+
+A decoder puts pictures out in the order of display (H.264, C.4; HEVC, C.5; VC-1, 5.1). Some recorders and
+joined files state times of decoding in their place: those rise from packet to packet, also where pictures are
+reordered.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from av import FFmpegError
+from numpy.typing import NDArray
+
+from obygaze_features.video.source import opened
+
+PROBED_PACKETS = 300
+"""Packets that are decoded at most to see whether pictures are reordered."""
+PROBED_GROUPS = 2
+"""Groups of pictures that are decoded at most: some begin with still pictures, which need no reordering."""
+
+
+def rises(rank: NDArray[np.int64]) -> bool:
+    """Return whether the stamps of packets in decoding order never fall, as those of decoding do not."""
+    return not bool((np.diff(rank) < 0).any())
+
+
+def reorders(path: Path, random_access: NDArray[np.bool_]) -> bool:
+    """Decode the first two groups of pictures; return whether they come out in another order than they go in.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    random_access
+        Shape [P]: the packets with which a group of pictures begins.
+    """
+    groups = np.flatnonzero(random_access)
+    end = int(groups[PROBED_GROUPS]) if len(groups) > PROBED_GROUPS else len(random_access)
+    latest = -1
+    with opened(path) as source:
+        for number in _decoded(source.context, islice(source.packets(), min(end, PROBED_PACKETS))):
+            if number < latest:
+                return True
+            latest = number
+    return False
+
+
+def _decoded(context: Any, packets: Iterable[Any]) -> Iterator[int]:
+    """Yield the numbers of packets in the order in which their pictures come out of a decoder."""
+    numbered = ((number, packet) for number, packet in enumerate(packets))
+    for number, packet in (*numbered, (-1, None)):  # the decoder is drained at the end
+        if packet is not None:
+            packet.pts, packet.dts = number, None
+        try:
+            frames = context.decode(packet)
+        except FFmpegError:
+            continue
+        for frame in frames:
+            if frame.pts is not None:
+                yield frame.pts
+
+
+def numbered(
+    frames: Iterable[Any], numbers: Mapping[int, int], *, rising: bool
+) -> Iterator[tuple[int | None, Any, bool]]:
+    """Yield frames with their numbers by the packets that they are labelled with, as long as labels hold.
+
+    A frame waits for the next one: where a label steps back although stamps rise in decoding order, these are
+    times of decoding, and the waiting frame and all that follow are counted.
+
+    Parameters
+    ----------
+    frames
+        Frames whose `pts` is the number of their packet, in the order in which they come out.
+    numbers
+        Number of a packet -> number of its frame.
+    rising
+        Whether stamps rise in decoding order.
+
+    Yields
+    ------
+    int or None, frame, bool
+        The frame's number, None if it is not shown; the frame; whether it was counted.
+    """
+    counted, last, waiting = False, -1, None
+    for frame in frames:
+        if waiting is not None:
+            if rising and _steps_back(waiting, frame):
+                counted = True
+            number = last + 1 if counted else numbers.get(waiting.pts)
+            last = last if number is None else number
+            yield number, waiting, counted
+        waiting = frame
+    if waiting is not None:
+        yield last + 1 if counted else numbers.get(waiting.pts), waiting, counted
+
+
+def _steps_back(before: Any, frame: Any) -> bool:
+    return before.pts is not None and frame.pts is not None and frame.pts < before.pts
