@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.bitstream import SKIPS_UNREFERENCED, Packet
-from obygaze_features.video.display_order import numbered, rises
+from obygaze_features.video.display_order import labelled, numbered, rises
 from obygaze_features.video.index import index_packets, seconds
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import FrameTimes
@@ -239,7 +239,7 @@ class Decoder:
             yield from enumerate(guarded(self.frames(source.context, packets), self.path))
             return
         numbers = {int(packet): number for number, packet in enumerate(self.table.shown)}
-        frames = guarded(self.frames(source.context, _labelled(packets)), self.path)
+        frames = guarded(self.frames(source.context, labelled(packets)), self.path)
         for number, frame, counted in numbered(frames, numbers, rising=rises(self.table.rank)):
             self.labelled = self.labelled and not counted
             if number is not None:
@@ -258,13 +258,6 @@ class Decoder:
                 continue
             self.decoded += len(frames)
             yield from frames
-
-
-def _labelled(packets: Iterable[Packet]) -> Iterator[Packet]:
-    """Yield packets with their number as time stamp, which their frames keep."""
-    for number, packet in enumerate(packets):
-        packet.pts, packet.dts = number, None
-        yield packet
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:

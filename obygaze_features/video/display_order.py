@@ -6,7 +6,7 @@ reordered.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from av import FFmpegError
 from numpy.typing import NDArray
 
+from obygaze_features.video.bitstream import Packet
 from obygaze_features.video.source import opened
 
 PROBED_PACKETS = 300
@@ -41,7 +42,8 @@ def reorders(path: Path, random_access: NDArray[np.bool_]) -> bool:
     end = int(groups[PROBED_GROUPS]) if len(groups) > PROBED_GROUPS else len(random_access)
     latest = -1
     with opened(path) as source:
-        for number in _decoded(source.context, islice(source.packets(), min(end, PROBED_PACKETS))):
+        packets = islice(source.packets(), min(end, PROBED_PACKETS))
+        for number in _decoded(source.context, packets):
             if number < latest:
                 return True
             latest = number
@@ -50,17 +52,24 @@ def reorders(path: Path, random_access: NDArray[np.bool_]) -> bool:
 
 def _decoded(context: Any, packets: Iterable[Any]) -> Iterator[int]:
     """Yield the numbers of packets in the order in which their pictures come out of a decoder."""
-    numbered = ((number, packet) for number, packet in enumerate(packets))
-    for number, packet in (*numbered, (-1, None)):  # the decoder is drained at the end
-        if packet is not None:
-            packet.pts, packet.dts = number, None
+    rest = chain(labelled(packets), (None,))  # the decoder is drained at the end
+    while True:
         try:
-            frames = context.decode(packet)
-        except FFmpegError:
+            frames = context.decode(next(rest))
+        except StopIteration:
+            return
+        except FFmpegError:  # of the decoder, or of the demuxer, which ends the stream
             continue
         for frame in frames:
             if frame.pts is not None:
                 yield frame.pts
+
+
+def labelled(packets: Iterable[Packet]) -> Iterator[Packet]:
+    """Yield packets with their number as time stamp, which their frames keep."""
+    for number, packet in enumerate(packets):
+        packet.pts, packet.dts = number, None
+        yield packet
 
 
 def numbered(

@@ -42,7 +42,7 @@ from obygaze_features.video.late_streams import LateStream, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable
 from obygaze_features.video.packets import appeared_later
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
-from obygaze_features.video.source import UNREADABLE, KeptFile, Source, check_file, opened
+from obygaze_features.video.source import KeptFile, Source, check_file, opened
 from obygaze_features.video.stream import describe, note_side_data
 from obygaze_features.video.time_line import JUMP_S, USUAL_RATE, TimeLine, settled, time_line, unbroken
 
@@ -140,7 +140,7 @@ def _read_index(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
         source = still_open.enter_context(opened(path))
         try:
             packets, every = _gather(source, keep=kept is not None)
-        except UNREADABLE as error:
+        except FFmpegError as error:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
         if packets.hidden.all():
             raise VideoError(
@@ -248,8 +248,9 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     key = (packets.key if unsafe else random_access)[shown] if ordered else None
     times = FrameTimes(np.arange(len(shown)), time_s, key, last_s)
     stream, said = describe(source, packets.side_data, len(first))
-    kinds_beside = {each.type for each in source.container.streams} | {each.kind for each in packets.late}
-    said = (*said, *(each.sentence for each in packets.late))
+    kinds_beside: set[str] = {each.type for each in source.container.streams}
+    kinds_beside |= {each.kind for each in packets.late}
+    late_notes = tuple(stream.sentence for stream in packets.late)
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
@@ -268,8 +269,9 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         part_first=line.first,
         part_offset_s=(line.offset * float(source.stream.time_base or 0)).astype(np.float64),
         stream=stream,
-        notes=(*(remark for remark, holds in remarks.items() if holds), *said),
+        notes=(*(remark for remark, holds in remarks.items() if holds), *said, *late_notes),
         besides=tuple(name for name, kind in BESIDES.items() if kind in kinds_beside),
+        late=tuple(packets.late),
     )
 
 

@@ -1,7 +1,8 @@
 """Find where in a file streams begin that were not known when it was opened.
 
-Sources: ISO/IEC 13818-1, 2.4.3.2 (packets of a transport stream), 2.4.3.6 (those of a program stream); the
-streams of a DVD inside private stream 1; Adobe Flash Video File Format Specification 10.1, annex E (tags).
+Sources: ISO/IEC 13818-1, 2.4.3.2 (packets of a transport stream), 2.4.3.6 (those of a program stream);
+ISO/IEC 11172-1, 2.4.3.3 (those of MPEG-1); the streams of a DVD inside private stream 1; Adobe Flash Video
+File Format Specification 10.1, annex E (tags).
 """
 
 import re
@@ -12,13 +13,23 @@ from pathlib import Path
 import msgspec
 
 from obygaze_features.door import open_regular
+from obygaze_features.errors import VideoError
+from obygaze_features.video.file_facts import files_of
 from obygaze_features.video.packets import ListedStream
 
 TRANSPORT_PACKETS = (188, 192, 204)
 """Bytes of a packet of a transport stream: plain, with a time stamp (M2TS), with a checksum."""
 PRIVATE_STREAM = b"\x00\x00\x01\xbd"
+PACKET_START, LONGEST_HEADER = 6, 3 + 256
+"""Bytes of a packet of a program stream before its header, and at most of that, with one that it carries."""
+MPEG1_TIMES = {2: 5, 3: 10}
+"""Bytes of the times of a packet of MPEG-1, by the first four bits of them."""
 FLV_TYPES = {"audio": 8, "video": 9}
 FLV_HEADER, FLV_TAG_HEADER, FLV_TAG_TRAILER = 13, 11, 4
+PROBED_BEHIND = 5_000_000
+"""Bytes behind the first packet of a stream from which FFmpeg learns its codec's settings: its default."""
+MOST_PROBED = 1 << 28
+"""Bytes of a file that are looked through, and held in memory, for streams."""
 NAMES = {"audio": "a sound track", "subtitle": "subtitles", "video": "another stream of pictures"}
 """What is said of streams that appear later; others, such as data, are not spoken of."""
 
@@ -30,11 +41,14 @@ class LateStream(msgspec.Struct, frozen=True):
     ----------
     kind
         `video`, `audio`, `subtitle`.
+    codec
+        FFmpeg's name of its codec.
     byte
         Where its first packet begins; -1 if that is not known.
     """
 
     kind: str
+    codec: str
     byte: int = -1
 
     @property
@@ -42,6 +56,35 @@ class LateStream(msgspec.Struct, frozen=True):
         """Say what appears, and where."""
         where = f"from byte {self.byte:,} on" if self.byte >= 0 else "after its beginning"
         return f"{where} the file has {NAMES[self.kind]} that its beginning does not announce"
+
+
+def reach(path: Path, streams: Sequence[LateStream]) -> int:
+    """Return how many bytes of a file to look through to know some streams that appear later.
+
+    Parameters
+    ----------
+    path
+        The file.
+    streams
+        Those of its streams that are wanted; 0 bytes are enough for none.
+
+    Raises
+    ------
+    VideoError
+        They begin too far behind: FFmpeg holds in memory what it looks through.
+    """
+    if not streams:
+        return 0
+    first = max(streams, key=lambda stream: stream.byte)
+    unknown = any(stream.byte < 0 for stream in streams)
+    end = sum(file.stat().st_size for file in files_of(path)) if unknown else first.byte
+    if end + PROBED_BEHIND > MOST_PROBED:
+        raise VideoError(
+            f"{first.sentence}, and {MOST_PROBED:,} bytes are looked through at most: "
+            "copy the film with FFmpeg's -probesize 2G -analyzeduration 2G",
+            path,
+        )
+    return end + PROBED_BEHIND
 
 
 def late_streams(
@@ -59,7 +102,7 @@ def late_streams(
         The streams, as FFmpeg lists them at the end.
     """
     return [
-        LateStream(stream.kind, _first_byte(files, formats, stream))
+        LateStream(stream.kind, stream.codec, _first_byte(files, formats, stream))
         for stream in streams
         if stream.kind in NAMES
     ]
@@ -105,13 +148,27 @@ def _first_program_packet(data: mmap, stream_id: int) -> int:
         return data.find(b"\x00\x00\x01" + bytes([stream_id & 255]))
     place = data.find(PRIVATE_STREAM)
     while place >= 0:
-        header_bytes = data[place + 8 : place + 9]
-        if header_bytes:
-            inner = place + 9 + header_bytes[0]
-            if data[inner : inner + 1] == bytes([stream_id & 255]):
-                return place
+        header = data[place + PACKET_START : place + PACKET_START + LONGEST_HEADER]
+        if _behind_header(header) == stream_id & 255:
+            return place
         place = data.find(PRIVATE_STREAM, place + 4)
     return -1
+
+
+def _behind_header(packet: bytes) -> int:
+    """Return the first byte that a packet of a program stream carries; -1 if it carries none.
+
+    Of MPEG-2 the header says its length; of MPEG-1 it has stuffing, the size of a buffer, and times.
+    """
+    if packet[:1] and packet[0] >> 6 == 2:
+        place = 3 + packet[2] if len(packet) > 2 else len(packet)
+    else:
+        place = len(packet) - len(packet.lstrip(b"\xff"))
+        if packet[place : place + 1] and packet[place] >> 6 == 1:
+            place += 2
+        if place < len(packet):
+            place += MPEG1_TIMES.get(packet[place] >> 4, 1)
+    return packet[place] if place < len(packet) else -1
 
 
 def _first_tag(data: mmap, kind: int) -> int:

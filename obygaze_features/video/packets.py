@@ -13,7 +13,8 @@ import av
 from av.container import InputContainer
 
 _LISTED = re.compile(
-    r"^  Stream #\d+:(?P<index>\d+)(?:\[0x(?P<id>[0-9a-f]+)\])?[^:]*: (?P<kind>\w+):", re.MULTILINE
+    r"^  Stream #\d+:(?P<index>\d+)(?:\[0x(?P<id>[0-9a-f]+)\])?[^:]*: (?P<kind>\w+): (?P<codec>\w+)",
+    re.MULTILINE,
 )
 _dumping = Lock()
 
@@ -23,17 +24,20 @@ class ListedStream(NamedTuple):
 
     Parameters
     ----------
-    index
+    place
         Its place among the streams of the file.
     id
         The number by which the container calls it: of a transport stream its PID; -1 if it has none.
     kind
         `video`, `audio`, `subtitle`, `data`.
+    codec
+        Name of its codec; `none` if it is not known.
     """
 
-    index: int
+    place: int
     id: int
     kind: str
+    codec: str
 
 
 def demux(container: InputContainer, *streams: Any) -> Iterator["av.Packet[Any]"]:
@@ -66,11 +70,12 @@ def dumped(container: InputContainer) -> str:
 def listed_streams(container: InputContainer) -> list[ListedStream]:
     """List the streams that a file has been found to have until now."""
     return [
-        ListedStream(int(line["index"]), int(line["id"] or "-1", 16), line["kind"].lower())
+        ListedStream(int(line["index"]), int(line["id"] or "-1", 16), line["kind"].lower(), line["codec"])
         for line in _LISTED.finditer(dumped(container))
     ]
 
 
 def appeared_later(container: InputContainer) -> list[ListedStream]:
     """List the streams that were not known when the file was opened; ask at its end."""
-    return listed_streams(container)[len(container.streams) :]
+    known = len(container.streams)
+    return [stream for stream in listed_streams(container) if stream.place >= known]

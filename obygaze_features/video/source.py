@@ -36,19 +36,32 @@ MOST_PIXELS = 89_478_485
 
 LIMITS = {"max_pixels": str(MOST_PIXELS)}
 OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS}
-# FFmpegError covers broken data and early ends; PyAV raises the others for a damaged header.
-UNREADABLE = (FFmpegError,)
+LONGEST_US = 1 << 52
+"""Microseconds of streams that FFmpeg looks through: no bound, where bytes are one."""
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Source:
-    """An open file and the video stream that is read from it; its packets, if they are in memory."""
+    """An open file and the video stream that is read from it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    container, stream
+        The file as FFmpeg has it open, and its stream of pictures.
+    kept
+        The packets, if they are in memory.
+    usual_origin
+        `origin` of the file as it is usually opened, if more of it was looked through.
+    """
 
     path: Path
     container: InputContainer
     stream: VideoStream
     kept: "Sequence[av.Packet[Any]]" = ()
+    usual_origin: Fraction | None = None
 
     @property
     def context(self) -> VideoCodecContext:
@@ -68,6 +81,8 @@ class Source:
     @property
     def origin(self) -> Fraction:
         """Time stamp in seconds at which the player's clock is zero: the start of the earliest stream."""
+        if self.usual_origin is not None:
+            return self.usual_origin
         start = Fraction(self.container.start_time or 0, av.time_base)
         own = self.stream.start_time
         if own is not None and self.stream.time_base is not None:
@@ -92,9 +107,19 @@ class Source:
         self.context.flags |= Flags.unaligned  # else columns at the left are cropped to whole 32 bytes
         self.context.options = LIMITS | ({"err_detect": "explode"} if strict else {})
 
+    def demux(self, *streams: Any) -> "Iterator[av.Packet[Any]]":
+        """Yield the packets of some streams of the file, and an empty one at the end of each.
+
+        Raises
+        ------
+        av.FFmpegError
+            FFmpeg cannot read on.
+        """
+        return demux(self.container, *streams)
+
     def stored(self) -> "Iterator[av.Packet[Any]]":
         """Yield the packets in decoding order, also empty ones; those of MPEG-4 with one picture each."""
-        packets = demux(self.container, self.stream)
+        packets = self.demux(self.stream)
         if self.codec != "mpeg4":  # the last, empty one marks the end
             yield from (packet for packet in packets if packet.size or packet.dts is not None)
             return
@@ -125,12 +150,7 @@ def opened(path: Path) -> Iterator[Source]:
     VideoError
         The path is no file, or the file is empty, not a video, or has no decodable video stream.
     """
-    check_file(path)
-    try:
-        container = _open(path)
-    except UNREADABLE as error:
-        raise VideoError(diagnose(path), path) from error
-    with container:
+    with _container(path) as container:
         if container.format.name in ("mpegts", "mpeg") and scrambled(files_of(path)[0]):
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
@@ -138,12 +158,40 @@ def opened(path: Path) -> Iterator[Source]:
         # Of HEIF FFmpeg gives a tile of a grid, or one of the pictures.
         if container.format.name.startswith("mov") and what(path).name == HEIF:
             raise VideoError(why_not(path, "a video file"), path)
-        try:
-            source = Source(path, container, choose_stream(container, path))
-            source.set_decoder()
-        except UNREADABLE as error:
-            raise VideoError(diagnose(path), path) from error
+        source = Source(path, container, choose_stream(container, path))
+        source.set_decoder()
         yield source
+
+
+@contextmanager
+def opened_to(path: Path, reach: int) -> Iterator[Source]:
+    """Open a file as `opened` does, with all streams that begin in its first bytes.
+
+    The pictures, and the time stamp of zero, are those of the file as it is usually opened.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    reach
+        Bytes that FFmpeg looks through, and holds in memory; 0 for its usual 5 million.
+
+    Raises
+    ------
+    VideoError
+        The file cannot be opened.
+    """
+    with opened(path) as usual:
+        if not reach:
+            yield usual
+            return
+        index, origin = usual.stream.index, usual.origin
+    with _container(path, probesize=str(reach), analyzeduration=str(LONGEST_US)) as container:
+        stream = container.streams[index]
+        if not isinstance(stream, VideoStream):
+            raise VideoError("its streams are others where more of the file is looked through", path)
+        _read_alone(container, stream)
+        yield Source(path, container, stream, usual_origin=origin)
 
 
 @contextmanager
@@ -156,7 +204,7 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
-    """Yield the items; convert decoder errors caused by a damaged file to `VideoError`.
+    """Yield the items; convert errors of FFmpeg, which reports damage, to `VideoError`.
 
     Errors raised by the code that consumes the items are not converted.
     """
@@ -166,20 +214,29 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
             item = next(iterator)
         except StopIteration:
             return
-        except UNREADABLE as error:
+        except FFmpegError as error:
             raise VideoError("the file is damaged: its pictures cannot be read", path) from error
         yield item
 
 
-def _open(path: Path) -> InputContainer:
+@contextmanager
+def _container(path: Path, **options: str) -> Iterator[InputContainer]:
+    """Open a file by FFmpeg, with further options of its own."""
+    check_file(path)
     files = files_of(path)
-    if len(files) == 1:  # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol
-        return av.open(f"file:{files[0]}", options=OPTIONS, metadata_errors="replace")
-    if "|" in str(path):
-        raise VideoError("its folder's name has a '|', by which FFmpeg parts the files of a title", path)
-    name = f"concat:{'|'.join(f'file:{each}' for each in files)}"
-    options = OPTIONS | {"protocol_whitelist": "file,concat"}
-    return av.open(name, options=options, metadata_errors="replace")
+    options = OPTIONS | options
+    name = f"file:{files[0]}"  # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol
+    if len(files) > 1:
+        if "|" in str(path):
+            raise VideoError("its folder's name has a '|', by which FFmpeg parts the files of a title", path)
+        name = f"concat:{'|'.join(f'file:{each}' for each in files)}"
+        options["protocol_whitelist"] = "file,concat"
+    try:
+        container = av.open(name, options=options, metadata_errors="replace")
+    except FFmpegError as error:
+        raise VideoError(diagnose(path), path) from error
+    with container:
+        yield container
 
 
 def check_file(path: Path) -> None:
@@ -223,10 +280,15 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
             "(a decompression bomb?)",
             path,
         )
+    _read_alone(container, stream)
+    return stream
+
+
+def _read_alone(container: InputContainer, stream: VideoStream) -> None:
+    """Have FFmpeg leave out the packets of all other streams."""
     for other in container.streams:
         if other.index != stream.index:
             other.discard = Discard.all
-    return stream
 
 
 def diagnose(path: Path) -> str:

@@ -130,7 +130,7 @@ def note_side_data(packet: Any, names: set[str]) -> None:
     try:
         for each in packet.iter_sidedata():  # few packets have any
             names.add(each.data_type)
-    except (ValueError, KeyError):
+    except (ValueError, LookupError):  # PyAV has no name for it
         names.add(UNKNOWN)
 
 
