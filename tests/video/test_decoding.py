@@ -10,6 +10,7 @@ from obygaze_features.video import (
     at,
     find_shots,
     fps,
+    index,
     keyframes,
     probe,
     read_frames,
@@ -57,6 +58,18 @@ def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name
         assert (frames.method, frames.why_sequential) == ("sparse", "")
         assert np.array_equal(frames.images, reference[frames.index])
     assert read_frames(films[name], at([3, 60])).decoded < len(reference) / 2
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_frames_are_the_same_where_sparse_decoding_is_switched_off(films, monkeypatch, name):
+    sparse = read_frames(films[name], uniform(25))
+    monkeypatch.setattr(index, "_tables", {})
+    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+    ordered = read_frames(films[name], uniform(25))
+    assert (ordered.method, ordered.why_sequential) == ("sequential", "switched off")
+    assert np.array_equal(ordered.images, sparse.images)
+    assert np.array_equal(ordered.index, sparse.index)
+    assert np.array_equal(ordered.time_s, sparse.time_s)
 
 
 @pytest.mark.parametrize(("name", "reason"), SEQUENTIAL.items())

@@ -48,14 +48,18 @@ INTO = {
     ".flv": (inserting.into_flash, inserting.FLASH_KINDS),
     ".mp4": (inserting.into_fragments, inserting.BOX_KINDS),
 }
-EVERY = [
-    (name, kind, place)
-    for name in FILMS
-    for kind, place in product(INTO[Path(name).suffix][1], inserting.PLACES)
-]
-SOME = [case for case in EVERY if case[2] == 0.5 and not case[0].startswith(("mpeg2.ts", "hevc"))]
-NO_STREAMS = {"navigation", "nothing known", "script", "event", "private", "free"}
-"""Kinds that are no streams for FFmpeg, or data that nobody would miss."""
+
+
+def cases():
+    """Give every kind in every film at three places; in the middle of some in the quick tests."""
+    for name in FILMS:
+        for kind, place in product(INTO[Path(name).suffix][1], inserting.PLACES):
+            is_quick = place == 0.5 and name not in {"mpeg2.ts", "hevc.ts"}
+            yield pytest.param(name, kind, place, marks=[] if is_quick else [pytest.mark.long])
+
+
+HEARD_OR_READ = {"AC-3", "second sound", "sound", "subpicture", "DVB subtitles"}
+"""Kinds that FFmpeg knows as sound or subtitles by these packets."""
 
 
 def noisy(number: int) -> np.ndarray:
@@ -86,34 +90,20 @@ def short_sight(monkeypatch):
     monkeypatch.setattr(late_streams, "PROBED_BEHIND", PROBED_BYTES)
 
 
-def check_inserted(large, folder: Path, name: str, kind: str, place: float) -> None:
-    insert, _ = INTO[Path(name).suffix]
-    film = folder / name
-    film.write_bytes(insert(large(name).read_bytes(), place, kind))
-    frames = read_frames(film, uniform(16))
-    assert frames.total == PICTURES
-    assert frames.status == "ok"
-    assert numbers_of(frames.images) == [number * PICTURES // 16 for number in range(16)]
-    late = index_packets(film).late
-    if kind in NO_STREAMS or name.endswith(".mp4"):
-        return
-    assert all(0.9 * place < stream.byte / film.stat().st_size < 1.1 * place for stream in late)
-    if kind in {"AC-3", "second sound", "sound", "subpicture", "DVB subtitles"}:
-        assert [stream.byte for stream in late]
-        assert probe(film).besides
-
-
-@pytest.mark.parametrize(("name", "kind", "place"), SOME)
+@pytest.mark.parametrize(("name", "kind", "place"), cases())
 @pytest.mark.usefixtures("short_sight")
 def test_a_packet_of_a_new_stream_costs_no_picture(large, tmp_path, name, kind, place):
-    check_inserted(large, tmp_path, name, kind, place)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("name", "kind", "place"), [case for case in EVERY if case not in SOME])
-@pytest.mark.usefixtures("short_sight")
-def test_a_packet_of_a_new_stream_costs_no_picture_anywhere(large, tmp_path, name, kind, place):
-    check_inserted(large, tmp_path, name, kind, place)
+    insert, _ = INTO[Path(name).suffix]
+    film = tmp_path / name
+    film.write_bytes(insert(large(name).read_bytes(), place, kind))
+    frames = read_frames(film, uniform(16))
+    assert (frames.total, frames.status) == (PICTURES, "ok")
+    assert numbers_of(frames.images) == [number * PICTURES // 16 for number in range(16)]
+    late = index_packets(film).late
+    assert all(0.9 * place < stream.byte / film.stat().st_size < 1.1 * place for stream in late)
+    if kind in HEARD_OR_READ:
+        assert late
+        assert probe(film).besides
 
 
 @pytest.mark.parametrize("name", ["h264.ts", "h264.m2ts"])
