@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_features.video import display_order, index, read_frames, uniform
 from obygaze_features.video.display_order import numbered
-from tests.video.conftest import draw, numbers_of, remux
+from tests.video.conftest import draw, numbers_of, remux, spoiled
 from tests.video.encoding import encode
 from tests.video.inserting import with_wrong_counter
 from tests.video.joining import X264, X265, joined
@@ -83,6 +83,18 @@ def test_pictures_that_are_reordered_late_are_found_by_the_first_that_steps_back
             monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
         frames = read_frames(recording("hevc", ".ts"), uniform(PICTURES))
         assert numbers_of(frames.images) == list(range(PICTURES))
+
+
+def test_numbers_that_are_counted_are_not_given_after_an_error_unsaid(recording, tmp_path, monkeypatch):
+    monkeypatch.setattr(index, "_tables", {})
+    monkeypatch.setattr(index, "reorders", lambda *_: False)
+    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+    film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [31])
+    for start_s in (0.0, 1.6):
+        frames = read_frames(film, uniform(20), start_s=start_s)
+        numbers = numbers_of(frames.images)
+        assert numbers == sorted(numbers)
+        assert frames.status == "partial" or numbers == frames.index.tolist()
 
 
 def test_damage_where_the_order_is_looked_for_is_no_error(recording, monkeypatch):
