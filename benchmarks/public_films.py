@@ -294,7 +294,9 @@ def difference(ours: Pictures, theirs: Pictures) -> tuple[str, str]:
         return "pixels", f"{len(places)} of {counts[0]} frames, from frame {places[0]} on"
     far = np.abs(ours.time_s - theirs.time_s)
     if not (far <= TIME_TOLERANCE_S).all():
-        return "times", f"by up to {np.nanmax(far):.3f} s"
+        known = far[np.isfinite(far)]
+        by = f"by up to {known.max():.3f} s" if len(known) else "of all frames"
+        return "times", by
     return "equal", ""
 
 

@@ -6,7 +6,7 @@ reordered.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ PROBED_PACKETS = 300
 """Packets that are decoded at most to see whether pictures are reordered."""
 PROBED_GROUPS = 2
 """Groups of pictures that are decoded at most: some begin with still pictures, which need no reordering."""
+SHORTEST_GROUP = 3
+"""Packets of the shortest group of pictures that can be reordered."""
 
 
 def rises(rank: NDArray[np.int64]) -> bool:
@@ -28,8 +30,40 @@ def rises(rank: NDArray[np.int64]) -> bool:
     return not bool((np.diff(rank) < 0).any())
 
 
-def reorders(path: Path, random_access: NDArray[np.bool_]) -> bool:
-    """Decode the first two groups of pictures; return whether they come out in another order than they go in.
+def first_suspect(
+    rank: NDArray[np.int64],
+    pts: NDArray[np.int64],
+    dts: NDArray[np.int64],
+    random_access: NDArray[np.bool_],
+) -> int:
+    """Find the first group of pictures whose stamps may be times of decoding.
+
+    Those of all packets rise, or, in a file that is joined of recordings of both kinds, those of a group rise
+    and are its times of decoding, where other groups state others.
+
+    Parameters
+    ----------
+    rank, pts, dts, random_access
+        Shape [P], of all packets in decoding order: what increases in the order of display, by their stamps;
+        these, and times of decoding; whether a group begins.
+
+    Returns
+    -------
+    int
+        The packet with which it begins; -1 if there is none.
+    """
+    if rises(rank):
+        return 0
+    same = pts == dts
+    starts = [*np.flatnonzero(random_access).tolist(), len(rank)]
+    for first, end in pairwise(starts):
+        if end - first >= SHORTEST_GROUP and same[first:end].all() and rises(rank[first:end]):
+            return first
+    return -1
+
+
+def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bool:
+    """Decode two groups of pictures; return whether they come out in another order than they go in.
 
     Parameters
     ----------
@@ -37,12 +71,16 @@ def reorders(path: Path, random_access: NDArray[np.bool_]) -> bool:
         A video file.
     random_access
         Shape [P]: the packets with which a group of pictures begins.
+    first
+        The packet with which the first of the two begins.
     """
-    groups = np.flatnonzero(random_access)
-    end = int(groups[PROBED_GROUPS]) if len(groups) > PROBED_GROUPS else len(random_access)
+    later_groups = first + 1 + np.flatnonzero(random_access[first + 1 :])
+    end = len(random_access)
+    if len(later_groups) >= PROBED_GROUPS:
+        end = int(later_groups[PROBED_GROUPS - 1])
     latest = -1
     with opened(path) as source:
-        packets = islice(source.packets(), min(end, PROBED_PACKETS))
+        packets = islice(source.packets(), first, min(end, first + PROBED_PACKETS))
         for number in _decoded(source.context, packets):
             if number < latest:
                 return True

@@ -36,7 +36,7 @@ from obygaze_features.video.boxes import (
     stated_bytes,
     states_rate,
 )
-from obygaze_features.video.display_order import reorders, rises
+from obygaze_features.video.display_order import first_suspect, reorders
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.late_streams import LateStream, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable
@@ -214,10 +214,10 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     resets = len({*sets} - {b""}) > 1
     random_access = np.array(starts) & (np.array([bool(own) for own in sets]) if resets else True)
     unsafe = _why_unsafe(source, packets, unique=unique, by_kind=by_kind, access=random_access)
-    if labelled and not by_kind and source.context.has_b_frames and rises(rank[~hidden]):
-        of_decoding = reorders(source.path, random_access)
-        labelled = not of_decoding
-        unsafe = DECODING_TIMES if of_decoding else unsafe
+    if labelled and not by_kind and source.context.has_b_frames:
+        suspect = first_suspect(rank, packets.pts, packets.dts, random_access)
+        if suspect >= 0 and reorders(source.path, random_access, suspect):
+            labelled, unsafe = False, DECODING_TIMES
     ordered = labelled or not unsafe
     shown = np.flatnonzero(~hidden)
     if line.known:

@@ -58,6 +58,11 @@ class LateStream(msgspec.Struct, frozen=True):
         return f"{where} the file has {NAMES[self.kind]} that its beginning does not announce"
 
 
+def whole(path: Path) -> int:
+    """Return how many bytes of a file are looked through at most: all, or what may be held in memory."""
+    return min(sum(file.stat().st_size for file in files_of(path)) + PROBED_BEHIND, MOST_PROBED)
+
+
 def reach(path: Path, streams: Sequence[LateStream]) -> int:
     """Return how many bytes of a file to look through to know some streams that appear later.
 
@@ -76,15 +81,15 @@ def reach(path: Path, streams: Sequence[LateStream]) -> int:
     if not streams:
         return 0
     first = max(streams, key=lambda stream: stream.byte)
-    unknown = any(stream.byte < 0 for stream in streams)
-    end = sum(file.stat().st_size for file in files_of(path)) if unknown else first.byte
-    if end + PROBED_BEHIND > MOST_PROBED:
+    if any(stream.byte < 0 for stream in streams):
+        return whole(path)
+    if first.byte + PROBED_BEHIND > MOST_PROBED:
         raise VideoError(
             f"{first.sentence}, and {MOST_PROBED:,} bytes are looked through at most: "
             "copy the film with FFmpeg's -probesize 2G -analyzeduration 2G",
             path,
         )
-    return end + PROBED_BEHIND
+    return first.byte + PROBED_BEHIND
 
 
 def late_streams(

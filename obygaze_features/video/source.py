@@ -23,6 +23,7 @@ from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.boxes import scrambled
 from obygaze_features.video.file_facts import files_of
+from obygaze_features.video.late_streams import whole
 from obygaze_features.video.packets import demux
 
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
@@ -36,6 +37,8 @@ MOST_PIXELS = 89_478_485
 
 LIMITS = {"max_pixels": str(MOST_PIXELS)}
 OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS}
+BEGIN_ANYWHERE = frozenset({"mpegts", "mpeg", "flv"})
+"""Formats in which streams may begin anywhere, by FFmpeg's names."""
 LONGEST_US = 1 << 52
 """Microseconds of streams that FFmpeg looks through: no bound, where bytes are one."""
 Item = TypeVar("Item")
@@ -150,7 +153,7 @@ def opened(path: Path) -> Iterator[Source]:
     VideoError
         The path is no file, or the file is empty, not a video, or has no decodable video stream.
     """
-    with _container(path) as container:
+    with _with_pictures(path) as container:
         if container.format.name in ("mpegts", "mpeg") and scrambled(files_of(path)[0]):
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
@@ -186,7 +189,7 @@ def opened_to(path: Path, reach: int) -> Iterator[Source]:
             yield usual
             return
         index, origin = usual.stream.index, usual.origin
-    with _container(path, probesize=str(reach), analyzeduration=str(LONGEST_US)) as container:
+    with _container(path, **_looking_through(reach)) as container:
         stream = container.streams[index]
         if not isinstance(stream, VideoStream):
             raise VideoError("its streams are others where more of the file is looked through", path)
@@ -217,6 +220,24 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
         except FFmpegError as error:
             raise VideoError("the file is damaged: its pictures cannot be read", path) from error
         yield item
+
+
+@contextmanager
+def _with_pictures(path: Path) -> Iterator[InputContainer]:
+    """Open a file; where FFmpeg finds no picture in its beginning, and they may be behind, look farther."""
+    with ExitStack() as still_open:
+        container = still_open.enter_context(_container(path))
+        stream = container.streams.best("video")
+        is_found = stream is not None and stream.codec_context is not None and stream.codec_context.width > 0
+        if container.format.name in BEGIN_ANYWHERE and not is_found:
+            still_open.close()
+            container = still_open.enter_context(_container(path, **_looking_through(whole(path))))
+        yield container
+
+
+def _looking_through(n_bytes: int) -> dict[str, str]:
+    """Return FFmpeg's options to look through the first bytes of a file for streams."""
+    return {"probesize": str(n_bytes), "analyzeduration": str(LONGEST_US)}
 
 
 @contextmanager

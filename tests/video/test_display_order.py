@@ -65,6 +65,17 @@ def test_pictures_of_joined_recordings_are_in_the_order_of_display(recording, tm
     assert numbers_of(frames.images) == [*range(PICTURES), *range(100, 100 + PICTURES)]
 
 
+@pytest.mark.parametrize("right_first", [False, True])
+def test_one_part_of_a_joined_film_may_state_times_of_decoding(recording, tmp_path, right_first):
+    first, second = (0, 100) if right_first else (100, 0)
+    times = range(first, first + PICTURES)
+    right = encode(tmp_path / "right.ts", map(draw, times), times=times, **CODECS["h264"])
+    parts = sorted([(first, right), (second, recording("h264", ".ts", second))])
+    film = joined(tmp_path / "film.ts", [part for _, part in parts])
+    frames = read_frames(film, uniform(2 * PICTURES))
+    assert numbers_of(frames.images) == [*range(PICTURES), *range(100, 100 + PICTURES)]
+
+
 def test_a_span_has_its_own_pictures(recording):
     film = recording("h264", ".ts")
     whole = read_frames(film, uniform(PICTURES))
@@ -104,8 +115,7 @@ def test_damage_where_the_order_is_looked_for_is_no_error(recording, monkeypatch
 
     stamped = display_order.labelled
     monkeypatch.setattr(display_order, "labelled", lambda packets: damaged(stamped(packets)))
-    film = recording("h264", ".ts")
-    assert display_order.reorders(film, np.arange(PICTURES) == 0)
+    assert display_order.reorders(recording("h264", ".ts"), np.arange(PICTURES) == 0)
 
 
 class Frame:

@@ -90,7 +90,7 @@ def short_sight(monkeypatch):
     monkeypatch.setattr(late_streams, "PROBED_BEHIND", PROBED_BYTES)
 
 
-@pytest.mark.parametrize(("name", "kind", "place"), cases())
+@pytest.mark.parametrize(("name", "kind", "place"), [*cases()])
 @pytest.mark.usefixtures("short_sight")
 def test_a_packet_of_a_new_stream_costs_no_picture(large, tmp_path, name, kind, place):
     insert, _ = INTO[Path(name).suffix]
@@ -211,6 +211,20 @@ def test_a_track_from_the_beginning_is_not_left_for_one_that_begins_later(tmp_pa
     np.testing.assert_array_equal(SoundTrack(late).parts(0.0, 40.0, [], rate=RATE)[0], usual)
     _, missing_s = SoundTrack(late, "1").parts(0.0, 40.0, [], rate=RATE)
     assert missing_s == pytest.approx(0.9 * 40, abs=1.5)
+
+
+@pytest.mark.usefixtures("short_sight")
+def test_pictures_that_begin_late_are_read(large, tmp_path):
+    tags = inserting.flash_tags(large("h264.flv").read_bytes())
+    noise = np.random.default_rng(0).normal(0, 0.1, 20 * RATE).astype(np.float32)
+    sound = write_film(tmp_path / "a.flv", {"": noise}, seconds=20.0).read_bytes()
+    ahead = [tag for tag in inserting.flash_tags(sound) if tag[0] == 8]
+    film = tmp_path / "film.flv"
+    film.write_bytes(sound[:4] + b"\x04" + sound[5:13] + b"".join([*ahead, *tags]))
+    assert sum(map(len, ahead)) > PROBED_BYTES
+    frames = read_frames(film, uniform(4))
+    assert frames.total == PICTURES
+    assert numbers_of(frames.images) == [number * PICTURES // 4 for number in range(4)]
 
 
 # --- the door of packets
