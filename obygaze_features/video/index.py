@@ -38,7 +38,7 @@ from obygaze_features.video.boxes import (
 )
 from obygaze_features.video.display_order import first_suspect, reorders
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
-from obygaze_features.video.late_streams import LateStream, late_streams
+from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable
 from obygaze_features.video.packets import appeared_later
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
@@ -250,7 +250,6 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     stream, said = describe(source, packets.side_data, len(first))
     kinds_beside: set[str] = {each.type for each in source.container.streams}
     kinds_beside |= {each.kind for each in packets.late}
-    late_notes = tuple(stream.sentence for stream in packets.late)
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
@@ -269,7 +268,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         part_first=line.first,
         part_offset_s=(line.offset * float(source.stream.time_base or 0)).astype(np.float64),
         stream=stream,
-        notes=(*(remark for remark, holds in remarks.items() if holds), *said, *late_notes),
+        notes=(*(remark for remark, holds in remarks.items() if holds), *said, *late_notes(packets.late)),
         besides=tuple(name for name, kind in BESIDES.items() if kind in kinds_beside),
         late=tuple(packets.late),
     )

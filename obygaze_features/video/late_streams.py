@@ -30,6 +30,8 @@ PROBED_BEHIND = 5_000_000
 """Bytes behind the first packet of a stream from which FFmpeg learns its codec's settings: its default."""
 MOST_PROBED = 1 << 28
 """Bytes of a file that are looked through, and held in memory, for streams."""
+MOST_SOUGHT = 16
+"""Streams of a file whose first byte is looked for."""
 NAMES = {"audio": "a sound track", "subtitle": "subtitles", "video": "another stream of pictures"}
 """What is said of streams that appear later; others, such as data, are not spoken of."""
 
@@ -80,16 +82,16 @@ def reach(path: Path, streams: Sequence[LateStream]) -> int:
     """
     if not streams:
         return 0
-    first = max(streams, key=lambda stream: stream.byte)
+    last = max(streams, key=lambda stream: stream.byte)
     if any(stream.byte < 0 for stream in streams):
         return whole(path)
-    if first.byte + PROBED_BEHIND > MOST_PROBED:
+    if last.byte + PROBED_BEHIND > MOST_PROBED:
         raise VideoError(
-            f"{first.sentence}, and {MOST_PROBED:,} bytes are looked through at most: "
+            f"{last.sentence}, and {MOST_PROBED:,} bytes are looked through at most: "
             "copy the film with FFmpeg's -probesize 2G -analyzeduration 2G",
             path,
         )
-    return first.byte + PROBED_BEHIND
+    return last.byte + PROBED_BEHIND
 
 
 def late_streams(
@@ -106,11 +108,25 @@ def late_streams(
     streams
         The streams, as FFmpeg lists them at the end.
     """
-    return [
-        LateStream(stream.kind, stream.codec, _first_byte(files, formats, stream))
-        for stream in streams
-        if stream.kind in NAMES
-    ]
+    late = []
+    for stream in streams:
+        if stream.kind in NAMES:
+            # A file that was made to take time may have hundreds.
+            byte = _first_byte(files, formats, stream) if len(late) < MOST_SOUGHT else -1
+            late.append(LateStream(stream.kind, stream.codec, byte))
+    return late
+
+
+def late_notes(late: Sequence[LateStream]) -> list[str]:
+    """Say what appears later: the first stream of each kind and how many more there are."""
+    notes = []
+    for kind in NAMES:
+        streams = [stream for stream in late if stream.kind == kind]
+        if len(streams) == 1:
+            notes.append(streams[0].sentence)
+        elif streams:
+            notes.append(f"{streams[0].sentence}, and {len(streams) - 1} more later")
+    return notes
 
 
 def _first_byte(files: Sequence[Path], formats: Collection[str], stream: ListedStream) -> int:

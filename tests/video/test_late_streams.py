@@ -116,6 +116,21 @@ def test_a_packet_that_no_map_announces_costs_nothing(large, tmp_path, name):
     assert index_packets(film).late == ()
 
 
+@pytest.mark.usefixtures("short_sight")
+def test_a_film_with_very_many_new_streams_is_read_in_a_word(large, tmp_path):
+    data = large("mpeg2.vob").read_bytes()
+    pack = data.index(inserting.PACK, len(data) // 2)
+    many = b"".join(
+        inserting.in_mpeg2_program(0xBD, bytes([number, 1, 0, 1])) for number in range(0x80, 0x9F)
+    )
+    film = tmp_path / "film.vob"
+    film.write_bytes(data[:pack] + many + data[pack:])
+    frames = read_frames(film, uniform(4))
+    assert (frames.total, frames.status) == (PICTURES, "ok")
+    assert len(index_packets(film).late) > 20
+    assert len(frames.notes) < 4
+
+
 @pytest.mark.parametrize("service", ["1", "2"])
 def test_pictures_of_another_stream_that_a_new_map_names_are_said_to_be_missing(tmp_path, service):
     first, second = {"mpegts_start_pid": "256"}, {"mpegts_start_pid": "512", "mpegts_service_id": service}
