@@ -26,7 +26,15 @@ from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.exchange.row_ids import read_ids
 from obygaze_features.manifest import import_spans, load_codebook
 from obygaze_features.manifest.importers.film_windows import read_parts
-from obygaze_features.video import find_shots, read_frames, read_windows, uniform
+from obygaze_features.video import (
+    SoundTrack,
+    find_shots,
+    played,
+    read_frames,
+    read_subtitle_track,
+    read_windows,
+    uniform,
+)
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_studies.alpha import read_ratings
 from obygaze_studies.caption_words import read_captions
@@ -75,19 +83,27 @@ PREDICTIONS = "model,task,fold,seed,clip_id,movie,label,score,threshold,store\n"
 EAT = '[{"name": "t", "X": {"level": "S"}, "Y": ["b", "c"], "A": ["a man", "a boy"], "B": "women"}]'
 
 
-def video(codec: str, container: str) -> bytes:
-    """Encode two dozen frames that change at once in the middle."""
+def video(codec: str, container: str, sound: str = "") -> bytes:
+    """Encode two dozen frames that change at once in the middle, with noise of a codec to be heard."""
     rng = np.random.default_rng(0)
     data = io.BytesIO()
     with av.open(data, "w", format=container) as output:
         stream = output.add_stream(codec, rate=12)
         stream.width, stream.height, stream.pix_fmt = SIZE[1], SIZE[0], "yuv420p"
         stream.codec_context.gop_size = 8
+        track = output.add_stream(sound, rate=44_100, layout="mono") if sound else None
         scenes = [rng.integers(0, 255, (*SIZE, 3), np.uint8) // 8 * 8 for _ in range(2)]
         for number in range(24):
             picture = np.roll(scenes[number // 12], number, axis=1)
             output.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+            if track is not None:
+                noise = rng.normal(0, 0.1, (1, 44_100 // 12)).astype(np.float32)
+                heard = av.AudioFrame.from_ndarray(noise, format="fltp", layout="mono")
+                heard.sample_rate, heard.pts = 44_100, number * noise.shape[1]
+                output.mux(track.encode(heard))
         output.mux(stream.encode(None))
+        if track is not None:
+            output.mux(track.encode(None))
     return data.getvalue()
 
 
@@ -99,12 +115,15 @@ def still(kind: str) -> bytes:
 
 
 def watch(path: Path) -> None:
-    """Read a video as an extraction does: whole, a span, windows; and look for shots."""
+    """Read a video as an extraction does: whole, a span, windows, sound; look for shots and subtitles."""
     read_frames(path, uniform(4))
     for read in (
         lambda: read_frames(path, uniform(3), start_s=0.5, end_s=1.5, strict=True),
         lambda: list(read_windows(path, [(0.0, 1.0), (0.5, 1.5)], [(uniform(2), np.shape)])),
         lambda: find_shots(path),
+        lambda: SoundTrack(path).parts(0.0, 1.0, [], rate=8000),
+        lambda: read_subtitle_track(path),
+        lambda: list(played(path)),
     ):
         try:
             read()
@@ -132,6 +151,10 @@ def media() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
         "webm": video("libvpx-vp9", "webm"),
         "avi": video("mpeg4", "avi"),
         "ts": video("mpeg2video", "mpegts"),
+        "m2ts": video("libx264", "mpegts", "ac3"),
+        "vob": video("mpeg2video", "vob", "ac3"),
+        "flv": video("libx264", "flv", "aac"),
+        "mov": video("libx264", "mov", "aac"),
     }
     stills = {"png": still("PNG"), "jpg": still("JPEG"), "webp": still("WEBP")}
     return {

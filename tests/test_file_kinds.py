@@ -85,6 +85,9 @@ REFUSED = {
     "pdf": (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n\0", "PDF", ""),
     "png": (b"\x89PNG\r\n\x1a\n\0\0", "PNG", ""),
     "mp4": (b"\0\0\0\x20ftypisom\0\0", "MP4", ""),
+    "heif of another brand": (b"\0\0\0\x18ftyp    \0\0\0\0mif1    \0\0\x13\x1ameta", "HEIF", "PNG"),
+    "small heif": (b"\0\0\0\x10ftypmif3heic\0\0\x4b\x1dmini\x08\x08", "HEIF", "PNG"),
+    "film in avif": (b"\0\0\0\x20ftypavis\0\0\0\0mif1avis\0\0\x13\x1ameta", "MP4", ""),
     "unknown": (b"\0\1\2\3nobody knows", "", "again"),
 } | {
     f"pickle {protocol} of {type(value).__name__}": (pickle.dumps(value, protocol), "pickle", "never opened")

@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 from obygaze_features.door import open_regular
 from obygaze_features.errors import LinkError, StoreError, first_line
+from obygaze_features.file_kinds import no_text, why_not
 from obygaze_features.io import PARTIAL_SUFFIX, digests_of, file_sha256
 from obygaze_features.schema import Hex64, fits
 from obygaze_features.store.format import (
@@ -220,6 +221,7 @@ def damaged(what: str, store: str) -> StoreError:
     return StoreError(f"{what}; run: obygaze store verify --full {store}")
 
 
+FETCH_LIST = "a list of files that a partial copy leaves out"
 _URL_SIGNS = "!#$&'()*+,/:;=?@[]~"
 _FETCH_LINE = re.compile(rf"(?P<url>.+) - (?P<name>{PAYLOAD}/.+)")
 
@@ -246,6 +248,8 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
         data = files.read(FETCH)
     except (FileNotFoundError, IsADirectoryError):
         return {}
+    if data and no_text(data):  # such as the page that some servers give for what they have not
+        raise StoreError(f"{files.where}/{FETCH}: {why_not(data, FETCH_LIST)}")
     absent = {}
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
         match = _FETCH_LINE.fullmatch(line)

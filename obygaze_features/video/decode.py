@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video.bitstream import SKIPS_UNREFERENCED, Packet
+from obygaze_features.video.display_order import labelled, numbered, rises
 from obygaze_features.video.index import index_packets, seconds
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import FrameTimes
@@ -180,7 +181,7 @@ class Decoder:
                     raise NotSafe("a frame came out without its label")
                 if shown >= 0 and rank[label] <= rank[shown]:
                     # The file gives pictures that are shown in another order than decoded times of decoding.
-                    self.labelled &= bool((np.diff(rank) < 0).any())
+                    self.labelled = self.labelled and not rises(rank)
                     raise NotSafe("frames came out in another order than that of display")
                 shown = label
                 if label in wanted:
@@ -233,11 +234,14 @@ class Decoder:
 
     def _numbered(self, source: Source) -> Iterator[Frame]:
         """Yield every frame with its number: by its packet where that is known, else by counting."""
-        labelled, packets = self.labelled, source.packets()
+        packets = source.packets()
+        if not self.labelled:
+            yield from enumerate(guarded(self.frames(source.context, packets), self.path))
+            return
         numbers = {int(packet): number for number, packet in enumerate(self.table.shown)}
-        every = self.frames(source.context, _labelled(packets) if labelled else packets)
-        for count, frame in enumerate(guarded(every, self.path)):
-            number = numbers.get(frame.pts) if labelled else count
+        frames = guarded(self.frames(source.context, labelled(packets)), self.path)
+        for number, frame, counted in numbered(frames, numbers, rising=rises(self.table.rank)):
+            self.labelled = self.labelled and not counted
             if number is not None:
                 yield number, frame
 
@@ -254,13 +258,6 @@ class Decoder:
                 continue
             self.decoded += len(frames)
             yield from frames
-
-
-def _labelled(packets: Iterable[Packet]) -> Iterator[Packet]:
-    """Yield packets with their number as time stamp, which their frames keep."""
-    for number, packet in enumerate(packets):
-        packet.pts, packet.dts = number, None
-        yield packet
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:

@@ -36,10 +36,13 @@ from obygaze_features.video.boxes import (
     stated_bytes,
     states_rate,
 )
+from obygaze_features.video.display_order import first_suspect, reorders
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
+from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable
+from obygaze_features.video.packets import appeared_later
 from obygaze_features.video.sampling import LONG_STEP, FrameTimes
-from obygaze_features.video.source import UNREADABLE, KeptFile, Source, check_file, opened
+from obygaze_features.video.source import KeptFile, Source, check_file, opened
 from obygaze_features.video.stream import describe, note_side_data
 from obygaze_features.video.time_line import JUMP_S, USUAL_RATE, TimeLine, settled, time_line, unbroken
 
@@ -57,6 +60,10 @@ ORDERED_CHAPTERS = f"its chapters have an order of their own, {NOT_FOLLOWED}"
 # Codecs whose pictures carry all settings that decoding needs.
 SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
 JOIN = "join films with FFmpeg"
+DECODING_TIMES = "its time stamps are those of decoding"
+CHUNK_TIMES = (
+    "AVI states no times of presentation: pictures have those of its entries, in the order of display"
+)
 OTHER_SETTINGS = f"a joined file has other settings of its codec, which are not read: {JOIN}"
 RESET = "the codec's settings change within the video: the shape of its pixels may, and is not followed"
 SOME_TIMES = "not every picture has a time of its own: the others have those that a steady rate leaves free"
@@ -107,6 +114,8 @@ class Packets(NamedTuple):
     ----------
     read
         Packets and, of AVI, empty ones that it counts.
+    late
+        Streams that appeared on the way.
     error
         Why there are no more, if the file is damaged.
     """
@@ -121,6 +130,7 @@ class Packets(NamedTuple):
     corrupt: NDArray[np.bool_]
     headers: list[PictureHeader]
     side_data: set[str]
+    late: list[LateStream]
     read: int
     error: str
 
@@ -130,7 +140,7 @@ def _read_index(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
         source = still_open.enter_context(opened(path))
         try:
             packets, every = _gather(source, keep=kept is not None)
-        except UNREADABLE as error:
+        except FFmpegError as error:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
         if packets.hidden.all():
             raise VideoError(
@@ -175,7 +185,8 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
         pts[second], hidden[second] = pts[first], True
         dts[second] = np.maximum(dts[first], dts[second])  # `MISSING` is below all
     columns = pts, dts, pos, size, duration, key, hidden, corrupt
-    return Packets(*columns, headers, side_data, len(rows) + empty, error), kept
+    late = late_streams(files_of(source.path), source.formats, appeared_later(source.container))
+    return Packets(*columns, headers, side_data, late, len(rows) + empty, error), kept
 
 
 def _table(source: Source, packets: Packets) -> PacketTable:
@@ -203,6 +214,10 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     resets = len({*sets} - {b""}) > 1
     random_access = np.array(starts) & (np.array([bool(own) for own in sets]) if resets else True)
     unsafe = _why_unsafe(source, packets, unique=unique, by_kind=by_kind, access=random_access)
+    if labelled and not by_kind and source.context.has_b_frames:
+        suspect = first_suspect(rank, packets.pts, packets.dts, random_access)
+        if suspect >= 0 and reorders(source.path, random_access, suspect):
+            labelled, unsafe = False, DECODING_TIMES
     ordered = labelled or not unsafe
     shown = np.flatnonzero(~hidden)
     if line.known:
@@ -233,7 +248,8 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     key = (packets.key if unsafe else random_access)[shown] if ordered else None
     times = FrameTimes(np.arange(len(shown)), time_s, key, last_s)
     stream, said = describe(source, packets.side_data, len(first))
-    kinds_beside = {each.type for each in source.container.streams}
+    kinds_beside: set[str] = {each.type for each in source.container.streams}
+    kinds_beside |= {each.kind for each in packets.late}
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
@@ -252,8 +268,9 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         part_first=line.first,
         part_offset_s=(line.offset * float(source.stream.time_base or 0)).astype(np.float64),
         stream=stream,
-        notes=(*(remark for remark, holds in remarks.items() if holds), *said),
+        notes=(*(remark for remark, holds in remarks.items() if holds), *said, *late_notes(packets.late)),
         besides=tuple(name for name, kind in BESIDES.items() if kind in kinds_beside),
+        late=tuple(packets.late),
     )
 
 
@@ -293,8 +310,10 @@ def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -
         lacking = not timed.any() if note == SOME_TIMES else MISSING in ticks
         if not tick_s or lacking or (len(ticks) > 1 and not _differ(ticks)):
             continue
-        if "avi" in source.formats:  # it counts pictures, whatever it was joined from
-            return unbroken(ticks), note
+        if "avi" in source.formats:  # it counts entries, whatever it was joined from
+            if MISSING in packets.dts or np.array_equal(np.sort(ticks), packets.dts):
+                return unbroken(ticks), note
+            return unbroken(packets.dts), CHUNK_TIMES
         known = settled(ticks, _step(source)) if program and stored else ticks
         decoding = stored and DECODING_FORMATS & {*source.formats}
         # Times of transport and program streams wrap around; MP4 lists how long each picture is shown. Of
@@ -375,7 +394,10 @@ def _losses(
     if {"mpegts", "mpeg"} & {*source.formats} and scrambled(files_of(source.path)[-1], tail):
         yield from_s, f"from byte {tail:,} on its packets are encrypted (scrambled), and are not read"
         return
-    if "mpegts" in source.formats and len(source.container.streams.video) > 1 and early:
+    # The map of a transport stream may name another stream of pictures: what follows is then there alone.
+    follows = any(each.kind == "video" and each.byte > position.max(initial=0) for each in packets.late)
+    ends_early = "mpegts" in source.formats and len(source.container.streams.video) > 1 and early
+    if follows or ends_early:
         yield from_s, f"from byte {tail:,} on the file has pictures of another stream: {JOIN}"
         return
     behind = np.flatnonzero((position > at) & ~packets.hidden)

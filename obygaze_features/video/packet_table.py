@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.video.bitstream import Packet
+from obygaze_features.video.late_streams import LateStream
 from obygaze_features.video.sampling import FrameTimes
 from obygaze_features.video.stream import Stream
 
@@ -59,6 +60,8 @@ class PacketTable:
         Further notes for the user.
     besides
         What the file holds beside pictures: `sound`, `subtitles`.
+    late
+        Streams that are not known when the file is opened.
     """
 
     pts: NDArray[np.int64]
@@ -78,6 +81,7 @@ class PacketTable:
     stream: Stream
     notes: tuple[str, ...]
     besides: tuple[str, ...] = ()
+    late: tuple[LateStream, ...] = ()
 
     def number(self, packet: Packet) -> int:
         """Return the number of a packet, by its time stamp and size; -1 if there is none."""

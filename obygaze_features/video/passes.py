@@ -113,7 +113,7 @@ class WindowReader(Decoder, Generic[T]):
             left = yield from self._sparsely(left)
         if left:
             # Where frames are numbered by counting, an error shifts all later numbers.
-            yield from self._in_order(left, trusted=self.labelled)
+            yield from self._in_order(left, by_label=True)
         if left:
             self.frame_times = self.survey()
             left, errors = self.chosen(left)
@@ -165,18 +165,20 @@ class WindowReader(Decoder, Generic[T]):
         wanted = self.table.shown[list(window.missing)]
         return bool(((wanted >= packets[0]) & (wanted <= packets[1])).any())
 
-    def _in_order(self, windows: WindowList[T], *, trusted: bool = True) -> Iterator[WindowResult[T]]:
+    def _in_order(self, windows: WindowList[T], *, by_label: bool = False) -> Iterator[WindowResult[T]]:
         """Decode sequentially, counting errors of this attempt only; keep the windows that lack frames.
 
-        Unless frames are trusted after an error, keep the windows completed after it, too.
+        With `by_label`, frames must be known by their packets: where they are only counted, keep the windows
+        completed after an error, too.
         """
         self.errors = 0
         for window in windows:
             window.begin()
-        yield from self.served(self.applied(self.sequential(union(windows))), windows, trusted=trusted)
+        shown = self.applied(self.sequential(union(windows)))
+        yield from self.served(shown, windows, by_label=by_label)
 
     def served(
-        self, shown: Iterable[Shown[T]], windows: WindowList[T], *, trusted: bool = True
+        self, shown: Iterable[Shown[T]], windows: WindowList[T], *, by_label: bool = False
     ) -> Iterator[WindowResult[T]]:
         """Pass pictures to the windows that need them; yield and drop each completed window.
 
@@ -203,7 +205,8 @@ class WindowReader(Decoder, Generic[T]):
                     wish: result(wish) for wish, numbers in enumerate(window.wanted) if number in numbers
                 }
                 window.missing.discard(number)
-                if not window.missing and (trusted or not self.errors):
+                is_sure = self.labelled or not by_label or not self.errors
+                if not window.missing and is_sure:
                     complete.append((window, (window.number, self._finished(window))))
             if waiting:
                 yield from given()

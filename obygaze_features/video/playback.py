@@ -10,8 +10,8 @@ from typing import Any
 from obygaze_features.errors import VideoError
 from obygaze_features.video.decode import Decoder
 from obygaze_features.video.picture import pictures as converted
-from obygaze_features.video.sound import opened_track, placed
-from obygaze_features.video.source import opened
+from obygaze_features.video.sound import opened_track, placed, track_reach
+from obygaze_features.video.source import opened_to
 
 
 def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
@@ -41,7 +41,8 @@ def _seen(path: Path) -> Iterator[tuple[float, Any]]:
 
 def _heard(path: Path) -> Iterator[tuple[float, Any]]:
     decoder = Decoder(path)
-    with opened(path) as source, suppress(VideoError):  # the pictures are played all the same
+    # The pictures are played all the same.
+    with suppress(VideoError), opened_to(path, track_reach(path)) as source:
         track = opened_track(source)
         packets = (packet for _, packet, _ in placed(source, track, decoder.table.part_offset_s.tolist()))
         for frame in decoder.frames(track.codec_context, packets):

@@ -7,6 +7,7 @@ there is silence, which is counted.
 """
 
 import math
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -26,7 +27,8 @@ from numpy.typing import NDArray
 from obygaze_features.errors import VideoError
 from obygaze_features.video.file_facts import cached_fact
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.source import UNREADABLE, Source, opened
+from obygaze_features.video.late_streams import reach
+from obygaze_features.video.source import Source, opened, opened_to
 from obygaze_features.video.stream import ENCRYPTED, ENCRYPTED_SIGNS, is_encrypted, note_side_data
 
 BLOCK_S = 30
@@ -72,7 +74,8 @@ class SoundTrack:
         self.track = track
         self._offset_s = index_packets(path).part_offset_s.tolist()
         wanted = len(self._offset_s)
-        with opened(path) as source:
+        self._reach = track_reach(path, track)
+        with opened_to(path, self._reach) as source:
             stream = opened_track(source, track)
             self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
             every = (part for *_, part in placed(source, stream, self._offset_s))
@@ -176,7 +179,7 @@ class SoundTrack:
             for time_s, packet, part in packets:
                 if time_s >= origin + end_s:
                     break
-                with suppress(*UNREADABLE):  # what a damaged packet held is missing
+                with suppress(FFmpegError):  # what a damaged packet held is missing
                     for frame in packet.decode():
                         n += _add(runs, frame, origin, rate, part)
                 if n > most * rate:
@@ -200,7 +203,7 @@ class SoundTrack:
         reader that has sought nothing, for a failed seek may move it.
         """
         for way in self._ways if begin_s > 0 else ():
-            with opened(self.path) as source:
+            with opened_to(self.path, self._reach) as source:
                 stream = opened_track(source, self.track)
                 try:
                     source.stream.discard = Discard.default if way == "pictures" else Discard.all
@@ -224,7 +227,7 @@ class SoundTrack:
         if begin_s < self._dropped_s:
             self._last.clear()
             self._opened.close()
-            source = self._opened.enter_context(opened(self.path))
+            source = self._opened.enter_context(opened_to(self.path, self._reach))
             self._stream = opened_track(source, self.track)
             self._new, self._dropped_s = placed(source, self._stream, self._offset_s), -math.inf
         self._stream.codec_context.flush_buffers()
@@ -235,6 +238,28 @@ class SoundTrack:
                 self._dropped_s = self._last.popleft()[0]
             if each[0] >= begin_s:
                 yield each
+
+
+def track_reach(path: Path, track: str = "") -> int:
+    """Return how many bytes of a file to look through to know a sound track; 0 if opening it is enough.
+
+    Of tracks that appear after the beginning, broadcast and discs have many: the default is one of those at
+    the beginning, if there are any.
+
+    Raises
+    ------
+    VideoError
+        The track may be one that begins too far behind.
+    """
+    late = [stream for stream in index_packets(path).late if stream.kind == "audio"]
+    if not late:
+        return 0
+    with opened(path) as source:
+        announced = source.container.streams.audio
+        languages = {stream.metadata.get("language", "") for stream in announced}
+        is_number = track.isdecimal() and int(track) < len(announced)
+        is_known = bool(announced) if not track else is_number or track in languages
+    return 0 if is_known else reach(path, late)
 
 
 def opened_track(source: Source, track: str = "") -> AudioStream:
@@ -290,7 +315,7 @@ def placed(
     tick_s, time_s, part, latest_s = float(stream.time_base or 0), -math.inf, 0, -math.inf
     longest_s = PAUSE_S if len(offset_s) > 1 else math.inf  # a pause, where the pictures have one too
     side_data = set[str]()
-    for packet in source.container.demux(stream):
+    for packet in _to_damage(source.demux(stream)):
         note_side_data(packet, side_data)
         if not ENCRYPTED_SIGNS.isdisjoint(side_data):
             raise VideoError(ENCRYPTED_SOUND, source.path)
@@ -306,6 +331,12 @@ def placed(
             yield time_s, packet, part
 
 
+def _to_damage(packets: Iterable[Any]) -> Iterator[Any]:
+    """Yield packets as far as FFmpeg can read; what a damaged file holds behind is counted as missing."""
+    with suppress(FFmpegError):
+        yield from packets
+
+
 class _Run:
     """Frames of one kind and part without a gap: their samples, mixed, and when the run starts by each."""
 
@@ -313,21 +344,20 @@ class _Run:
         self.kind = kind
         *_, self.rate = kind
         self.n = 0
-        self.earliest = self.latest = time_s
+        self._starts_s = [time_s]
         self._resampler: av.AudioResampler | None = av.AudioResampler(format="flt", layout="mono")
         self._values: list[Samples] = []
 
     @property
     def start_s(self) -> float:
-        """The time that no time stamp is far from, if all were rounded alike."""
-        return (self.earliest + self.latest) / 2
+        """The median of what its time stamps say, which one odd stamp does not move (phones write some)."""
+        middle = len(self._starts_s) // 2
+        return (self._starts_s[middle] + self._starts_s[~middle]) / 2
 
     def add(self, frame: Any, start_s: float | None) -> None:
         """Add a frame; `start_s` is when the run starts by its time stamp."""
         if start_s is not None:
-            trimmed = 0 < self.n < frame.samples  # the first frame, whose time stamp was rounded once more
-            self.earliest = start_s if trimmed else min(self.earliest, start_s)
-            self.latest = start_s if trimmed else max(self.latest, start_s)
+            insort(self._starts_s, start_s)
         self._values += self._mixed(frame)
         self.n += frame.samples
 

@@ -23,6 +23,8 @@ from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.boxes import scrambled
 from obygaze_features.video.file_facts import files_of
+from obygaze_features.video.late_streams import whole
+from obygaze_features.video.packets import demux
 
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
 # open files other than the named one.
@@ -35,19 +37,34 @@ MOST_PIXELS = 89_478_485
 
 LIMITS = {"max_pixels": str(MOST_PIXELS)}
 OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS}
-# FFmpegError covers broken data and early ends; PyAV raises the others for a damaged header.
-UNREADABLE = (FFmpegError, AttributeError, IndexError, MemoryError, OverflowError, UnicodeDecodeError)
+BEGIN_ANYWHERE = frozenset({"mpegts", "mpeg", "flv"})
+"""Formats in which streams may begin anywhere, by FFmpeg's names."""
+LONGEST_US = 1 << 52
+"""Microseconds of streams that FFmpeg looks through: no bound, where bytes are one."""
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Source:
-    """An open file and the video stream that is read from it; its packets, if they are in memory."""
+    """An open file and the video stream that is read from it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    container, stream
+        The file as FFmpeg has it open, and its stream of pictures.
+    kept
+        The packets, if they are in memory.
+    usual_origin
+        `origin` of the file as it is usually opened, if more of it was looked through.
+    """
 
     path: Path
     container: InputContainer
     stream: VideoStream
     kept: "Sequence[av.Packet[Any]]" = ()
+    usual_origin: Fraction | None = None
 
     @property
     def context(self) -> VideoCodecContext:
@@ -67,6 +84,8 @@ class Source:
     @property
     def origin(self) -> Fraction:
         """Time stamp in seconds at which the player's clock is zero: the start of the earliest stream."""
+        if self.usual_origin is not None:
+            return self.usual_origin
         start = Fraction(self.container.start_time or 0, av.time_base)
         own = self.stream.start_time
         if own is not None and self.stream.time_base is not None:
@@ -91,9 +110,19 @@ class Source:
         self.context.flags |= Flags.unaligned  # else columns at the left are cropped to whole 32 bytes
         self.context.options = LIMITS | ({"err_detect": "explode"} if strict else {})
 
+    def demux(self, *streams: Any) -> "Iterator[av.Packet[Any]]":
+        """Yield the packets of some streams of the file, and an empty one at the end of each.
+
+        Raises
+        ------
+        av.FFmpegError
+            FFmpeg cannot read on.
+        """
+        return demux(self.container, *streams)
+
     def stored(self) -> "Iterator[av.Packet[Any]]":
         """Yield the packets in decoding order, also empty ones; those of MPEG-4 with one picture each."""
-        packets = self.container.demux(self.stream)
+        packets = self.demux(self.stream)
         if self.codec != "mpeg4":  # the last, empty one marks the end
             yield from (packet for packet in packets if packet.size or packet.dts is not None)
             return
@@ -124,12 +153,7 @@ def opened(path: Path) -> Iterator[Source]:
     VideoError
         The path is no file, or the file is empty, not a video, or has no decodable video stream.
     """
-    check_file(path)
-    try:
-        container = _open(path)
-    except UNREADABLE as error:
-        raise VideoError(diagnose(path), path) from error
-    with container:
+    with _with_pictures(path) as container:
         if container.format.name in ("mpegts", "mpeg") and scrambled(files_of(path)[0]):
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
@@ -137,12 +161,40 @@ def opened(path: Path) -> Iterator[Source]:
         # Of HEIF FFmpeg gives a tile of a grid, or one of the pictures.
         if container.format.name.startswith("mov") and what(path).name == HEIF:
             raise VideoError(why_not(path, "a video file"), path)
-        try:
-            source = Source(path, container, choose_stream(container, path))
-            source.set_decoder()
-        except UNREADABLE as error:
-            raise VideoError(diagnose(path), path) from error
+        source = Source(path, container, choose_stream(container, path))
+        source.set_decoder()
         yield source
+
+
+@contextmanager
+def opened_to(path: Path, reach: int) -> Iterator[Source]:
+    """Open a file as `opened` does, with all streams that begin in its first bytes.
+
+    The pictures, and the time stamp of zero, are those of the file as it is usually opened.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    reach
+        Bytes that FFmpeg looks through, and holds in memory; 0 for its usual 5 million.
+
+    Raises
+    ------
+    VideoError
+        The file cannot be opened.
+    """
+    with opened(path) as usual:
+        if not reach:
+            yield usual
+            return
+        index, origin = usual.stream.index, usual.origin
+    with _container(path, **_looking_through(reach)) as container:
+        stream = container.streams[index]
+        if not isinstance(stream, VideoStream):
+            raise VideoError("its streams are others where more of the file is looked through", path)
+        _read_alone(container, stream)
+        yield Source(path, container, stream, usual_origin=origin)
 
 
 @contextmanager
@@ -155,7 +207,7 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
-    """Yield the items; convert decoder errors caused by a damaged file to `VideoError`.
+    """Yield the items; convert errors of FFmpeg, which reports damage, to `VideoError`.
 
     Errors raised by the code that consumes the items are not converted.
     """
@@ -165,20 +217,47 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
             item = next(iterator)
         except StopIteration:
             return
-        except UNREADABLE as error:
+        except FFmpegError as error:
             raise VideoError("the file is damaged: its pictures cannot be read", path) from error
         yield item
 
 
-def _open(path: Path) -> InputContainer:
+@contextmanager
+def _with_pictures(path: Path) -> Iterator[InputContainer]:
+    """Open a file; where FFmpeg finds no picture in its beginning, and they may be behind, look farther."""
+    with ExitStack() as still_open:
+        container = still_open.enter_context(_container(path))
+        stream = container.streams.best("video")
+        is_found = stream is not None and stream.codec_context is not None and stream.codec_context.width > 0
+        if container.format.name in BEGIN_ANYWHERE and not is_found:
+            still_open.close()
+            container = still_open.enter_context(_container(path, **_looking_through(whole(path))))
+        yield container
+
+
+def _looking_through(n_bytes: int) -> dict[str, str]:
+    """Return FFmpeg's options to look through the first bytes of a file for streams."""
+    return {"probesize": str(n_bytes), "analyzeduration": str(LONGEST_US)}
+
+
+@contextmanager
+def _container(path: Path, **options: str) -> Iterator[InputContainer]:
+    """Open a file by FFmpeg, with further options of its own."""
+    check_file(path)
     files = files_of(path)
-    if len(files) == 1:  # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol
-        return av.open(f"file:{files[0]}", options=OPTIONS, metadata_errors="replace")
-    if "|" in str(path):
-        raise VideoError("its folder's name has a '|', by which FFmpeg parts the files of a title", path)
-    name = f"concat:{'|'.join(f'file:{each}' for each in files)}"
-    options = OPTIONS | {"protocol_whitelist": "file,concat"}
-    return av.open(name, options=options, metadata_errors="replace")
+    options = OPTIONS | options
+    name = f"file:{files[0]}"  # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol
+    if len(files) > 1:
+        if "|" in str(path):
+            raise VideoError("its folder's name has a '|', by which FFmpeg parts the files of a title", path)
+        name = f"concat:{'|'.join(f'file:{each}' for each in files)}"
+        options["protocol_whitelist"] = "file,concat"
+    try:
+        container = av.open(name, options=options, metadata_errors="replace")
+    except FFmpegError as error:
+        raise VideoError(diagnose(path), path) from error
+    with container:
+        yield container
 
 
 def check_file(path: Path) -> None:
@@ -210,17 +289,27 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
             "the codec of its pictures is not known here: a new one, encrypted, or damaged", path
         )
     width, height = stream.codec_context.width, stream.codec_context.height
-    if not 0 < width * height <= MOST_PIXELS:
-        # FFmpeg forgets a huge size.
-        size = f"{width} x {height} pixels" if width * height else "of no size or a huge one"
+    if not width * height:  # FFmpeg forgets a huge size, too
         raise VideoError(
-            f"its pictures are {size}, and up to {MOST_PIXELS:,} pixels are decoded (a decompression bomb?)",
+            f"no header of pictures of up to {MOST_PIXELS:,} pixels was found: "
+            "the recording begins after it, or holds no pictures",
             path,
         )
+    if width * height > MOST_PIXELS:
+        raise VideoError(
+            f"its pictures are {width} x {height} pixels, and up to {MOST_PIXELS:,} pixels are decoded "
+            "(a decompression bomb?)",
+            path,
+        )
+    _read_alone(container, stream)
+    return stream
+
+
+def _read_alone(container: InputContainer, stream: VideoStream) -> None:
+    """Have FFmpeg leave out the packets of all other streams."""
     for other in container.streams:
         if other.index != stream.index:
             other.discard = Discard.all
-    return stream
 
 
 def diagnose(path: Path) -> str:

@@ -13,7 +13,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.ExifTags import Base
 
 from obygaze_features.door import open_regular
-from obygaze_features.errors import VideoError
+from obygaze_features.errors import ObygazeError, VideoError
 from obygaze_features.file_kinds import HEAD_BYTES, PICTURE_SUFFIXES, UNKNOWN, what, why_not
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
@@ -33,6 +33,8 @@ STATED = {
     rb"(?s:colrnclx..\0\x10|cICP.\x10)": PICTURES["PQ"],
     rb"(?s:colrnclx..\0\x12|cICP.\x12)": PICTURES["HLG"],
 }
+ANIMATED_AVIF = b"ftypavis"
+"""What follows the first four bytes of an animation in AVIF (AV1 Image File Format, 6.1)."""
 USUAL_GAMMA = 1 / 2.2
 USUAL_PRIMARIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
 """White, red, green and blue of sRGB, as x and y."""
@@ -43,8 +45,18 @@ MIRRORED = {2, 4, 5, 7}
 
 
 def is_still(path: str | PurePath) -> bool:
-    """Return whether a file is a still image rather than a video, by its suffix."""
-    return PurePath(path).suffix.lower() in PICTURE_SUFFIXES
+    """Return whether a file is a still image rather than a video, by its suffix.
+
+    An animation in AVIF has the suffix of a still one: its first bytes say what it is, if it is there.
+    """
+    suffix = PurePath(path).suffix.lower()
+    if suffix != ".avif":
+        return suffix in PICTURE_SUFFIXES
+    try:
+        with open_regular(Path(path)) as file:
+            return file.read(len(ANIMATED_AVIF) + 4)[4:] != ANIMATED_AVIF
+    except (OSError, ObygazeError):
+        return True
 
 
 def read_still(

@@ -7,10 +7,8 @@ is kept in the record alone. A fact of a kind that the tables lack is noted.
 import re
 from collections.abc import Iterable
 from fractions import Fraction
-from threading import Lock
 from typing import Any, Final
 
-import av
 import msgspec
 from av.stream import Disposition
 from av.video.reformatter import ColorRange
@@ -18,6 +16,7 @@ from av.video.reformatter import ColorRange
 from obygaze_features.errors import VideoError
 from obygaze_features.templates import packaged
 from obygaze_features.video.file_facts import files_of
+from obygaze_features.video.packets import dumped
 from obygaze_features.video.source import Source
 
 UNKNOWN: Final = "unknown"
@@ -62,7 +61,6 @@ RANGES: Final = {int(ColorRange.MPEG): False, int(ColorRange.JPEG): True}
 SECTION: Final = r"\b(?:.*\n(?!  Stream #))*?    Side data:\n((?: {5}.*\n|\n)*)"
 STATED: Final = re.compile(r"^ {6}(\S[^:\n]*(?::\d+ [^:\n]*)?): ?(.*)", re.MULTILINE)
 """Where FFmpeg prints the side data of a stream, and each with its name."""
-_dumping = Lock()
 
 
 class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -132,7 +130,7 @@ def note_side_data(packet: Any, names: set[str]) -> None:
     try:
         for each in packet.iter_sidedata():  # few packets have any
             names.add(each.data_type)
-    except (ValueError, KeyError):
+    except (ValueError, LookupError):  # PyAV has no name for it
         names.add(UNKNOWN)
 
 
@@ -245,13 +243,7 @@ def is_encrypted(stream: Any, container: Any, side_data: Iterable[str] = ()) -> 
 
 def _stream_data(source: Source) -> dict[str, str]:
     """Read side data of the stream, by PyAV's names of packets' side data; FFmpeg prints what PyAV lacks."""
-    with _dumping:
-        level = av.logging.get_level()
-        av.logging.set_level(av.logging.INFO)  # else nothing is printed
-        try:
-            text = source.container.dumps_format()  # type: ignore[attr-defined]
-        finally:
-            av.logging.set_level(level)
+    text = dumped(source.container)
     found = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
     stated = STATED.findall(found[1] if found else "")
     names = (name.strip().lower().replace(" ", "_") for name, _ in stated)

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from av import FFmpegError
 from av.stream import Discard, Disposition
 
 from obygaze_features.errors import VideoError, first_line
 from obygaze_features.subtitle_text import ass_text, srt_text, vtt_text
 from obygaze_features.text import unsuitable
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.source import UNREADABLE, Source, opened
+from obygaze_features.video.late_streams import reach
+from obygaze_features.video.packet_table import PacketTable
+from obygaze_features.video.source import Source, opened_to
 
 TEXTUAL = {"mov_text", "subrip", "srt", "ass", "ssa", "webvtt", "text"}
 """Codecs of subtitles that are text, and no pictures of text."""
@@ -38,15 +41,17 @@ def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None
     VideoError
         It cannot be read, or has no subtitles that are text.
     """
+    table = index_packets(path)
+    late_tracks = [stream for stream in table.late if stream.codec in TEXTUAL]
     try:
-        with opened(path) as source:
+        with opened_to(path, reach(path, late_tracks)) as source:
             found = [
                 # A line that is still shown when the pictures begin begins with them.
                 (0.0 if start + offset_s < 0 < end + offset_s else start + offset_s, end + offset_s, text)
-                for offset_s, packet in _placed(source, tell)
+                for offset_s, packet in _placed(source, table, tell)
                 for start, end, text in _lines(packet)
             ]
-    except UNREADABLE as error:
+    except FFmpegError as error:
         raise VideoError(f"its subtitles cannot be read ({first_line(error)})", path) from error
     if not found:
         kinds = "pictures, TTML, teletext and WebVTT in MP4 cannot be read: convert them to SubRip"
@@ -54,7 +59,7 @@ def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None
     return sorted(found, key=lambda line: line[0])
 
 
-def _placed(source: Source, tell: Callable[[str], None]) -> Iterator[tuple[float, Any]]:
+def _placed(source: Source, table: PacketTable, tell: Callable[[str], None]) -> Iterator[tuple[float, Any]]:
     """Yield the packets of a film's text track, and the seconds to add for the pictures' line."""
     every = source.container.streams.subtitles
     # A codec that is not known has no context.
@@ -69,8 +74,8 @@ def _placed(source: Source, tell: Callable[[str], None]) -> Iterator[tuple[float
         language = track.language or "of no language"
         tell(f"text track {tracks.index(track) + 1} of {len(tracks)} ({language}) is read")
     track.discard = Discard.default
-    table, seen = index_packets(source.path), 0
-    for packet in source.container.demux([track, source.stream]):
+    seen = 0
+    for packet in source.demux(track, source.stream):
         if packet.stream.index == track.index:
             part = int(np.searchsorted(table.part_first, max(seen - 1, 0), side="right")) - 1
             yield float(table.part_offset_s[part]) - float(source.origin), packet

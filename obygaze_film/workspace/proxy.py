@@ -68,8 +68,10 @@ def made_anew(path: Path) -> Anew:
         audio = [each.codec_context.codec.canonical_name for each in _sound(source.container)]
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         codec = source.codec
-    stream = probe(path).stream
-    if not is_8_bit or stream is None or stream.parts != 1 or stream.crop:
+    film = probe(path)
+    stream = film.stream
+    appears_later = "sound" in film.besides and not audio
+    if appears_later or not is_8_bit or stream is None or stream.parts != 1 or stream.crop:
         return "pictures"
     pictures, sounds = PLAYED.get(container, (set(), set()))
     if codec in pictures and sounds.issuperset(audio):
@@ -152,8 +154,9 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
 
 
 def _sound(film: Any) -> list[Any]:
-    """List the sound track that players choose, if there is one."""
-    return list(filter(None, [film.streams.best("audio")]))
+    """List the sound track that players choose, if there is one that can be decoded."""
+    track = film.streams.best("audio")
+    return [] if track is None or track.codec_context is None else [track]
 
 
 def _in_order(packets: Iterable[Any]) -> Iterator[Any]:
@@ -182,7 +185,7 @@ def _copied(path: Path, out: Path, progress: Callable[[float], None]) -> bool:
             sound = _Sound(made) if tracks and not keep_sound else None
             for track in tracks:
                 track.discard = Discard.default
-            for packet in _in_order(source.container.demux([source.stream, *tracks])):
+            for packet in _in_order(source.demux(source.stream, *tracks)):
                 if packet.stream.index in streams:
                     moved = round(source.origin / packet.time_base)
                     packet.pts, packet.dts = packet.pts - moved, packet.dts - moved

@@ -93,6 +93,14 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
     assert sum(more for _, _, more in count) == len(data)
 
 
+@pytest.mark.usefixtures("client")
+def test_a_page_in_place_of_what_a_server_has_not_is_called_a_page(site, tmp_path):
+    site.page = b"<!doctype html><title>Not here</title>"
+    with pytest.raises(StoreError, match="web page"):
+        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
 def test_a_server_that_never_gets_past_the_middle_is_given_up(tmp_path, monkeypatch):
     """It gives whole files only, so that every attempt begins again."""
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)

@@ -21,6 +21,8 @@ class Site(ThreadingHTTPServer):
         Path endings of the files of which one byte is wrong.
     lost
         Path endings of the files that are gone.
+    page
+        What it answers, with 200, in place of files that it has not; a plain 404 if it is empty.
     asked
         (method, path, range) of every request.
     beaten
@@ -38,6 +40,7 @@ class Site(ThreadingHTTPServer):
         self.drops: dict[str, int] = {}
         self.flips: set[str] = set()
         self.lost: set[str] = set()
+        self.page = b""
         self.asked: list[tuple[str, str, str]] = []
         self.sent = self.beaten = 0
         self._lock = threading.Lock()
@@ -91,7 +94,10 @@ class Handler(BaseHTTPRequestHandler):
         site.asked.append((self.command, path, wanted))
         file = site.root / path.lstrip("/")
         if not file.is_file() or any(path.endswith(name) for name in site.lost):
-            self.send_error(404)
+            if site.page:
+                self.answer(200, site.page)
+            else:
+                self.send_error(404)
             return
         data = bytearray(file.read_bytes())
         if any(path.endswith(name) for name in site.flips):

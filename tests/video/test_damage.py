@@ -71,6 +71,13 @@ DAMAGED += ["hevc_cra.mp4", "hevc_cra.mkv", "hevc_cra.ts", "vp9.webm", "vp8.webm
 DAMAGED += ["mpeg2.mkv", "mpeg2.vob", "mpeg1.mpg", "motion.mkv", "prores.mov", "ffv1.mkv", "wmv2.asf"]
 
 
+def test_a_recording_without_the_header_of_its_pictures_is_no_bomb(films, tmp_path):
+    name, data = "headless.ts", films["mpeg2.ts"].read_bytes()
+    reason = refused(written(tmp_path, name, data.replace(b"\0\0\1\xb3", b"\0\0\1\xb2")))
+    assert "header" in reason
+    assert "bomb" not in reason
+
+
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_pictures_end_in_frames_or_a_reason(films, tmp_path, name):
     data = np.frombuffer(films[name].read_bytes(), np.uint8)

@@ -11,6 +11,8 @@ from av.stream import Disposition
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import SoundTrack, played
+from obygaze_features.video.packets import demux
+from obygaze_features.video.source import Source
 from tests.video.conftest import remux
 from tests.video.sounding import RATE, clicks, tone, write_channels, write_film
 
@@ -143,6 +145,35 @@ def test_a_film_without_sound_says_so(tmp_path):
     film = write_film(tmp_path / "silent.mp4", {}, seconds=1.0)
     with pytest.raises(VideoError, match="no sound track"):
         SoundTrack(film)
+
+
+@pytest.mark.parametrize("shorter", [-200, 300, 900])
+def test_a_first_packet_of_another_length_moves_nothing_else(tmp_path, shorter):
+    """Phones state that the first packet lasts less, or more, than the samples that it holds."""
+
+    def shifted(packets):
+        sound = [packet for packet in packets if packet.stream.type == "audio"]
+        for packet in sound[1:]:
+            packet.pts = packet.dts = packet.pts - round(shorter / RATE / packet.time_base)
+        return packets
+
+    film = write_film(tmp_path / "film.mp4", {"eng": clicks([2.0], 4.0)}, seconds=4.0)
+    phone = remux(film, tmp_path / "phone.mp4", shifted, kinds=("video", "audio"))
+    (samples,), _ = read(phone, RATE, 0.0, 4.0)
+    assert abs(int(np.abs(samples).argmax()) - (2 * RATE - shorter)) <= 2
+
+
+def test_what_a_damaged_file_holds_behind_is_silent_and_counted(films, monkeypatch):
+    def broken(source, *streams):
+        for number, packet in enumerate(demux(source.container, *streams)):
+            if number > 900:
+                raise av.FFmpegError(1, "damaged")
+            yield packet
+
+    monkeypatch.setattr(Source, "demux", broken)
+    samples, missing_s = read(films["mp4"], RATE, 0.0, 36.0)
+    assert 5 < missing_s < 20
+    assert np.abs(samples[0, RATE - 9 : RATE + 9]).max() > 0.3
 
 
 def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):

@@ -205,6 +205,19 @@ def test_a_picture_of_heif_is_no_film(drawing, tmp_path, name, brand):
         read_frames(tmp_path / name, uniform(1))
 
 
+def test_an_animation_in_avif_is_read_as_a_film(tmp_path):
+    greys = [40, 90, 140, 190]
+    first, *others = [Image.new("RGB", (64, 48), (grey,) * 3) for grey in greys]
+    path = tmp_path / "a.avif"
+    first.save(path, save_all=True, append_images=others, duration=500)
+    frames = read_frames(path, uniform(4))
+    assert [round(float(picture.mean()), -1) for picture in frames.images] == greys
+    assert frames.time_s.tolist() == [0.0, 0.5, 1.0, 1.5]
+    assert probe(path).frames == 4
+    first.save(path)
+    assert (probe(path).frames, read_frames(path, uniform(1)).method) == (1, "still")
+
+
 def test_several_frames_or_a_span_are_never_made_of_one_picture(drawing, tmp_path):
     path = kept(drawing, tmp_path / "a.png")
     for sampling in (uniform(32), keyframes(2)):

@@ -76,8 +76,10 @@ def test_real_files(tmp_path, shared_data, name):
     film = shared_data / "videos" / name
     assert made_anew(film) != "nothing"
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
-    a, b = times(film), times(tmp_path / "copy.mp4")
-    assert np.abs(np.sort(a) - b).max() < 1 / 25  # an AVI file's times are swapped among B frames
+    a, b = np.sort(times(film)), times(tmp_path / "copy.mp4")
+    if name == "test.avi":  # FFmpeg adds the decoder's delay, a frame
+        a -= 1 / 25
+    assert np.abs(a - b).max() < 0.01
     with av.open(str(film)) as source, av.open(str(tmp_path / "copy.mp4")) as copy:
         for before, after in zip(source.streams.audio[:1], copy.streams.audio, strict=True):
             first, last = (

@@ -1,0 +1,354 @@
+"""Read public films by name, sparsely and in order, and compare their pictures with FFmpeg's framemd5.
+
+    python benchmarks/public_films.py bring FOLDER    brings the files by git, and checks their digests
+    python benchmarks/public_films.py compare FOLDER [--workers 2] [--every 10] [--output verdicts.csv]
+
+public_films.csv lists the files (repository, commit, path, digest); no film is carried along. Of each file
+up to `FRAMES` frames are read. Where FFmpeg's command differs, PyAV's own plain loop is asked, for its FFmpeg
+may be of another version. public_films_differ.csv lists what is known to differ from both, and who is right:
+`compare` ends with exit code 1 if anything else does with status `ok`. It needs the command of FFmpeg.
+"""
+
+import argparse
+import csv
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+from tabulate import tabulate
+
+from obygaze_features.errors import ObygazeError
+from obygaze_features.video import read_frames, uniform
+from obygaze_features.video.decode import Decoder, NotSafe
+from obygaze_features.video.source import opened
+
+HERE = Path(__file__).parent
+LISTED = HERE / "public_films.csv"
+KNOWN = HERE / "public_films_differ.csv"
+HOST = "https://github.com"
+FRAMES = 120
+"""Frames of each file that are compared: more than two groups of pictures."""
+SPARSE_FRAMES = 4
+LONGEST_S = 120
+"""Seconds that FFmpeg's command may take for a file."""
+TIME_TOLERANCE_S = 0.0015
+"""Matroska and Flash round times to milliseconds."""
+
+
+class PublicFilm(NamedTuple):
+    """A file of a public repository.
+
+    Parameters
+    ----------
+    repository, commit, path
+        Where it is: `OWNER/NAME` on `HOST`.
+    sha256
+        Its digest.
+    """
+
+    repository: str
+    commit: str
+    path: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """Name it across repositories, and in the folder that they are brought to."""
+        return f"{self.repository}/{self.path}"
+
+
+class Verdict(NamedTuple):
+    """What came of a file.
+
+    Parameters
+    ----------
+    name
+        The file.
+    outcome
+        `equal`; `as PyAV`, where another version of FFmpeg differs; `refused`; `not compared`; or what
+        differs from both: `sparse`, `count`, `order`, `pixels`, `times`.
+    status
+        `ok`, or `partial`: then it is said what is missing.
+    detail
+        The reason, or what differs.
+    notes
+        What is said of the file.
+    """
+
+    name: str
+    outcome: str
+    status: str = ""
+    detail: str = ""
+    notes: str = ""
+
+
+class Pictures(NamedTuple):
+    """Decoded pictures of a file in order: digest of each, and its time in seconds from the first."""
+
+    digests: list[str]
+    time_s: NDArray[np.float64]
+
+
+DIFFERENT = ("sparse", "count", "order", "pixels", "times")
+
+
+def listed(path: Path = LISTED) -> list[PublicFilm]:
+    """Read the list of files."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [PublicFilm(**row) for row in csv.DictReader(file)]
+
+
+def known_differences(path: Path = KNOWN) -> dict[tuple[str, str], str]:
+    """Read what is known to differ: (file, outcome) -> who is right, and why."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {(row["name"], row["outcome"]): row["right"] for row in csv.DictReader(file)}
+
+
+# --- bringing
+# --------------------------------------------------------------------------------
+def bring(films: Iterable[PublicFilm], folder: Path, host: str = HOST) -> list[str]:
+    """Bring files by git, only those that are listed; return what is missing or has another digest.
+
+    Parameters
+    ----------
+    folder
+        Each repository gets a folder `OWNER/NAME` in it.
+    host
+        Where repositories are: a lab's mirror, for example.
+    """
+    problems = []
+    by_repository: dict[tuple[str, str], list[PublicFilm]] = {}
+    for film in films:
+        by_repository.setdefault((film.repository, film.commit), []).append(film)
+    for (repository, commit), wanted in by_repository.items():
+        root = folder / repository
+        if not root.exists():
+            git("init", "--quiet", str(root))
+            git("-C", str(root), "remote", "add", "origin", f"{host}/{repository}")
+        missing = [film for film in wanted if digest(folder / film.name) != film.sha256]
+        if missing:
+            git("-C", str(root), "fetch", "--quiet", "--depth", "1", "--filter=blob:none", "origin", commit)
+            paths = "\0".join(f":(literal){film.path}" for film in missing)
+            names = ("--pathspec-from-file=-", "--pathspec-file-nul")
+            git("-C", str(root), "checkout", "--quiet", commit, *names, given=paths)
+        problems += [film.name for film in missing if digest(folder / film.name) != film.sha256]
+    return problems
+
+
+def git(*words: str, given: str = "") -> None:
+    """Run git; its messages go to the terminal."""
+    subprocess.run(["git", *words], input=given.encode(), check=True)
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file; empty if there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+# --- comparing
+# --------------------------------------------------------------------------------
+def compared(film: PublicFilm, folder: Path) -> Verdict:
+    """Read a file sparsely and in order, and compare its pictures with those of FFmpeg's command."""
+    path = folder / film.name
+    try:
+        frames = read_frames(path, uniform(SPARSE_FRAMES), each=np.shape)
+        decoder = Decoder(path)
+        ours, by_number = in_order(decoder)
+        different = sparse_difference(path, by_number)
+        stream = opened_index(path)
+    except ObygazeError as error:
+        return Verdict(film.name, "refused", detail=str(error).removeprefix(f"{path}: "))
+    notes = "; ".join(frames.notes)
+    if different:
+        return Verdict(film.name, "sparse", frames.status, different, notes)
+    if not ours.digests[0]:
+        return Verdict(film.name, "not compared", frames.status, "pixels with a palette", notes)
+    try:
+        outcome, detail = difference(ours, by_command(path, stream))
+    except (subprocess.SubprocessError, ValueError) as error:
+        outcome, detail = "not compared", " ".join(str(error).split())[-80:]
+    if outcome != "equal":
+        other_outcome, other_detail = difference(ours, by_plain_loop(path, stream))
+        if other_outcome == "equal":
+            outcome, detail = "as PyAV", f"FFmpeg's command: {outcome}, {detail}"
+        else:
+            outcome, detail = other_outcome, f"PyAV: {other_detail}; FFmpeg's command: {outcome}, {detail}"
+    return Verdict(film.name, outcome, frames.status, detail, notes)
+
+
+def opened_index(path: Path) -> int:
+    """Return which stream of a file is read."""
+    with opened(path) as source:
+        return source.stream.index
+
+
+def in_order(decoder: Decoder) -> tuple[Pictures, dict[int, str]]:
+    """Decode the first frames in order; give them, and the digest of each by its number."""
+    times = decoder.table.frame_times.time_s
+    by_number = {}
+    for number, frame in decoder.sequential(range(min(FRAMES, len(times)))):
+        by_number[number] = md5(frame)
+    if not by_number:
+        raise ObygazeError("no frame can be decoded")
+    time_s = times[list(by_number)]
+    return Pictures(list(by_number.values()), time_s - time_s[0]), by_number
+
+
+def sparse_difference(path: Path, by_number: dict[int, str]) -> str:
+    """Decode a few frames sparsely; say which differ from those decoded in order."""
+    decoder = Decoder(path)
+    if decoder.table.unsafe:
+        return ""
+    wanted = sorted(by_number)[:: max(1, len(by_number) // SPARSE_FRAMES)]
+    try:
+        digests = {number: md5(frame) for number, frame in decoder.sparse(wanted)}
+    except NotSafe:  # then frames are read in order
+        return ""
+    wrong = [number for number in wanted if digests.get(number) != by_number[number]]
+    return f"frames {wrong}" if wrong else ""
+
+
+def md5(frame: Any) -> str:
+    """Return the digest of a frame's pixels; empty for those with a palette."""
+    pixels = raw(frame)
+    return hashlib.md5(pixels, usedforsecurity=False).hexdigest() if pixels else ""
+
+
+def raw(frame: Any) -> bytes:
+    """Return the bytes of a frame as FFmpeg's rawvideo has them; none of formats with a palette."""
+    if frame.format.has_palette:
+        return b""
+    rows = []
+    for number, plane in enumerate(frame.planes):
+        components = [part for part in frame.format.components if part.plane == number]
+        if len(frame.planes) == 1:
+            width = -(-frame.width * frame.format.padded_bits_per_pixel // 8)
+        else:
+            width = sum(-(-part.bits // 8) * part.width for part in components)
+        lines = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+        rows.append(lines[:, :width].tobytes())
+    return b"".join(rows)
+
+
+def by_command(path: Path, stream: int) -> Pictures:
+    """Decode the first frames of a stream by FFmpeg's command.
+
+    Raises
+    ------
+    subprocess.SubprocessError, ValueError
+        It fails, takes too long, or gives no frame.
+    """
+    words = f"ffmpeg -v error -noautorotate -i file:{path} -map 0:{stream} -frames:v {FRAMES}"
+    words = [*words.replace(f"file:{path}", "\0").split(), "-vsync", "passthrough", "-f", "framemd5", "-"]
+    words = [word.replace("\0", f"file:{path}") for word in words]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    tick_s, digests, ticks = 1.0, [], []
+    for line in done.stdout.splitlines():
+        if line.startswith("#tb "):
+            numerator, denominator = line.rpartition(" ")[2].split("/")
+            tick_s = int(numerator) / int(denominator)
+        elif not line.startswith("#"):
+            _, _, pts, _, _, md5 = (part.strip() for part in line.split(","))
+            digests.append(md5)
+            ticks.append(int(pts))
+    if not digests:
+        raise ValueError(f"FFmpeg gives no frame: {done.stderr}")
+    time_s = np.array(ticks, np.float64) * tick_s
+    return Pictures(digests, time_s - time_s[0])
+
+
+def by_plain_loop(path: Path, stream: int) -> Pictures:
+    """Decode the first frames of a stream as PyAV's introduction does."""
+    digests, time_s = [], []
+    with av.open(f"file:{path}", metadata_errors="replace") as container:
+        packets = container.demux(container.streams[stream])
+        with suppress(av.FFmpegError, IndexError):
+            for frame in (frame for packet in packets for frame in packet.decode()):
+                digests.append(md5(frame))
+                time_s.append(np.nan if frame.time is None else frame.time)
+                if len(digests) == FRAMES:
+                    break
+    shown = np.array(time_s or [0.0], np.float64)
+    return Pictures(digests, shown - shown[0])
+
+
+def difference(ours: Pictures, theirs: Pictures) -> tuple[str, str]:
+    """Say what differs first between two readings of a file: count, order, pixels, times."""
+    counts = len(ours.digests), len(theirs.digests)
+    if counts[0] != counts[1]:
+        return "count", f"{counts[0]} and {counts[1]} frames"
+    places = [n for n, pair in enumerate(zip(ours.digests, theirs.digests, strict=True)) if len({*pair}) > 1]
+    if places and sorted(ours.digests) == sorted(theirs.digests):
+        return "order", f"frames {places[:6]}"
+    if places:
+        return "pixels", f"{len(places)} of {counts[0]} frames, from frame {places[0]} on"
+    far = np.abs(ours.time_s - theirs.time_s)
+    if not (far <= TIME_TOLERANCE_S).all():
+        known = far[np.isfinite(far)]
+        by = f"by up to {known.max():.3f} s" if len(known) else "of all frames"
+        return "times", by
+    return "equal", ""
+
+
+def compare(films: Sequence[PublicFilm], folder: Path, workers: int) -> Iterator[Verdict]:
+    """Compare files in some processes; those that are not there are left out."""
+    here = [film for film in films if (folder / film.name).is_file()]
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(partial(compared, folder=folder), here)
+
+
+def unknown(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return what differs without a note, and is not known to."""
+    known = known_differences()
+    return [
+        verdict
+        for verdict in verdicts
+        if verdict.outcome in DIFFERENT
+        and verdict.status == "ok"
+        and (verdict.name, verdict.outcome) not in known
+    ]
+
+
+def main() -> int:
+    """Bring or compare the files."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("action", choices=["bring", "compare"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--host", default=HOST, help="where repositories are")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--every", type=int, default=1, help="compare one file of so many")
+    parser.add_argument("--output", type=Path, help="write what came of each file")
+    options = parser.parse_args()
+    films = listed()[:: options.every]
+    if options.action == "bring":
+        problems = bring(films, options.folder, options.host)
+        print(f"{len(films) - len(problems)} of {len(films)} files are there", *problems, sep="\n")
+        return 1 if problems else 0
+    verdicts = list(compare(films, options.folder, options.workers))
+    if options.output:
+        with options.output.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(Verdict._fields)
+            writer.writerows(verdicts)
+    counts = Counter((verdict.outcome, verdict.status) for verdict in verdicts)
+    rows = [(*kind, count) for kind, count in sorted(counts.items())]
+    print(tabulate(rows, ["outcome", "status", "files"]))
+    new = unknown(verdicts)
+    print(*(f"{verdict.name}: {verdict.outcome}, {verdict.detail}" for verdict in new), sep="\n")
+    return 1 if new else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

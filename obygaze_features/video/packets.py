@@ -1,0 +1,81 @@
+"""The door by which packets come out of a file: to its end, whatever streams appear on the way.
+
+FFmpeg finds the streams of a file in its header, or in the first megabytes where it has none. Transport and
+program streams may begin a sound track or subtitles anywhere (ISO/IEC 13818-1, 2.4.4), and so may FLV.
+"""
+
+import re
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any, NamedTuple
+
+import av
+from av.container import InputContainer
+
+_LISTED = re.compile(
+    r"^  Stream #\d+:(?P<index>\d+)(?:\[0x(?P<id>[0-9a-f]+)\])?[^:]*: (?P<kind>\w+): (?P<codec>\w+)",
+    re.MULTILINE,
+)
+_dumping = Lock()
+
+
+class ListedStream(NamedTuple):
+    """A stream as FFmpeg lists it.
+
+    Parameters
+    ----------
+    place
+        Its place among the streams of the file.
+    id
+        The number by which the container calls it: of a transport stream its PID; -1 if it has none.
+    kind
+        `video`, `audio`, `subtitle`, `data`.
+    codec
+        Name of its codec; `none` if it is not known.
+    """
+
+    place: int
+    id: int
+    kind: str
+    codec: str
+
+
+def demux(container: InputContainer, *streams: Any) -> Iterator["av.Packet[Any]"]:
+    """Yield the packets of some streams up to the end of the file, and an empty one at the end of each.
+
+    Raises
+    ------
+    av.FFmpegError
+        FFmpeg cannot read on.
+    """
+    try:
+        yield from container.demux(*streams)
+    except IndexError:
+        # Behind the last packet PyAV 18 ends each stream of the file, and looks for those that have appeared
+        # since it was opened in its list of before. If packets are left after all, they come now.
+        yield from container.demux(*streams)
+
+
+def dumped(container: InputContainer) -> str:
+    """Return what FFmpeg prints of a file and its streams, also of those that appeared while it was read."""
+    with _dumping:  # the level is one for the whole process
+        level = av.logging.get_level()
+        av.logging.set_level(av.logging.INFO)  # else nothing is printed
+        try:
+            return str(container.dumps_format())  # type: ignore[attr-defined]
+        finally:
+            av.logging.set_level(level)
+
+
+def listed_streams(container: InputContainer) -> list[ListedStream]:
+    """List the streams that a file has been found to have until now."""
+    return [
+        ListedStream(int(line["index"]), int(line["id"] or "-1", 16), line["kind"].lower(), line["codec"])
+        for line in _LISTED.finditer(dumped(container))
+    ]
+
+
+def appeared_later(container: InputContainer) -> list[ListedStream]:
+    """List the streams that were not known when the file was opened; ask at its end."""
+    known = len(container.streams)
+    return [stream for stream in listed_streams(container) if stream.place >= known]
