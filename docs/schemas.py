@@ -100,7 +100,7 @@ def model_card() -> Schema:
     """Return the schema of card.json in a model file."""
     return _document(
         ModelCard,
-        "The card of a model file, format 3",
+        "The card of a model file, format 4",
         "The field provenance is what docs/store-format.schema.json has under $defs/provenance.",
     )
 

@@ -2,12 +2,14 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.merge import merge
 from obygaze_features.store import Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.format import CROISSANT
+from obygaze_features.store.testing import seal_arrays
 
 from ..store.toy_stores import CORPUS, do, group, plan, result, sealed, status_of, tree
 
@@ -32,6 +34,22 @@ def refused(stores, tmp_path, match, **settings):
         merge(stores, tmp_path / "merged", **settings)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "merged-1.0.0").exists()
+
+
+def test_films_whose_names_are_one_do_not_become_two_films(tmp_path):
+    vectors = {"net": {"pooled": np.zeros((1, 4), np.float32)}}
+    stores = [
+        open_store(seal_arrays(tmp_path / name, {name: movie}, vectors))
+        for name, movie in {
+            "a": "Casablanca",
+            "b": "\u0421asablanca",
+            "c": "casablanca",
+            "d": "Psycho",
+        }.items()
+    ]
+    for other in stores[1:3]:
+        refused([stores[0], other], tmp_path, "are one name")
+    assert len(open_store(merge([stores[0], stores[3]], tmp_path / "both")).clips) == 2
 
 
 @pytest.mark.parametrize("overlap", [0, 3])

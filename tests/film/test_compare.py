@@ -92,6 +92,17 @@ def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
     assert any("tt00" in note for note in found.notes)
 
 
+def test_a_film_under_two_names_is_refused(films, judged):
+    twin = invented_film("TT00", year=1990, n_rows=60, duration_s=1500)
+    with pytest.raises(FilmError, match="TT00"):
+        compare_films([*films, twin], judged)
+    one, other = (
+        replace(film, record=structs.replace(film.record, source_sha256="a" * 64)) for film in films[:2]
+    )
+    with pytest.raises(FilmError, match="one video"):
+        compare_films([one, other, *films[2:]], judged)
+
+
 def test_films_that_cannot_be_compared_are_left_out_and_named(films, judged):
     seen = invented_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
     facts = {film.movie: {"genre": "" if film.movie == "tt03" else "drama"} for film in [*films, seen]}

@@ -172,3 +172,20 @@ def test_the_same_training_gives_the_same_file(films, folder, tmp_path, with_pic
     files = [Path(place) / "kept" / "linear.model" for place in (folder / "pictures", tmp_path)]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert np.array_equal(again.training.pictures, with_pictures.training.pictures)
+
+
+def test_evaluate_says_that_two_films_are_of_one_content(films, tmp_path, capsys):
+    copies = {**films, "b again": films["b"]}
+    store = sealed(tmp_path, "twice", copies, with_pictures=False)
+    clips = [
+        of.Clip(f"{movie}-{place}", movie, level=("HN", "S")[place % 2])
+        for movie in copies
+        for place in range(6)
+    ]
+    of.write_manifest(of.Manifest(tuple(clips), tmp_path), tmp_path / "m.csv")
+    out = tmp_path / "run"
+    asked = ("--task", "hn_s", "--model", "linear", "--save", "linear", "--out", out)
+    assert obygaze("evaluate", tmp_path / "m.csv", store.path, *asked) == 0
+    told = capsys.readouterr().err
+    assert "b and b again have equal features in 100% of their clips" in told
+    assert "no store here has a signature" in told

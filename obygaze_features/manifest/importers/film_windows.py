@@ -27,7 +27,7 @@ LEAST_HOP_S = 5.0
 OVERHANG_S = 1.0
 """Seconds by which a list of scenes may run over its film without a word."""
 
-# The card in a model file, by the zoo's format 3.
+# The card in a model file, by the zoo's format.
 MODEL_CARD = "card.json"
 MOST_CARD_BYTES = 4 << 20
 SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
