@@ -108,7 +108,7 @@ def late_streams(
     streams
         The streams, as FFmpeg lists them at the end.
     """
-    late = []
+    late = list[LateStream]()
     for stream in streams:
         if stream.kind in NAMES:
             # A file that was made to take time may have hundreds.

@@ -228,8 +228,9 @@ def _with_pictures(path: Path) -> Iterator[InputContainer]:
     with ExitStack() as still_open:
         container = still_open.enter_context(_container(path))
         stream = container.streams.best("video")
-        is_found = stream is not None and stream.codec_context is not None and stream.codec_context.width > 0
-        if container.format.name in BEGIN_ANYWHERE and not is_found:
+        # A codec that is not known has no context.
+        width = getattr(stream.codec_context, "width", 0) if stream is not None else 0
+        if container.format.name in BEGIN_ANYWHERE and not width:
             still_open.close()
             container = still_open.enter_context(_container(path, **_looking_through(whole(path))))
         yield container
