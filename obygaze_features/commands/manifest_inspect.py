@@ -7,7 +7,6 @@ import click
 
 from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import NewManifest, folder_for, level_counts, write_imported
-from obygaze_features.manifest.identity import check_identity
 from obygaze_features.options import Answer, Number
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
@@ -84,6 +83,8 @@ def inspect(
       obygaze manifest inspect films.csv
       obygaze manifest inspect films.csv --json
     """
+    from obygaze_features.manifest.identity import check_identity
+
     clips = manifests.read_manifest(manifest)
     summary = _summary(clips)
     lines = [*_summary_lines(summary), *_first_clips_lines(clips)]

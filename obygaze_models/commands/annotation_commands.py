@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import click
 
 from obygaze_features import manifest as manifests
-from obygaze_features.manifest.identity import refuse_twins
 from obygaze_features.options import Answer, Number
 from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_models.commands import annotation_tables
@@ -51,7 +50,7 @@ def read_annotated(path: Path) -> "manifests.Manifest":
     places = {}
     for clip in reversed(manifest.clips):
         places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
-    refuse_twins("annotator", places)
+    manifests.refuse_twins("annotator", places)
     return manifest
 
 

@@ -12,7 +12,6 @@ import click
 from obygaze_features import manifest as manifests
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.lines import csv_line
-from obygaze_features.manifest.identity import refuse_twins
 from obygaze_features.options import FILE, Answer
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
@@ -63,7 +62,7 @@ def progress(
         for path, clips in ((annotated, labels), (planned, assigned)):
             for clip in clips:
                 places[getattr(clip, column)] = (path, f"clip {clip.clip_id!r}")
-        refuse_twins(column, places)
+        manifests.refuse_twins(column, places)
     by_annotator = round_progress(assigned, labels, task)
     _tell_left_out(annotated, "annotators", (clip.annotator for clip in labels), by_annotator.keys())
     films = {film for annotator in by_annotator.values() for film in annotator.films}
@@ -239,7 +238,7 @@ def _check_workers(judgements: Sequence[Judgement]) -> None:
     for judgement in reversed(judgements):
         places[judgement.worker] = (judgement.path, f"line {judgement.line}")
         different.add((judgement.worker, frozenset((judgement.chosen, judgement.other))))
-    refuse_twins("worker", places)
+    manifests.refuse_twins("worker", places)
     n_again = len(judgements) - len(different)
     if n_again:
         rows = manifests.counted(n_again, "row repeats", "rows repeat")
