@@ -59,16 +59,22 @@ def judged(rng: np.random.Generator, k: int, second: Second, content: Content) -
     cells = Cells(np.zeros((SIZE, 2)), seconds, seconds, p)
     truth = {judge: float(np.average(own, weights=seconds)) for judge, own in calls.items()}
     name = str(rng.integers(2**31))
-    own_holds, panel_holds, given = [], [], []
+    first_holds, second_holds, panel_holds, given = [], [], [], []
     for seed in range(10):
         order = cells.drawn(name, seed)
         film = film_of(cells, order, {FIRST: calls[FIRST][order[:MOST]], SECOND: calls[SECOND][order[:k]]})
-        own_holds += [holds(film.of(judge), truth[judge]) for judge in calls]
+        first_holds.append(holds(film.of(FIRST), truth[FIRST]))
+        second_holds.append(holds(film.of(SECOND), truth[SECOND]))
         panel = film.panel()
         is_given = len(panel.by_cell) >= least_judged(cells)
         given.append(is_given)
         panel_holds.append(holds(panel, float(np.mean([*truth.values()]))) if is_given else np.nan)
-    return {"own holds": own_holds, "panel given": given, "panel holds": panel_holds}
+    return {
+        "first's holds": first_holds,
+        "second's holds": second_holds,
+        "panel given": given,
+        "panel holds": panel_holds,
+    }
 
 
 def film_of(cells: Cells, order: list[int], judged_by: dict[str, Floats]) -> JudgedFilm:
@@ -109,10 +115,11 @@ ROWS: Final = (
         ],
         draw=judged,
         columns={
-            "own holds": Column(low=0.93),
+            "first's holds": Column(low=0.93),
+            "second's holds": Column(low=0.93),
             "panel given": Column(digits=2),
             "panel holds": Column(low=0.93),
         },
-        full=15,
+        full=20,
     ),
 )

@@ -335,11 +335,9 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     seen = [blind.get(who, {})] if film.decisions.hides(who) else [*blind.values()]
     clips = [clip for judged in seen for clip in judged.values()]
     found = correct_rates(film.timeline, film.decisions.judgements(clips))
-    of_panel = [rate for rate in found.rates if rate.is_of_panel]
     others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [who]]
-    own = [rate for rate in found.rates if rate.annotators == [who]]
-    shown = [*own, *others[: MOST_NAMED - 1], *of_panel]
-    told = [f"{rate_sentence(rate, words)}." for rate in shown]
+    left_out = others[MOST_NAMED - 1 :]
+    told = [f"{rate_sentence(rate, words)}." for rate in found.rates if rate not in left_out]
     if found.no_panel:
         told.append(f"{words.again(found.no_panel)}.")
     told += [agreement(pair, words) for pair in found.agreement[:MOST_NAMED]]
