@@ -118,11 +118,11 @@ def t_interval(
 
 
 def auc_interval(values: ArrayLike) -> Interval:
-    """Compute the mean AUC of movies [K], NaN where undefined, and its 95 % interval for the method, retrained.
+    """Compute the mean AUC of movies [K], NaN where undefined, and its 95 % interval.
 
-    It is `t_interval`'s but where every movie has 1, or every movie 0. Of 1 the bound is exact, however clips of
-    a movie depend on each other: a pair of clips drawn of each of K movies with AUC A is right in all of them
-    with a probability of at most A ** K, so that a two-sided 95 % interval begins at .025 ** (1 / K).
+    It is `t_interval`'s but where every movie has 1, or every movie 0. Of 1 the bound is exact, however clips
+    of a movie depend on each other: a pair of clips drawn of each of K movies with AUC A is right in all of
+    them with a probability of at most A ** K, so that a two-sided 95 % interval begins at .025 ** (1 / K).
 
     Examples
     --------
@@ -130,7 +130,7 @@ def auc_interval(values: ArrayLike) -> Interval:
     >>> f"{interval.mean:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
     '1.00 [0.40, 1.00]'
     """
-    interval = t_interval(values, covers="method", bounds=(0.0, 1.0))
+    interval = t_interval(values, bounds=(0.0, 1.0))
     bound = ((1 - LEVEL) / 2) ** (1 / max(interval.n_movies, 1))
     if interval.mean == 1:
         return replace(interval, low=bound, high=1.0)

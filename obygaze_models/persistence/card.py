@@ -33,6 +33,7 @@ from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_features.store.provenance import NOT_NUMERICS
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import ArrayEntry
+from obygaze_models.persistence.evidence import Evidence, may_be_chance
 from obygaze_models.protocol.targets import CodebookRecord, TargetRecord
 
 FORMAT = "obygaze model"
@@ -76,39 +77,17 @@ CALIBRATED = ("p_skilled", "error", "film_error", "worst_film_error", "film_marg
 Calibrated = Annotated[
     dict[Literal["p_skilled", "error", "film_error", "worst_film_error", "film_margin"], Number],
     Meta(
-        description="an object of p_skilled (0 to 1), error, film_error, worst_film_error and film_margin, or empty",
+        description="an object of p_skilled (0 to 1), error, film_error, worst_film_error and film_margin, "
+        "or empty",
         extra_json_schema={"anyOf": [{"maxProperties": 0}, {"required": list(CALIBRATED)}]},
     ),
 ]
-
-CHANCE_LEVEL = 0.5
-"""AUC of scores that know nothing of the labels."""
-
-SKILLED = 0.9
-"""Posterior probability of an AUC above chance from which on a model is not said to be without skill."""
 
 
 class CardTarget(TargetRecord):
     """What a model is asked; `concept` is "" unless that is a concept's presence."""
 
     concept: Text
-
-
-class Evidence(TypedDict):
-    """How well a model trained as this one tells apart clips of films that were left out.
-
-    `n_clips` of `n_movies` were tested. `auc` is the mean over the films with clips of both classes,
-    `auc_low` to `auc_high` its 95 % interval for the method, retrained; null where it is undefined.
-    `p_skilled` is the posterior probability that scores rise with the label within films; null of a model
-    without calibration.
-    """
-
-    n_clips: Count
-    n_movies: Count
-    auc: Number | None
-    auc_low: Number | None
-    auc_high: Number | None
-    p_skilled: Number | None
 
 
 class Population(TypedDict):
@@ -302,7 +281,7 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     @property
     def no_skill(self) -> bool:
-        """Whether the model may be no better than chance (`may_be_chance`); False where no film was left out."""
+        """Whether the model may be no better than chance; False where no film was left out."""
         return self.evidence is not None and may_be_chance(self.evidence)
 
     @property
@@ -322,26 +301,6 @@ class Card(CardFields, frozen=True, kw_only=True):
         """Return the card as JSON values, with the format's name and number."""
         written = {name: value for name, value in asdict(self).items() if name not in OPTIONAL or value}
         return {"format": FORMAT, "protocol_number": PROTOCOL, **written}
-
-
-def may_be_chance(evidence: Evidence) -> bool:
-    """Return whether films left out leave open that a model is no better than chance.
-
-    They do where the interval of the AUC is undefined or does not lie above .5, and the posterior probability
-    of skill is unknown or below `SKILLED`.
-
-    Examples
-    --------
-    >>> few = Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.0, auc_high=1.0, p_skilled=0.4)
-    >>> may_be_chance(few)
-    True
-    >>> may_be_chance({**few, "p_skilled": 0.95})
-    False
-    """
-    low, p_skilled = evidence["auc_low"], evidence["p_skilled"]
-    if low is not None and low > CHANCE_LEVEL:
-        return False
-    return p_skilled is None or p_skilled < SKILLED
 
 
 def family(provenance: Mapping[str, Any]) -> str:

@@ -1,6 +1,4 @@
-from .evidence import NO_SKILL as NO_SKILL
-from .evidence import describe_evidence as describe_evidence
-from .evidence import evidence_line as evidence_line
+from .calibration import mean_probability as mean_probability
 from .out_of_distribution import OUT_OF_DISTRIBUTION as OUT_OF_DISTRIBUTION
 from .predict import PARTIAL as PARTIAL
 from .predict import Predicted as Predicted

@@ -1,9 +1,9 @@
 """Calibrate scores to probabilities: a posterior of sigmoids from held-out scores.
 
-The slope comes from how scores rise with the label within films (`obygaze_models.protocol.slope`), the intercept
-from the share of positive clips, which differs between films. A probability is the mean over the posterior's
-draws, its band their quantiles: with little evidence of skill draws are flat, and every clip has about the share
-of the training films.
+The slope comes from how scores rise with the label within films (`obygaze_models.protocol.slope`), the
+intercept from the share of positive clips, which differs between films. A probability is the mean over the
+posterior's draws, its band their quantiles: with little evidence of skill draws are flat, and every clip has
+about the share of the training films.
 """
 
 from dataclasses import dataclass, fields
@@ -32,7 +32,7 @@ BRACKET = 0.80
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Calibration:
-    """Sigmoids from scores to probabilities, p = 1 / (1 + exp(-(slope * score + intercept))), and their errors.
+    """Sigmoids from scores to probabilities, 1 / (1 + exp(-(slope * score + intercept))), and their errors.
 
     Attributes
     ----------

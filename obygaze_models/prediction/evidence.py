@@ -1,4 +1,4 @@
-"""Collect what films left out show of a model, and say it in one line."""
+"""Measure what films left out show of a model."""
 
 import numpy as np
 import pandas as pd
@@ -6,12 +6,7 @@ from numpy.typing import NDArray
 
 from obygaze_models.evaluation.intervals import auc_interval
 from obygaze_models.evaluation.metrics import auc
-from obygaze_models.persistence.card import Card, Evidence, may_be_chance
-
-NO_SKILL = "no_skill"
-"""Flag of every clip scored by a model that may be no better than chance."""
-
-UNTESTED = "no film was left out: nobody knows whether the model is better than chance"
+from obygaze_models.persistence.evidence import Evidence
 
 
 def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidence:
@@ -50,37 +45,6 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else value
-
-
-def evidence_line(card: Card) -> str:
-    """Say in one line what films left out show of a model; what it scored them by is not said."""
-    return UNTESTED if card.evidence is None else describe_evidence(card.evidence)
-
-
-def describe_evidence(evidence: Evidence) -> str:
-    """Say what films left out show, in the words of the terminal.
-
-    Examples
-    --------
-    >>> describe_evidence(
-    ...     Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.002, auc_high=0.9996, p_skilled=0.4)
-    ... )
-    'AUC on films left out .67 [.00, 1.00], 7 clips of 4 films: may be no better than chance'
-    """
-    value = evidence["auc"]
-    measured = "no film left out has clips of both classes"
-    if value is not None:
-        measured = f"AUC on films left out {_hundredths(value)}"
-        low, high = evidence["auc_low"], evidence["auc_high"]
-        if low is not None and high is not None:
-            measured += f" [{_hundredths(low)}, {_hundredths(high)}]"
-    tested = f"{evidence['n_clips']:,} clips of {evidence['n_movies']:,} films"
-    doubt = ": may be no better than chance" if may_be_chance(evidence) else ""
-    return f"{measured}, {tested}{doubt}"
-
-
-def _hundredths(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0")
 
 
 def as_left_out(

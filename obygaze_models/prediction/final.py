@@ -26,7 +26,8 @@ from obygaze_models.models.fusion import FusedClassifier
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
-from obygaze_models.persistence.card import Card, CardTarget, Evidence, Input, Population, family
+from obygaze_models.persistence.card import Card, CardTarget, Input, Population, family
+from obygaze_models.persistence.evidence import Evidence
 from obygaze_models.persistence.model_file import to_state
 from obygaze_models.prediction.calibration import Calibration, draw_sigmoids
 from obygaze_models.prediction.evidence import as_left_out, collect_evidence
@@ -346,8 +347,7 @@ class _Standing(NamedTuple):
 def _calibrated(run: Run, data: Dataset, target: Target, fitted: Fitted, zero: float) -> _Standing:
     """Calibrate a model on held-out scores: of a test that is wider than the task, or of inner folds.
 
-    `zero` is the mean score of training clips. A model without inner folds has no calibration, and its evidence
-    is of the run's own test of the task.
+    `zero` is the mean score of training clips. A model without inner folds has no calibration.
     """
     held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
     learnt, model = target.of(data.labels), fitted.spec.name

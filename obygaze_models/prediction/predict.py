@@ -25,7 +25,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.persistence.card import PROTOCOL, Card
-from obygaze_models.prediction.evidence import NO_SKILL, evidence_line
+from obygaze_models.persistence.evidence import NO_SKILL, evidence_line
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.reading import Clips, find_group, lacking, read_clips
 from obygaze_models.prediction.saved_model import Model
@@ -148,7 +148,7 @@ def predict(
     table = pd.concat(parts, ignore_index=True)
     order = ["movie", "start_s", "end_s", "clip_id"]
     in_order = table.sort_values(order, kind="stable", ignore_index=True)
-    return Predicted(in_order, excluded, evidence_line(model.card), recognition)
+    return Predicted(in_order, excluded, evidence_line(model.card.evidence), recognition)
 
 
 def _table(
@@ -251,7 +251,7 @@ def summary(card: Card) -> dict[str, object]:
         "calibrated": bool(card.calibration),
         "evidence": card.evidence,
         "no_skill": card.no_skill,
-        "evidence_line": evidence_line(card),
+        "evidence_line": evidence_line(card.evidence),
         "licence": card.licence,
         "format": PROTOCOL,
     }

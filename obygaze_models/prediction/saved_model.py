@@ -138,8 +138,9 @@ class Model:
         if not self.concepts or isinstance(self.estimator, ConceptsInTime):
             return np.full(len(self.concepts), MORE_LIKELY)
         bank: Any = self.estimator if isinstance(self.estimator, ConceptBank) else self._bottleneck().bank_
-        on_plane = -bank.mean_ / bank.scale_
-        return np.maximum(self.probabilities_of(on_plane[None])[0], MORE_LIKELY)
+        on_plane: NDArray[np.float64] = -bank.mean_ / bank.scale_
+        p: NDArray[np.float64] = self.probabilities_of(on_plane[None])[0]
+        return np.maximum(p, MORE_LIKELY)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
         """Decompose logits into a base and the contribution of each concept [N, K], which sum to the logit.

@@ -74,10 +74,14 @@ class HeldOut:
         """Scores less the mean of their fold's model on training clips, [N] or [N, M]."""
         return np.asarray(self.scores - self.zeros)
 
+    def cells(self) -> NDArray[np.intp]:
+        """Return the cell of each clip [N], numbered from 0: clips of one movie that one model scored."""
+        movie = np.unique(self.movies, return_inverse=True)[1]
+        return np.unique(movie * (1 + self.folds.max()) + self.folds, return_inverse=True)[1]
+
     def centred(self) -> Floats:
         """Subtract from scores the mean of the movie in its fold, [N] or [N, M]."""
-        movie = np.unique(self.movies, return_inverse=True)[1]
-        _, cell = np.unique(movie * (1 + self.folds.max()) + self.folds, return_inverse=True)
+        cell = self.cells()
         wide = self.scores.reshape(len(self.y), -1)
         means = (
             np.stack([np.bincount(cell, column) for column in wide.T], axis=1) / np.bincount(cell)[:, None]
