@@ -120,7 +120,7 @@ ROWS = [
         predicted,
         {"p beyond .9 or .1": Column(high=0.01), "of the worst corpus": Column(digits=2),
          "log loss": Column(high=0.01, signed=True), "band misses .5": Column(high=0.22, digits=2)},
-        full=400, small=5, small_cells=1, pooled=with_worst,
+        full=200, small=5, small_cells=1, pooled=with_worst,
     ),
     Row(
         "flag", "docs/predict.md", "predict",
@@ -131,6 +131,6 @@ ROWS = [
          for true_auc in AUCS for films in FILMS],
         flagged_by_clips,
         {f"{clips} clips": Column(digits=2) for clips in CLIPS},
-        full=200, small=3, small_cells=2,
+        full=100, small=3, small_cells=2,
     ),
 ]  # fmt: skip
