@@ -34,6 +34,7 @@ from obygaze_film.schema import (
     MISSING,
     MOST_S,
     NO_CONTENT,
+    NO_SKILL,
     PARTIAL,
     SHORT,
     SHOT_COLUMNS,
@@ -197,6 +198,7 @@ def rows_of_model(
         p, (low, high) = model.calibration.probability(filled), model.calibration.band(filled)
     called = (logit >= model.card.threshold).astype(np.float64) if model.decides else np.full(n, np.nan)
     flags = {**grid.flags, UNLIKE: unlike, MISSING: missing, PARTIAL: partial}
+    flags[NO_SKILL] = np.full(n, model.card.no_skill)
     flags[TRAINED_ON] = is_trained_on | (_kept(grid.covered, seen[None]).sum(axis=1) > 0)
     columns: dict[str, Any] = {
         "movie": grid.movie,

@@ -16,11 +16,8 @@ from obygaze_film.errors import FilmError
 
 FORMAT: Final = "obygaze film"
 
-NUMBER: Final = 2
-"""Format number of a film's folder; raised when readers of one format would misread the other.
-
-Format 1 did not say from which probability on a concept is seen, and scored black pictures and credits.
-"""
+NUMBER: Final = 3
+"""Format number of a film's folder; raised when readers of one format would misread the other."""
 
 COLUMNS = (
     "movie", "start_s", "end_s", "level_task", "model", "logit", "p", "p_low", "p_high", "called", "unlike",
@@ -62,16 +59,18 @@ Spans = NDArray[np.float64]
 Run = tuple[int, int]
 """Index of the first row, and of the row after the last."""
 
-FLAGS = ("unlike", "missing", "black", "credits", "bars", "partial", "short", "trained_on")
+FLAGS = ("unlike", "missing", "black", "credits", "bars", "partial", "short", "trained_on", "no_skill")
 """Values of the column `flags`, separated by semicolons.
 
 unlike: unlike all training clips, so it has no probability; missing: no window with features covers it;
 black, credits: no content of the film, so it has no probability; bars: black bars, which change features;
 partial: a part of a window's video could not be read; short: the film is shorter than two windows;
-trained_on: the model was trained on this film, so its scores are not predictions.
+trained_on: the model was trained on this film, so its scores are not predictions; no_skill: the model may be
+no better than chance.
 """
 
-UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON = FLAGS
+UNLIKE, MISSING, BLACK, CREDITS, BARS, PARTIAL, SHORT, TRAINED_ON, NO_SKILL = FLAGS
+
 
 UNRELIABLE: Final = (UNLIKE, MISSING)
 """Flags of rows without a probability, because the model knows nothing like them."""
@@ -155,11 +154,14 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
 
 
 class CalibrationRecord(Struct, frozen=True, kw_only=True):
-    """Calibration of logits to probabilities: p = 1 / (1 + exp(-(slope * logit + intercept))).
+    """Calibration of logits to probabilities: the mean of 1 / (1 + exp(-(slope * logit + intercept))).
 
     Attributes
     ----------
-    slope, intercept : float
+    draws : list of (float, float)
+        Slope and intercept of each draw of the posterior.
+    p_skilled : float
+        Posterior probability that scores rise with the label within films.
     error : float
         Expected calibration error on films left out.
     n_movies : int
@@ -172,14 +174,35 @@ class CalibrationRecord(Struct, frozen=True, kw_only=True):
         Mean and largest distance between expected and true share of positive clips of a film left out.
     """
 
-    slope: float
-    intercept: float
+    draws: Annotated[list[tuple[float, float]], Meta(min_length=1)]
+    p_skilled: Share
     error: float
     n_movies: int
     clips: dict[str, int]
     levels_left_out: list[str]
     film_error: float | None = None
     worst_film_error: float | None = None
+
+
+class EvidenceRecord(Struct, frozen=True, kw_only=True):
+    """What films left out of training show of a model.
+
+    Attributes
+    ----------
+    n_clips, n_movies : int
+        Clips and films tested.
+    auc, auc_low, auc_high : float or None
+        Mean AUC within films and its 95 % interval; None where undefined.
+    p_skilled : float or None
+        Posterior probability that scores rise with the label within films; None without calibration.
+    """
+
+    n_clips: Count
+    n_movies: Count
+    auc: Share | None
+    auc_low: Share | None
+    auc_high: Share | None
+    p_skilled: Share | None
 
 
 class ModelRecord(Struct, frozen=True, kw_only=True):
@@ -227,6 +250,10 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     rate : Rate
     perceives : list of str
         What its features are of: ``visual``, ``heard``; empty where that is not known.
+    evidence : EvidenceRecord or None
+        What films left out show of it; None where none was.
+    no_skill : bool
+        Whether these films leave open that it is no better than chance.
     """
 
     key: str
@@ -257,6 +284,8 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     construct: str = ""
     means: str = ""
     perceives: list[str] = []
+    evidence: EvidenceRecord | None = None
+    no_skill: bool = False
 
     @property
     def columns(self) -> list[str]:
@@ -349,7 +378,7 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
     """
 
     format: Literal["obygaze film"]
-    number: Literal[2]
+    number: Literal[3]
     movie: str
     title: str
     year: Annotated[int, Meta(ge=1, le=9999)] | None

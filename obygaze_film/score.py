@@ -31,6 +31,7 @@ from obygaze_film.schema import (
     UNLIKE,
     CalibrationRecord,
     ConceptRecord,
+    EvidenceRecord,
     FilmRecord,
     HumanRecord,
     ModelRecord,
@@ -55,7 +56,7 @@ LONGEST_S = 60.0
 """A step of a trace is as long as the time between frames, at most this long."""
 
 KEPT = ("model", "title", "backbone", "threshold", "clip_s", "n_clips", "licence", "citation")
-FITTED = ("slope", "intercept", "error", "film_error", "worst_film_error")
+FITTED = ("p_skilled", "error", "film_error", "worst_film_error")
 """What a film's record keeps of a model's card and of its calibration, as it is there."""
 
 PACKAGES = ("obygaze", "numpy", "scipy", "scikit-learn", "pandas")
@@ -276,6 +277,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     if (fitted := model.calibration) is not None:
         population: Any = card.population or {"n_movies": len(card.movies), "clips": {}}
         calibration = CalibrationRecord(
+            draws=[(slope, intercept) for slope, intercept in fitted.draws.tolist()],
             **{name: getattr(fitted, name) for name in FITTED},
             n_movies=population["n_movies"],
             clips=dict(population["clips"]),
@@ -314,6 +316,8 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         is_trained_on=seen,
         flags={flag: float(durations(rows)[has_flag(rows, flag)].sum()) for flag in flags_in(rows)},
         rate=expected_rate(rows, model, is_trained_on=seen),
+        evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
+        no_skill=card.no_skill,
     )
 
 
@@ -343,8 +347,8 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
 
     It is refused if the model was trained on the film, has no calibration, was calibrated without a level of
     its codebook, or more than 20 % of the film's time (without black pictures and credits) is unlike any
-    training clip or missing. The calibration's band holds 80 % of the rates under sigmoids refitted on
-    resampled films.
+    training clip or missing. The calibration's band holds 80 % of the rates under sigmoids drawn from
+    their posterior.
 
     Parameters
     ----------

@@ -115,6 +115,12 @@ class Timeline:
         model = self.model(key)
         return first_sentence(model, self.segments(model.key), self.record.duration_s, Words(language))
 
+    def evidence(self, key: str | None = None, language: str = "en") -> str:
+        """Say what films left out of training show of a model (`phrases.evidence`)."""
+        from obygaze_film.page.phrases import Words, evidence  # noqa: PLC0415 - these write
+
+        return evidence(self.model(key), Words(language))
+
     def write(self, folder: Path | str) -> None:
         """Write `film.json` and its tables into a folder, as `write_films` does."""
         write_films([self], folder)

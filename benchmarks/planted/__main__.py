@@ -18,6 +18,7 @@ from benchmarks.planted import (
     nulls,
     rates,
     scores,
+    skill,
     staging,
     sums,
     units,
@@ -28,7 +29,7 @@ from obygaze_models.blas import one_blas_thread
 
 ROOMS = (
     *(annotators, audits, calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units),
-    *(motif, worth, known_films, judges),
+    *(motif, worth, known_films, judges, skill),
 )
 ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 

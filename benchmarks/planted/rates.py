@@ -106,7 +106,7 @@ def by_levels(rng: np.random.Generator, below: float) -> Draw:
     logits = logits - below * ((labels == 0) & (rng.random(len(labels)) < 0.6))
     shares = {"true share": float(labels.mean())}
     for name, own in (("expected, calibrated on HN and S", ~easy), ("on all levels", easy | True)):
-        fitted = Calibration.fit(HeldOut(scores[own], y[own], film_of[own]), n_draws=1)
+        fitted = Calibration.fit(HeldOut(scores[own], y[own], film_of[own]))
         shares[name] = fitted.expected_share(logits, np.ones(len(logits)))[0]
     return shares
 

@@ -132,7 +132,26 @@ def heading(record: FilmRecord, words: Words) -> str:
             verdicts.append(words["verdict_trained"])
         elif model.rate.unreliable >= 1:
             verdicts.append(words["verdict_unlike"])
+        elif model.no_skill:
+            verdicts.append(words["verdict_no_skill"])
     return " · ".join([record.title, *dict.fromkeys(verdicts)])
+
+
+def evidence(model: ModelRecord, words: Words) -> str:
+    """Say what films left out show of a model: clips and films tested, AUC, and whether it may be chance."""
+    if model.evidence is None:
+        return words["evidence_none"]
+    tested = {"clips": model.evidence.n_clips, "films": model.evidence.n_movies}
+    value, low, high = model.evidence.auc, model.evidence.auc_low, model.evidence.auc_high
+    if value is None:
+        measured = words.say("evidence_undefined", **tested)
+    elif low is None or high is None:
+        measured = words.say("evidence", auc=words.number(value), **tested)
+    else:
+        between = f"{words.number(value)} [{words.number(low)}, {words.number(high)}]"
+        measured = words.say("evidence", auc=between, **tested)
+    doubt = words["evidence_chance"] if model.no_skill else ""
+    return f"{measured}{doubt}."
 
 
 def first_sentence(model: ModelRecord, segments: pd.DataFrame, whole_s: float, words: Words) -> str:

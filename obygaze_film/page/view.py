@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards
-from obygaze_film.page.phrases import Words, first_sentence, heading
+from obygaze_film.page.phrases import Words, evidence, first_sentence, heading
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
@@ -75,6 +75,7 @@ class FilmView:
         self.segments = best_first.sort_values(["reaches", "start_s"], ascending=[False, True])
         self.positive = " / ".join(map(self._level_text, self.model.positive)) or self.model.task_title
         self.heading = heading(film.record, words)
+        self.evidence = evidence(self.model, words)
         self.sentence = first_sentence(self.model, self.segments, self.whole_s, words)
         self.concepts = self._concepts()
         self.doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}

@@ -15,6 +15,7 @@ from obygaze_film.page.view import FilmView
 from obygaze_film.rows import windows_of
 from obygaze_film.schema import ModelRecord, flags_in, is_counted
 from obygaze_film.segments import means_of, reasons
+from obygaze_models.prediction import mean_probability
 
 if TYPE_CHECKING:
     from obygaze_film.workspace.pages import OpenFilm
@@ -88,7 +89,7 @@ def _without(model: ModelRecord, concept: str, rows: pd.DataFrame, weights: Any,
     if part is None or model.calibration is None:
         return ""
     logits = (rows["logit"] - rows[f"{concept}_contribution"] + part).to_numpy(dtype=np.float64)
-    changed = 1 / (1 + np.exp(-(model.calibration.slope * logits + model.calibration.intercept)))
+    changed = mean_probability(np.array(model.calibration.draws), logits)
     p = (float(np.average(values, weights=weights)) for values in (rows["p"], changed))
     return " → ".join(words.probability(value, "desk_hundredth") for value in p)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from obygaze_features.text import visible
-from obygaze_models.persistence.card import FLAT
+from obygaze_models.persistence.evidence import evidence_line
 
 if TYPE_CHECKING:
     from obygaze_features.same_pictures import Shared
@@ -122,8 +122,8 @@ def _on_model(name: str, card: "Card", known: Collection[str]) -> list[str]:
     lines = []
     if name != "bank" and not card.calibration:
         lines.append(f"{name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone")
-    elif card.is_flat:
-        lines.append(f"{name} {FLAT}")
+    elif name != "bank":
+        lines.append(f"{name}: {evidence_line(card.evidence)}")
     if card.kind == "arrays" and name not in known:
         lines.append(
             f"{name} is read back in Python alone (load_model(FILE, offered=...)), until an installed "

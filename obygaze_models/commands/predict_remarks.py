@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from obygaze_features.text import visible
-from obygaze_models.persistence.card import FLAT
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
 from obygaze_models.prediction.reading import WITHOUT
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 def remarks(predicted: "Predicted", model: "Model") -> list[str]:
     """Say all that is to be said, a sentence a line."""
     lines = [
+        predicted.evidence,
         _on_calls(predicted, model),
         *_on_known_films(predicted),
         *_on_modalities(predicted, model),
@@ -100,7 +100,7 @@ def _on_unlike_clips(predicted: "Predicted") -> list[str]:
 
 
 def _on_calibration(model: "Model") -> list[str]:
-    """Say why there is no probability, or why one is the same for all clips."""
+    """Say why there is no probability."""
     if model.out_of_distribution is None:
         line = (
             "a model joined from sums over films: it has no calibration, so p is empty, and does not say how "
@@ -109,7 +109,7 @@ def _on_calibration(model: "Model") -> list[str]:
         return [line]
     if model.decides and model.calibration is None:
         return ["the model has no calibration, as it keeps no out-of-fold scores: p is empty"]
-    return [f"the model {FLAT}"] if model.card.is_flat else []
+    return []
 
 
 def _on_excluded(excluded: Mapping[str, list[str]]) -> list[str]:

@@ -33,6 +33,7 @@ from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_features.store.provenance import NOT_NUMERICS
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import ArrayEntry
+from obygaze_models.persistence.evidence import Evidence, may_be_chance
 from obygaze_models.protocol.targets import CodebookRecord, TargetRecord
 
 FORMAT = "obygaze model"
@@ -72,14 +73,12 @@ JOINT = "joint: fitted to sums over films of several labs; penalties chosen by l
 UNLABELLED = "unlabelled"
 """The parameter of a model whose concepts were found without labels: they have values, no probabilities."""
 
-FLAT = "does not tell clips of a film apart: p is the share of the training films for every clip"
-"""Of a model whose scores do not rise with the label within films."""
-
-CALIBRATED = ("slope", "intercept", "error")
+CALIBRATED = ("p_skilled", "error", "film_error", "worst_film_error", "film_margin")
 Calibrated = Annotated[
-    dict[Literal["slope", "intercept", "error", "film_error", "worst_film_error", "film_margin"], Number],
+    dict[Literal["p_skilled", "error", "film_error", "worst_film_error", "film_margin"], Number],
     Meta(
-        description="an object of slope (not below 0), intercept and error, or empty",
+        description="an object of p_skilled (0 to 1), error, film_error, worst_film_error and film_margin, "
+        "or empty",
         extra_json_schema={"anyOf": [{"maxProperties": 0}, {"required": list(CALIBRATED)}]},
     ),
 ]
@@ -119,7 +118,7 @@ class Input(TypedDict):
     store: Hex64
 
 
-OPTIONAL = ("clip_s", "reduced_by", "population", "modalities")
+OPTIONAL = ("clip_s", "reduced_by", "population", "evidence", "modalities")
 """Fields of a card that a file may lack."""
 
 FIGURES = ("movie_mean", "movie_low", "movie_high", "movie_chance", "method_low", "method_high")
@@ -187,10 +186,11 @@ class CardFields(Sources, frozen=True, kw_only=True):
     n_clips, n_positives : int
         Clips trained on.
     calibration : mapping
-        Slope and intercept of the sigmoid that makes scores probabilities, and its expected calibration error
-        on films left out; empty for a model that has none. Where known: film_error and worst_film_error, the
-        mean and the largest error of the expected share of positive clips of a film left out, and
-        film_margin, half the width of the 80 % bracket around a new film's expected share.
+        Of the sigmoids that make scores probabilities, whose draws are an array: p_skilled, the posterior
+        probability that scores rise with the label within films; error, the expected calibration error on
+        films left out; film_error and worst_film_error, the mean and the largest error of the expected share
+        of positive clips of a film left out; and film_margin, half the width of the 80 % bracket around a new
+        film's expected share. Empty for a model that has none.
     metrics : tuple of mapping
         Out-of-fold metrics of models trained as this one was, each on all films but one.
     versions : mapping
@@ -231,6 +231,9 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     population: Annotated[Population, Meta(description="an object of what was calibrated on")] | UnsetType = (
         UNSET
     )
+    evidence: Annotated[Evidence, Meta(description="an object of what films left out show")] | UnsetType = (
+        UNSET
+    )
     modalities: (
         Annotated[tuple[Input, ...], Meta(min_length=2, max_length=8, description="a list of modalities")]
         | UnsetType
@@ -248,6 +251,8 @@ class Card(CardFields, frozen=True, kw_only=True):
         How the tokens it reads are reduced (`obygaze_models.reduction`); "" if they are read as stored.
     population : mapping or None
         The clips that the calibration was fitted on; None without one.
+    evidence : mapping or None
+        What films that were left out show of the model; None where none was.
     modalities : tuple of mapping
         Of a model that reads several, in the order of their features; the fields `backbone` and `store` then
         name them all, and `provenance` is of the first. Empty for others.
@@ -256,6 +261,7 @@ class Card(CardFields, frozen=True, kw_only=True):
     clip_s: float | None = None
     reduced_by: str = ""
     population: Population | None = None
+    evidence: Evidence | None = None
     modalities: tuple[Input, ...] = ()
 
     @property
@@ -274,9 +280,9 @@ class Card(CardFields, frozen=True, kw_only=True):
             start = stop
 
     @property
-    def is_flat(self) -> bool:
-        """Whether the calibration gives every clip the same probability (`FLAT`)."""
-        return self.calibration.get("slope") == 0
+    def no_skill(self) -> bool:
+        """Whether the model may be no better than chance; False where no film was left out."""
+        return self.evidence is not None and may_be_chance(self.evidence)
 
     @property
     def levels_left_out(self) -> tuple[str, ...] | None:
@@ -335,8 +341,7 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     if several and sum(each["n_features"] for each in several) != document["n_features"]:
         raise ModelError(f"{name}: the card's modalities have not its {document['n_features']} features")
     fitted, concepts = document["calibration"], document["concepts"]
-    is_calibrated = not fitted or ({*CALIBRATED} <= fitted.keys() and fitted["slope"] >= 0)
-    is_calibrated &= ("film_error" in fitted) == ("worst_film_error" in fitted)
+    is_calibrated = not fitted or ({*CALIBRATED} == fitted.keys() and 0 <= fitted["p_skilled"] <= 1)
     for label, kind, right in (
         ("parameters", Parameters, all(fits(value, _Scalar) for value in document["parameters"].values())),
         ("concepts", Names, len(set(concepts)) == len(concepts)),

@@ -51,7 +51,7 @@ class ModelFile:
     arrays : mapping of str to ndarray
         Of the estimator.
     about : mapping of str to ndarray
-        Those of `ABOUT` that it has: ``calibration_draws`` [B, 2], ``concept_sigmoids`` [K, 2],
+        Those of `ABOUT` that it has: ``calibration_draws`` [B, 2], ``concept_sigmoids`` [K, B, 2],
         ``reach_distances`` [Q], ``reach_mean`` and ``reach_scale`` [D], ``trained_rows`` [N, M, 16],
         ``trained_row_films`` [N], ``trained_pictures`` [P, 2, 33] and ``trained_picture_films`` [P].
     """
@@ -192,12 +192,18 @@ def _check_reading(card: Card, reading: Mapping[str, NDArray[Any]]) -> None:
     if card.protocol != JOINT:
         shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}
         if card.calibration:
-            shapes["calibration_draws"] = (len(reading.get("calibration_draws", ())), 2)
+            shapes["calibration_draws"] = (_n_draws(reading, "calibration_draws"), 2)
         if k and not card.parameters.get(UNLABELLED):
-            shapes["concept_sigmoids"] = (k, 2)
+            shapes["concept_sigmoids"] = (k, _n_draws(reading, "concept_sigmoids"), 2)
     expect(reading, **shapes)
     if (np.diff(reading.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
+
+
+def _n_draws(reading: Mapping[str, NDArray[Any]], name: str) -> int:
+    """Return how many draws of slope and intercept an array has, at least one."""
+    array = reading.get(name, np.empty(0))
+    return max(array.shape[-2], 1) if array.ndim > 1 else 1
 
 
 def check_trained(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films: int) -> None:

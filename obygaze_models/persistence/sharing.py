@@ -24,6 +24,7 @@ from obygaze_features.store.objects import download_file, files_in, put_listed
 from obygaze_features.templates import filled
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import PROTOCOL
+from obygaze_models.persistence.evidence import evidence_line
 from obygaze_models.persistence.model_file import ModelFile, audit, construct, find_bytes
 from obygaze_models.persistence.zoo_list import (
     LIST,
@@ -212,6 +213,7 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     values = {
         "entry": entry,
         "card": file.card,
+        "evidence": evidence_line(file.card.evidence),
         "number": PROTOCOL,
         "reach": file.about.get("reach_distances"),
         "notes": notes.strip(),

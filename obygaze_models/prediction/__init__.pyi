@@ -1,3 +1,4 @@
+from .calibration import mean_probability as mean_probability
 from .out_of_distribution import OUT_OF_DISTRIBUTION as OUT_OF_DISTRIBUTION
 from .predict import PARTIAL as PARTIAL
 from .predict import Predicted as Predicted

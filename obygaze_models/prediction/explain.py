@@ -17,6 +17,7 @@ from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.persistence.card import Card
+from obygaze_models.persistence.evidence import evidence_line
 from obygaze_models.prediction.predict import OF_ATTENTION, frames_of, reads_frames
 from obygaze_models.prediction.reading import read_clips
 from obygaze_models.prediction.saved_model import Model
@@ -56,8 +57,11 @@ class Explained:
     start_s, end_s : float or None
     unlike : float or None
         Share of training clips nearer than this one.
-    is_unlike, trained_on : bool
-        Whether the clip is out of distribution, and whether its film was trained on.
+    is_unlike, trained_on, no_skill : bool
+        Whether the clip is out of distribution, whether its film was trained on, and whether the model may be
+        no better than chance.
+    evidence : str
+        What films left out show of the model, in one line.
     threshold, threshold_p : float
         Lowest logit at which a clip is called positive, and its probability (None if not calibrated).
     decision : Decision
@@ -89,6 +93,8 @@ class Explained:
     unlike: float | None
     is_unlike: bool
     trained_on: bool
+    no_skill: bool
+    evidence: str
     threshold: float
     threshold_p: float | None
     decision: Decision
@@ -140,6 +146,8 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         unlike=None if np.isnan(share) else share,
         is_unlike=far,
         trained_on=recognise(card, model.training, stores).knows(clip_id, clip.movie),
+        no_skill=card.no_skill,
+        evidence=evidence_line(card.evidence),
         threshold=card.threshold,
         threshold_p=_decide(model, np.array([card.threshold])).p,
         decision=_decide(model, model.logits(X), known=not far),

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -27,12 +27,15 @@ from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
 from obygaze_models.persistence.card import Card, CardTarget, Input, Population, family
+from obygaze_models.persistence.evidence import Evidence
 from obygaze_models.persistence.model_file import to_state
-from obygaze_models.prediction.calibration import Calibration
+from obygaze_models.prediction.calibration import Calibration, draw_sigmoids
+from obygaze_models.prediction.evidence import as_left_out, collect_evidence
 from obygaze_models.prediction.out_of_distribution import OutOfDistribution
 from obygaze_models.prediction.saved_model import Model, save_model, vectors
 from obygaze_models.prediction.training_films import TrainingFilms
 from obygaze_models.protocol.held_out import HeldOut
+from obygaze_models.protocol.slope import SlopeLikelihood
 from obygaze_models.protocol.targets import NOT_ASKED, Kind, Target
 
 BANK = "bank"
@@ -204,10 +207,11 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
     # A fold's seed depends on the film that it leaves out; here none is left out.
     fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
     zero = fitted.mean_score(X, np.flatnonzero(y != NOT_ASKED), movies)
-    calibration, population = _calibrated(run, data, target, fitted, zero)
+    standing = _calibrated(run, data, target, fitted, zero)
+    calibration = standing.calibration
     estimator = _inner(fitted)
     metrics = [row for row in records(run.metrics) if row["model"] == spec.name]
-    sigmoids = np.empty((0, 2))
+    sigmoids = NO_CONCEPTS
     if concepts and isinstance(estimator, ConceptBottleneck):
         bank: Any = estimator.bank_
         values, present = bank.cross_values_[:, : len(concepts)], given["present"].to_numpy()
@@ -220,7 +224,8 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         "target": CardTarget(**target.record(), concept=target.concept),
         "concepts": tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
         "calibration": {} if calibration is None else calibration.to_json(),
-        "population": population,
+        "population": standing.population,
+        "evidence": standing.evidence,
         "metrics": tuple(metrics),
     }
     if spec.reads != "pooled":
@@ -331,9 +336,15 @@ def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | 
     return widest
 
 
-def _calibrated(
-    run: Run, data: Dataset, target: Target, fitted: Fitted, zero: float
-) -> tuple[Calibration | None, Population | None]:
+class _Standing(NamedTuple):
+    """What held-out scores say of a model: how to read its scores, on which clips, and how well it does."""
+
+    calibration: Calibration | None
+    population: Population | None
+    evidence: Evidence | None
+
+
+def _calibrated(run: Run, data: Dataset, target: Target, fitted: Fitted, zero: float) -> _Standing:
     """Calibrate a model on held-out scores: of a test that is wider than the task, or of inner folds.
 
     `zero` is the mean score of training clips. A model without inner folds has no calibration.
@@ -341,18 +352,30 @@ def _calibrated(
     held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
     learnt, model = target.of(data.labels), fitted.spec.name
     clip_ids, wider = data.clip_ids[learnt != NOT_ASKED], _wider_test(run, data, learnt)
+    left_out = _left_out(run, model, f"{target.name}>{(wider or target).name}")
     if wider is not None:
-        table, task = run.predictions.table, f"{target.name}>{wider.name}"
-        kept = (table["model"] == model) & (table["seed"] == _seed(run)) & (table["task"] == task)
+        table = left_out[left_out["seed"] == _seed(run)]
         scores, y, movies, folds, clip_ids = (
-            table.loc[kept, name].to_numpy() for name in ("score", "label", "movie", "fold", "clip_id")
+            table[name].to_numpy() for name in ("score", "label", "movie", "fold", "clip_id")
         )
         zeros = {fold["fold"]: fold["zeros"][model] for fold in run.record["folds"] if model in fold["zeros"]}
         held_out = HeldOut(scores, y, movies, folds, np.array([zeros[fold] for fold in folds.tolist()]))
-    if held_out is None:
-        return None, None
-    calibration = Calibration.fit(held_out, zero, seed=_seed(run))
-    return calibration, _population(data, wider or target, clip_ids)
+    calibration = population = None
+    if held_out is not None:
+        calibration = Calibration.fit(held_out, zero, seed=_seed(run))
+        population = _population(data, wider or target, clip_ids)
+        if left_out.empty:  # The run tested other clips than those of its task.
+            left_out = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
+    if left_out.empty:
+        return _Standing(calibration, population, None)
+    p_skilled = None if calibration is None else calibration.p_skilled
+    return _Standing(calibration, population, collect_evidence(left_out, p_skilled))
+
+
+def _left_out(run: Run, model: str, task: str) -> pd.DataFrame:
+    """Return the run's scores of a model in one test, of all seeds."""
+    table = run.predictions.table
+    return table[(table["model"] == model) & (table["task"] == task)]
 
 
 def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Population:
@@ -385,14 +408,27 @@ def _target(record: Mapping[str, Any]) -> Target:
 # ---------------------------------------------------------------------------
 
 
+N_CONCEPT_DRAWS = 50
+"""Draws of each concept's sigmoid."""
+
+NO_CONCEPTS = np.empty((0, N_CONCEPT_DRAWS, 2))
+
+
 def fit_sigmoids(
     values: NDArray[np.float64], present: NDArray[np.float64], movies: NDArray[np.str_]
 ) -> NDArray[np.float64]:
-    """Calibrate each concept's held-out values [N, K] on its presence [N, K]: slope and intercept [K, 2]."""
+    """Calibrate each concept's held-out values [N, K] on its presence [N, K], as a model's scores are.
+
+    Returns
+    -------
+    ndarray, shape [K, 50, 2]
+        Draws of slope and intercept.
+    """
     sigmoids = []
     for value, column in zip(values.T, present.T, strict=True):
-        ((slope, intercept),) = HeldOut(value, column.astype(np.int64), movies).sigmoids()
-        sigmoids.append((slope, intercept - slope * value.mean()))
+        held_out = HeldOut(value, column.astype(np.int64), movies)
+        posterior = SlopeLikelihood.of_scores(held_out).posterior()
+        sigmoids.append(draw_sigmoids(held_out, posterior, None, n_draws=N_CONCEPT_DRAWS, seed=0))
     return np.array(sigmoids)
 
 

@@ -25,6 +25,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.persistence.card import PROTOCOL, Card
+from obygaze_models.persistence.evidence import NO_SKILL, evidence_line
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.reading import Clips, find_group, lacking, read_clips
 from obygaze_models.prediction.saved_model import Model
@@ -38,7 +39,7 @@ COLUMNS = (
 """Columns of every table of predictions, followed by those of concepts."""
 
 TRAINED_ON, PARTIAL = "trained_on", "partial"
-"""Values of `flags`, separated by semicolons."""
+"""Values of `flags`, beside `OUT_OF_DISTRIBUTION` and `NO_SKILL`, separated by semicolons."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +60,20 @@ class Predicted:
         - ``p`` and its band for a model without calibration.
     excluded : dict of str to list of str
         Clips without features, by reason.
+    evidence : str
+        What films left out show of the model, in one line.
     recognition : Recognition
         Which films and clips the model was trained on, and by what they are known again.
     """
 
     table: pd.DataFrame
     excluded: Mapping[str, list[str]]
+    evidence: str = ""
     recognition: Recognition = field(default_factory=Recognition)
 
     def __repr__(self) -> str:
-        return f"Predicted({len(self.table)} clips of {self.table['movie'].nunique()} movies)"
+        evidence = f"; {self.evidence}" if self.evidence else ""
+        return f"Predicted({len(self.table)} clips of {self.table['movie'].nunique()} movies{evidence})"
 
     def _repr_html_(self) -> str:
         first: str = self.table.head(10).to_html(index=False)
@@ -143,7 +148,7 @@ def predict(
     table = pd.concat(parts, ignore_index=True)
     order = ["movie", "start_s", "end_s", "clip_id"]
     in_order = table.sort_values(order, kind="stable", ignore_index=True)
-    return Predicted(in_order, excluded, recognition)
+    return Predicted(in_order, excluded, evidence_line(model.card.evidence), recognition)
 
 
 def _table(
@@ -161,6 +166,7 @@ def _table(
     for clip, is_far, lacks in zip(clips, far, lacking(model.card, X), strict=True):
         own = {
             OUT_OF_DISTRIBUTION: is_far,
+            NO_SKILL: model.card.no_skill,
             TRAINED_ON: recognition.knows(clip.clip_id, clip.movie),
             PARTIAL: clip.status == "partial",
         }
@@ -243,6 +249,9 @@ def summary(card: Card) -> dict[str, object]:
         "store": card.store,
         "movies": list(card.movies),
         "calibrated": bool(card.calibration),
+        "evidence": card.evidence,
+        "no_skill": card.no_skill,
+        "evidence_line": evidence_line(card.evidence),
         "licence": card.licence,
         "format": PROTOCOL,
     }

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
@@ -19,7 +18,7 @@ from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.grouped_selection import scores_of
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.model_file import construct, read_model, to_state, write_model
-from obygaze_models.prediction.calibration import Calibration
+from obygaze_models.prediction.calibration import Calibration, mean_probability
 from obygaze_models.prediction.out_of_distribution import LIMIT, OutOfDistribution
 from obygaze_models.prediction.training_films import TrainingFilms
 
@@ -43,9 +42,9 @@ class Model:
         None where an estimator gave no out-of-fold scores.
     out_of_distribution : OutOfDistribution or None
         None of models that were joined from sums.
-    concept_sigmoids : ndarray, shape [K, 2]
-        Slope and intercept from each concept's value to its probability; K is 0 for a model without concepts,
-        or of concepts that were found without labels.
+    concept_sigmoids : ndarray, shape [K, B, 2]
+        Draws of slope and intercept from each concept's value to its probability; K is 0 for a model without
+        concepts, or of concepts that were found without labels.
     training : TrainingFilms
         By what the films trained on are known again.
     """
@@ -125,7 +124,8 @@ class Model:
         """
         if not len(self.concept_sigmoids):
             return np.full(values.shape, np.nan)
-        return expit(self.concept_sigmoids[:, 0] * values + self.concept_sigmoids[:, 1])
+        columns = zip(self.concept_sigmoids, values.T, strict=True)
+        return np.column_stack([mean_probability(draws, column) for draws, column in columns])
 
     @property
     def concept_thresholds(self) -> NDArray[np.float64]:
@@ -138,8 +138,8 @@ class Model:
         if not self.concepts or isinstance(self.estimator, ConceptsInTime):
             return np.full(len(self.concepts), MORE_LIKELY)
         bank: Any = self.estimator if isinstance(self.estimator, ConceptBank) else self._bottleneck().bank_
-        on_plane = -bank.mean_ / bank.scale_
-        p: NDArray[np.float64] = expit(self.concept_sigmoids[:, 0] * on_plane + self.concept_sigmoids[:, 1])
+        on_plane: NDArray[np.float64] = -bank.mean_ / bank.scale_
+        p: NDArray[np.float64] = self.probabilities_of(on_plane[None])[0]
         return np.maximum(p, MORE_LIKELY)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
@@ -243,7 +243,7 @@ def load_model(
         calibration = Calibration(**card.calibration, draws=about["calibration_draws"])
     if "reach_mean" in about:
         out_of_distribution = OutOfDistribution(*(about[f"reach_{name}"] for name in REACH))
-    sigmoids = about.get("concept_sigmoids", np.empty((0, 2)))
+    sigmoids = about.get("concept_sigmoids", np.empty((0, 0, 2)))
     training = TrainingFilms.from_arrays(about)
     return Model(card, construct(file, offered), calibration, out_of_distribution, sigmoids, training)
 

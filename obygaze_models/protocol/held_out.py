@@ -1,4 +1,4 @@
-"""Learn from held-out scores: weights of several, a threshold, sigmoids.
+"""Learn from held-out scores: weights of several, a threshold.
 
 The model of each fold has an intercept, about the share of positives in the movies that it was trained on.
 This share is low where the movies held out have many positives, so that over folds the intercept falls with
@@ -74,17 +74,21 @@ class HeldOut:
         """Scores less the mean of their fold's model on training clips, [N] or [N, M]."""
         return np.asarray(self.scores - self.zeros)
 
+    def cells(self) -> NDArray[np.intp]:
+        """Return the cell of each clip [N], numbered from 0: clips of one movie that one model scored."""
+        movie = np.unique(self.movies, return_inverse=True)[1]
+        return np.unique(movie * (1 + self.folds.max()) + self.folds, return_inverse=True)[1]
+
     def centred(self) -> Floats:
         """Subtract from scores the mean of the movie in its fold, [N] or [N, M]."""
-        movie = np.unique(self.movies, return_inverse=True)[1]
-        _, cell = np.unique(movie * (1 + self.folds.max()) + self.folds, return_inverse=True)
+        cell = self.cells()
         wide = self.scores.reshape(len(self.y), -1)
         means = (
             np.stack([np.bincount(cell, column) for column in wide.T], axis=1) / np.bincount(cell)[:, None]
         )
         return np.asarray((wide - means[cell]).reshape(self.scores.shape))
 
-    def _standard(self) -> tuple[Floats, Floats]:
+    def standardised(self) -> tuple[Floats, Floats]:
         """Divide centred scores [N, M] by their deviations [M]: infinite ones where they are all equal."""
         z, scores = (each.reshape(len(self.y), -1) for each in (self.centred(), self.scores))
         spread = np.sqrt(np.mean(z * z, axis=0))
@@ -113,44 +117,13 @@ class HeldOut:
         intercept : float
             With which the mean probability is the share of positives.
         """
-        z, spread = self._standard()
+        z, spread = self.standardised()
         y, every = self.y.astype(np.float64), np.ones(len(self.y))
         weights = logistic(z, y, every, penalty=1.0)[:-1] / spread
         if not weights.any():
             weights = (np.arange(z.shape[1]) == np.argmax(z.T @ y)).astype(np.float64)
         levels = self.levels @ weights
-        return weights, float(_intercepts(np.ones(1), levels, every[None], np.array([y.mean()]))[0])
-
-    def sigmoids(self, times: Floats | None = None) -> Floats:
-        """Fit p = 1 / (1 + exp(-(slope * level + intercept))) to levels [N], once for each row of `times`.
-
-        The slope is that of logistic regression on scores centred within movies, and not below 0; with the
-        intercept the mean probability is the share of positives. Labels are replaced by Platt's targets,
-        (n1 + 1) / (n1 + 2) and 1 / (n0 + 2), so that scores that separate the classes give a finite slope
-        (Platt 1999).
-
-        Parameters
-        ----------
-        times : ndarray, shape [B, N], optional
-            How often each clip counts in each fit; both classes occur in each.
-
-        Returns
-        -------
-        ndarray, shape [B, 2]
-            Slope and intercept.
-        """
-        y = self.y.astype(np.float64)
-        times = np.ones((1, len(y))) if times is None else times
-        positives = times @ y
-        negatives = times.sum(axis=1) - positives
-        targets = np.where(
-            y == 1, ((positives + 1) / (positives + 2))[:, None], (1 / (negatives + 2))[:, None]
-        )
-        z, spread = self._standard()
-        both = zip(targets, times, strict=True)
-        slopes = np.concatenate([logistic(z, own, each)[:-1] / spread for own, each in both])
-        shares = np.sum(times * targets, axis=1) / times.sum(axis=1)
-        return np.column_stack([slopes, _intercepts(slopes, self.levels, times, shares)])
+        return weights, float(find_intercepts(np.ones(1), levels, every[None], np.array([y.mean()]))[0])
 
 
 def logistic(
@@ -182,8 +155,18 @@ def logistic(
     return np.asarray(found.x)
 
 
-def _intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
-    """Find the intercepts [B] with which mean probabilities are `shares` [B], by bisection."""
+def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
+    """Find the intercepts [B] with which mean probabilities are `shares` [B], by bisection.
+
+    Parameters
+    ----------
+    slopes : ndarray, shape [B]
+    levels : ndarray, shape [N]
+    times : ndarray, shape [B, N] or [1, N]
+        How often each clip counts.
+    shares : ndarray, shape [B]
+        Above 0 and below 1.
+    """
     logits, n = slopes[:, None] * levels, times.sum(axis=1)
     middle = np.log(shares / (1 - shares))
     low, high = middle - logits.max(axis=1), middle - logits.min(axis=1)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import Metric, metrics_of
@@ -35,14 +35,15 @@ def run_report(run: Run) -> Report:
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
     >>> report = om.run_report(om.evaluate(data, {"linear": om.linear_probe()}, task="hn_s"))
     >>> report.blocks[0].title
-    'AP by movie, mean of 6'
+    'AP by movie, mean of 6; 96 clips of 6 films tested'
     """
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks: list[Block] = []
-    for before, models in _tasks(run):
+    for task, before, models in _tasks(run):
         shown = [name for name in _with_table(metrics, models) if _n_movies(models, name)]
-        blocks += [_by_movie(models, metrics[name], before) for name in shown]
-        blocks.append(_pooled(models, metrics, before))
+        tested = _tested(run, task)
+        blocks += [_by_movie(models, metrics[name], before, tested) for name in shown]
+        blocks.append(_pooled(models, metrics, before, tested))
     if len(run.record["seeds"]) > 1:
         blocks.append(_spread(run, metrics))
     record = run.record
@@ -69,11 +70,11 @@ def short_report(run: Run) -> Report:
     """Lay out what a run answers: a row for each model that looks at features, and one sentence."""
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = []
-    for before, models in _tasks(run):
+    for task, before, models in _tasks(run):
         first, *others = sorted(_with_table(metrics, models), key=lambda name: not metrics[name].answers)
         headers = [f"{metrics[first].title} [95 %]", *(metrics[name].title for name in others)]
         if not _n_movies(models, first):
-            blocks.append(_pooled(models, metrics, before))
+            blocks.append(_pooled(models, metrics, before, _tested(run, task)))
             continue
         shown = {name: values for name, values in models.items() if name not in HOMES[BASELINES]} or models
         rows = {
@@ -89,17 +90,27 @@ def short_report(run: Run) -> Report:
             )
             rows[OTHER] = [NOTHING if metrics[name].reads == "score" else text for name, text in calls]
         rows["(chance)"] = _numbers(next(iter(models.values())), [first, *others], "movie_chance")
-        blocks.append(_table(f"{before}by movie, mean of {_n_movies(models, first)}", headers, rows))
+        title = f"{before}by movie, mean of {_n_movies(models, first)}; {_tested(run, task)}"
+        blocks.append(_table(title, headers, rows))
     whole = run_report(run)
     short = tuple(line for line in whole.answers if MEANING not in line)
     return replace(whole, notes=limits(run), blocks=tuple(blocks), answers=short)
 
 
-def _tasks(run: Run) -> Iterator[tuple[str, dict[str, dict[Any, Any]]]]:
-    """Yield the beginning of each task's titles, and its models' metrics by model and metric."""
+class _Task(NamedTuple):
+    """A task of a run: its name, the beginning of its tables' titles, its metrics by model and metric."""
+
+    name: str
+    before: str
+    models: dict[str, dict[Any, Any]]
+
+
+def _tasks(run: Run) -> Iterator[_Task]:
+    """Yield the tasks of a run."""
     for task, own in run.metrics.groupby("task", sort=False):
         models = own.groupby("model", sort=False)
-        yield (
+        yield _Task(
+            str(task),
             title_prefix(run, task),
             {str(model): part.set_index("metric").to_dict(orient="index") for model, part in models},
         )
@@ -113,6 +124,14 @@ def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any,
     return [name for name in names if name != "balanced_accuracy" or OTHER in models]
 
 
+def _tested(run: Run, task: str) -> str:
+    """Say how many clips of how many films were tested."""
+    clips = run.predictions.table.loc[run.predictions.table["task"] == task, ["clip_id", "movie"]]
+    n_clips, n_movies = clips["clip_id"].nunique(), clips["movie"].nunique()
+    films = "1 film" if n_movies == 1 else f"{n_movies:,} films"
+    return f"{n_clips:,} clips of {films} tested"
+
+
 def _n_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:
     """Count the movies that define a metric of models tested on the same clips."""
     return int(next(iter(models.values()))[metric]["n_movies"])
@@ -123,7 +142,9 @@ def _numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str) -> li
     return [number(by_metric[name][key]) for name in names]
 
 
-def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str) -> Block:
+def _pooled(
+    models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str, tested: str
+) -> Block:
     """Lay out metrics over all clips: of scores where one model gave them all."""
     some = next(iter(models.values()))
     names = [
@@ -131,14 +152,14 @@ def _pooled(models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metri
     ]
     rows = {model: _numbers(by_metric, names, "pooled") for model, by_metric in models.items()}
     rows["(chance)"] = _numbers(some, names, "pooled_chance")
-    return _table(f"{before}all clips pooled", [metrics[name].title for name in names], rows)
+    return _table(f"{before}all clips pooled; {tested}", [metrics[name].title for name in names], rows)
 
 
 def _table(title: str, headers: Sequence[str], rows: Mapping[str, Sequence[str]]) -> Block:
     return Block(title, ("model", *headers), tuple((model, *cells) for model, cells in rows.items()))
 
 
-def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str) -> Block:
+def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str, tested: str) -> Block:
     rows = [
         {"model": model, **by_metric[metric.name]}
         for model, by_metric in models.items()
@@ -155,7 +176,7 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
         ("these models [95 %]", ("movie_mean", "movie_low", "movie_high"), interval),
         ("method [95 %]", ("method_low", "method_high"), _limits),
     ]
-    title = f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}"
+    title = f"{before}{metric.title} by movie, mean of {int(first['n_movies'])}; {tested}"
     chance = float(first["movie_chance"])
     return block(title, columns, rows, notes, [("(chance)", number(chance), NOTHING)], reference=chance)
 

@@ -22,6 +22,7 @@ from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
 from obygaze_film.score import FilmFacts, _concept, score_film, score_films
 from obygaze_film.scored_files import files_of
 from obygaze_film.timeline import Timeline, read_films
+from obygaze_models.prediction.calibration import mean_probability
 from obygaze_models.prediction.saved_model import load_model
 from tests.film.films import PLANTED, film_store, scored_film, shots_of
 
@@ -54,7 +55,7 @@ def test_contributions_add_up_to_the_logit_and_the_rate_equals_pandas_on_the_csv
     found = timeline.rate()
     assert found.bracket_low < found.calibration_low < rate < found.calibration_high < found.bracket_high
     calibration = timeline.model().calibration
-    p = 1 / (1 + np.exp(-(calibration.slope * rows["logit"] + calibration.intercept)))
+    p = mean_probability(np.array(calibration.draws), rows["logit"].to_numpy())
     assert np.abs(p - rows["p"]).max() < 1e-9
     assert (counted == ~rows["flags"].fillna("").str.contains("black|credits")).all()
     empty = ["p_low", "p_high", "called", "Gun_p", "Gun_contribution"]

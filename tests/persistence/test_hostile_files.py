@@ -77,9 +77,11 @@ TAMPERED = {
     "concepts without probabilities": edited(concepts=["a"]),
     "no calibration": edited(calibration={}),
     "probabilities upside down": edited(
-        calibration=json.loads(members()[CARD])["calibration"] | {"slope": -1.0}
+        calibration=json.loads(members()[CARD])["calibration"] | {"p_skilled": -1.0}
     ),
-    "half of an error": edited(calibration=json.loads(members()[CARD])["calibration"] | {"film_error": 0.1}),
+    "half of an error": edited(calibration={"p_skilled": 0.5, "error": 0.1, "film_error": 0.1}),
+    "evidence of nothing": edited(evidence={"n_clips": 7}),
+    "evidence in words": edited(evidence=json.loads(members()[CARD])["evidence"] | {"auc": "high"}),
     "a metric of no task": edited(metrics=[{"metric": "qwk", "n_movies": 2, "movie_mean": 0.5}]),
     "a metric in words": edited(
         metrics=[{"metric": "qwk", "task": "t", "n_movies": 2, "movie_mean": 0.5, "movie_chance": "none"}]

@@ -100,11 +100,15 @@ def test_a_card_says_which_levels_its_calibration_has_not_seen():
     assert structs.replace(card, population=known).levels_left_out == ("S",)
 
 
-def test_a_slope_of_0_gives_every_clip_the_same_probability():
-    card = read_model(FROZEN / "protocol_4_mlp.model").card
-    assert not card.is_flat
-    assert structs.replace(card, calibration=card.calibration | {"slope": 0.0}).is_flat
-    assert not structs.replace(card, calibration={}).is_flat
+def test_a_card_tells_whether_films_left_out_show_skill():
+    skilled = read_model(FROZEN / "protocol_4_mlp.model").card
+    assert skilled.evidence["auc_low"] > 0.5
+    assert not skilled.no_skill
+    doubtful = skilled.evidence | {"auc_low": 0.4, "p_skilled": 0.6}
+    assert structs.replace(skilled, evidence=doubtful).no_skill
+    assert not structs.replace(skilled, evidence=doubtful | {"p_skilled": 0.95}).no_skill
+    assert structs.replace(skilled, evidence=doubtful | {"auc_low": None, "p_skilled": None}).no_skill
+    assert not structs.replace(skilled, evidence=None).no_skill
 
 
 @pytest.mark.parametrize("number", range(1, PROTOCOL))

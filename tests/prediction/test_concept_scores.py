@@ -8,10 +8,11 @@ from scipy.special import expit
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.metrics import average_precision
 from obygaze_models.persistence.card import parse_card
-from obygaze_models.prediction.calibration import Calibration, margin
+from obygaze_models.prediction.calibration import Calibration, left_out_probabilities, margin
 from obygaze_models.prediction.final import concept_metrics
 from obygaze_models.prediction.saved_model import load_model
 from obygaze_models.protocol import HeldOut
+from obygaze_models.protocol.slope import SlopeLikelihood
 
 
 def test_a_planted_concept_is_found_and_noise_is_not():
@@ -35,12 +36,8 @@ def test_the_error_of_films_shares_is_of_films_left_out():
     scores = rng.normal(size=140)
     held_out = HeldOut(scores, (rng.random(140) < expit(2 * scores - 1)).astype(int), movies)
     found = Calibration.fit(held_out, n_draws=10)
-    errors = []
-    for movie in np.unique(movies):
-        out = movies == movie
-        ((slope, intercept),) = held_out.sigmoids((~out).astype(float)[None])
-        expected = expit(slope * held_out.levels[out] + intercept).mean()
-        errors.append(abs(expected - held_out.y[out].mean()))
+    p = left_out_probabilities(held_out, SlopeLikelihood.of_scores(held_out))
+    errors = [abs((p - held_out.y)[movies == movie].mean()) for movie in np.unique(movies)]
     assert found.film_error == pytest.approx(np.mean(errors))
     assert found.worst_film_error == pytest.approx(max(errors))
     factor = 1.533 * np.sqrt(1 + 1 / 4)  # of Student's t with 4 degrees of freedom, 90 % lie below 1.533
@@ -48,6 +45,19 @@ def test_the_error_of_films_shares_is_of_films_left_out():
     assert found.bracket(0.5) == (0.5 - found.film_margin, 0.5 + found.film_margin)
     assert found.bracket(0.001)[0] == 0
     assert found.bracket(0.999)[1] == 1
+
+
+def test_a_film_left_out_has_no_part_in_its_own_probabilities():
+    rng = np.random.default_rng(2)
+    movies, scores = np.repeat(np.arange(5), 30), rng.normal(size=150)
+    y = (rng.random(150) < expit(scores)).astype(int)
+    out = movies == 3
+    turned = np.where(out, 1 - y, y)
+    of_others = []
+    for labels in (y, turned):
+        held_out = HeldOut(scores, labels, movies)
+        of_others.append(left_out_probabilities(held_out, SlopeLikelihood.of_scores(held_out))[out])
+    np.testing.assert_array_equal(*of_others)
 
 
 @pytest.mark.parametrize("n_films", [3, 6, 12, 40])
@@ -60,7 +70,7 @@ def test_the_margin_holds_four_new_errors_in_five_whatever_the_number_of_films(n
 
 
 @pytest.mark.long
-def test_a_card_keeps_them_and_older_cards_lack_them(shelf):
+def test_a_card_keeps_them_and_may_lack_what_is_not_known(shelf):
     model = load_model(shelf.paths["pcbm_lr"])
     card = model.card
     assert card.clip_s == 4.0
@@ -68,11 +78,8 @@ def test_a_card_keeps_them_and_older_cards_lack_them(shelf):
     rows = {row["task"]: row for row in card.metrics if row["task"].startswith("concept:")}
     assert rows.keys() == {"concept:Gun", "concept:Dim light"}
     assert all(row["movie_low"] > row["movie_chance"] for row in rows.values())
-    older = replace(
-        card, clip_s=None, calibration={n: card.calibration[n] for n in ("slope", "intercept", "error")}
-    )
-    read = parse_card(older.to_json() | {"arrays": {}}, "old.model")
-    assert read.clip_s is None
-    assert Calibration(**read.calibration, draws=np.empty((0, 2))).film_error is None
+    without = replace(card, clip_s=None, evidence=None)
+    read = parse_card(without.to_json() | {"arrays": {}}, "without.model")
+    assert (read.clip_s, read.evidence) == (None, None)
     with pytest.raises(ModelError, match="clip_s"):
         parse_card(card.to_json() | {"arrays": {}, "clip_s": -1}, "bad.model")

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from obygaze_film.page import LANGUAGES, cards, charts, film_page
 from obygaze_film.page.cards import absent, sentence
 from obygaze_film.page.figures import film_figure
-from obygaze_film.page.phrases import Words, clock, first_sentence
+from obygaze_film.page.phrases import Words, clock, evidence, first_sentence, heading
 from obygaze_film.page.view import FilmView
+from obygaze_film.schema import EvidenceRecord
 from obygaze_film.segments import Reason, reasons
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film, with_model
@@ -129,6 +130,21 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
     assert "EN" in figures(with_model(film, calibration=calibration, rate=rate))[0][-1]
     flagged = with_model(film, rate=replace(record.rate, unreliable=0.5))
     assert words.share(0.5) in figures(flagged)[0][-1]
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_a_model_that_may_be_chance_is_said_in_the_heading_and_the_first_line(language):
+    words = Words(language)
+    film = invented_film(**SMALL)
+    shown = EvidenceRecord(n_clips=7, n_movies=4, auc=0.67, auc_low=0.0, auc_high=1.0, p_skilled=0.4)
+    doubtful = with_model(film, no_skill=True, evidence=shown)
+    assert words["verdict_no_skill"] in heading(doubtful.record, words)
+    assert words["verdict_no_skill"] not in heading(film.record, words)
+    line = evidence(doubtful.model(), words)
+    assert {words.number(0.67), "7", "4"} <= set(re.findall(r"[\d.,]*\d", line))
+    page = film_page([doubtful], language=language)
+    assert line in page
+    assert page.index(line) < page.index('class="lead"')
 
 
 @pytest.mark.parametrize(("window_s", "warns"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])

@@ -1,0 +1,84 @@
+"""Define what films left out show of a model: kept in its file, said beside every number that it gives."""
+
+from typing import TypedDict
+
+from obygaze_features.schema import Count, Number
+
+NO_SKILL = "no_skill"
+"""Flag of every clip scored by a model that may be no better than chance."""
+
+UNTESTED = "no film was left out: nobody knows whether the model is better than chance"
+
+CHANCE_LEVEL = 0.5
+"""AUC of scores that know nothing of the labels."""
+
+SKILLED = 0.9
+"""Posterior probability of skill from which on a model is not said to be no better than chance."""
+
+
+class Evidence(TypedDict):
+    """How well a model trained as this one tells apart clips of films that were left out.
+
+    `n_clips` of `n_movies` were tested. `auc` is the mean over the films with clips of both classes,
+    `auc_low` to `auc_high` its 95 % interval, of such trained models on movies like these; null where it is
+    undefined. `p_skilled` is the posterior probability that scores rise with the label within films; null of
+    a model without calibration.
+    """
+
+    n_clips: Count
+    n_movies: Count
+    auc: Number | None
+    auc_low: Number | None
+    auc_high: Number | None
+    p_skilled: Number | None
+
+
+def may_be_chance(evidence: Evidence) -> bool:
+    """Return whether films left out leave open that a model is no better than chance.
+
+    They do where the interval of the AUC is undefined or does not lie above .5, and the posterior probability
+    of skill is unknown or below `SKILLED`.
+
+    Examples
+    --------
+    >>> few = Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.0, auc_high=1.0, p_skilled=0.4)
+    >>> may_be_chance(few)
+    True
+    >>> may_be_chance({**few, "p_skilled": 0.95})
+    False
+    """
+    low, p_skilled = evidence["auc_low"], evidence["p_skilled"]
+    if low is not None and low > CHANCE_LEVEL:
+        return False
+    return p_skilled is None or p_skilled < SKILLED
+
+
+def evidence_line(evidence: Evidence | None) -> str:
+    """Say in one line what films left out show of a model."""
+    return UNTESTED if evidence is None else describe_evidence(evidence)
+
+
+def describe_evidence(evidence: Evidence) -> str:
+    """Say what films left out show, in the words of the terminal.
+
+    Examples
+    --------
+    >>> describe_evidence(
+    ...     Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.002, auc_high=0.9996, p_skilled=0.4)
+    ... )
+    'AUC on films left out .67 [.00, 1.00], 7 clips of 4 films: may be no better than chance'
+    """
+    value = evidence["auc"]
+    measured = "no film left out has clips of both classes"
+    if value is not None:
+        measured = f"AUC on films left out {_hundredths(value)}"
+        low, high = evidence["auc_low"], evidence["auc_high"]
+        if low is not None and high is not None:
+            measured += f" [{_hundredths(low)}, {_hundredths(high)}]"
+    tested = f"{evidence['n_clips']:,} clips of {evidence['n_movies']:,} films"
+    doubt = ": may be no better than chance" if may_be_chance(evidence) else ""
+    return f"{measured}, {tested}{doubt}"
+
+
+def _hundredths(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0")

@@ -1,0 +1,58 @@
+"""Measure what films left out show of a model."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from obygaze_models.evaluation.intervals import auc_interval
+from obygaze_models.evaluation.metrics import auc
+from obygaze_models.persistence.evidence import Evidence
+
+
+def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidence:
+    """Measure how well clips of films left out are told apart.
+
+    Parameters
+    ----------
+    left_out : DataFrame
+        Columns clip_id, movie, seed, label and score, of clips by models that did not see their movie.
+    p_skilled : float or None
+        Of the model's calibration.
+
+    Examples
+    --------
+    >>> films = pd.DataFrame({"clip_id": list("abcdef"), "movie": list("AABBCC"), "seed": 0})
+    >>> films = films.assign(label=[0, 1] * 3, score=[0.0, 1.0] * 3)
+    >>> evidence = collect_evidence(films, 0.7)
+    >>> evidence["auc"], round(evidence["auc_low"], 3), evidence["n_clips"]
+    (1.0, 0.292, 6)
+    """
+    of_seeds = {
+        key: auc(rows["label"].to_numpy(), rows["score"].to_numpy())
+        for key, rows in left_out.groupby(["movie", "seed"])
+    }
+    of_movies = pd.Series(of_seeds, dtype=np.float64).groupby(level=0).mean()
+    interval = auc_interval(of_movies.to_numpy(dtype=np.float64))
+    return Evidence(
+        n_clips=int(left_out["clip_id"].nunique()),
+        n_movies=int(left_out["movie"].nunique()),
+        auc=_known(interval.mean),
+        auc_low=_known(interval.low),
+        auc_high=_known(interval.high),
+        p_skilled=p_skilled,
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def as_left_out(
+    clip_ids: NDArray[np.str_],
+    movies: NDArray[np.str_],
+    labels: NDArray[np.int64],
+    scores: NDArray[np.float64],
+) -> pd.DataFrame:
+    """Make the table that `collect_evidence` reads of one seed's arrays [N]."""
+    columns = {"clip_id": clip_ids, "movie": movies, "seed": 0, "label": labels, "score": scores}
+    return pd.DataFrame(columns)
