@@ -329,19 +329,22 @@ def main() -> int:
     parser.add_argument("--host", default=HOST, help="where repositories are")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--every", type=int, default=1, help="compare one file of so many")
-    parser.add_argument("--output", type=Path, help="write what came of each file")
+    parser.add_argument(
+        "--output", type=Path, default=Path("verdicts.csv"), help="where to write what came of each file"
+    )
     options = parser.parse_args()
     films = listed()[:: options.every]
     if options.action == "bring":
         problems = bring(films, options.folder, options.host)
         print(f"{len(films) - len(problems)} of {len(films)} files are there", *problems, sep="\n")
         return 1 if problems else 0
-    verdicts = list(compare(films, options.folder, options.workers))
-    if options.output:
-        with options.output.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(Verdict._fields)
-            writer.writerows(verdicts)
+    verdicts = []
+    with options.output.open("w", encoding="utf-8", newline="", buffering=1) as file:
+        writer = csv.writer(file)
+        writer.writerow(Verdict._fields)
+        for verdict in compare(films, options.folder, options.workers):
+            writer.writerow(verdict)
+            verdicts.append(verdict)
     counts = Counter((verdict.outcome, verdict.status) for verdict in verdicts)
     rows = [(*kind, count) for kind, count in sorted(counts.items())]
     print(tabulate(rows, ["outcome", "status", "files"]))
