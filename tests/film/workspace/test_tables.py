@@ -222,6 +222,7 @@ def test_of_two_rows_with_the_id_of_a_line_that_both_change_one_replaces_it(plac
     rewritten(place[0] / JUDGEMENTS, change)
     made.refresh()
     assert judged(made) == [("AB", 0, "violent"), ("AB", 8, "violent")]
+    assert made.conflicts() == set()  # the second row is a decision of its own
 
 
 def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(place):
@@ -230,6 +231,7 @@ def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(pl
     rewritten(place[0] / JUDGEMENTS, lambda rows: rows[0].update(annotator="BC", level="violent"))
     made.refresh()
     assert judged(made) == [("AB", 0, "calm"), ("BC", 0, "violent")]
+    assert [line.replaces for line in made.lines.values()] == [(), ()]
     assert any("AB" in notice and "BC" in notice for notice in made.notices)
 
 
