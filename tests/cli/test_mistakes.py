@@ -55,7 +55,7 @@ MISTAKES = f"""
 1 manifest import spans in/ratings.csv --out out/a.csv
     --column start_s=Anfang --column end_s=Ende --column level=Stufe
 1 codebook guess in/wide.csv --out out/a.toml
-    --wide AB,CD
+    --column level=AB
 1 manifest rank in/scaled.csv in/one-pair.csv --scale valence --out out/r.csv
     line 2, column chosen: 'm0-02' is neither left nor right
 2 manifest rank in/scaled.csv --scale valence --ask --master w0 --out out/r.csv
