@@ -141,9 +141,9 @@ def test_more_classes_are_balanced_alike():
 
 @pytest.mark.parametrize("command", ["alttest", "agreement", "disagreements"])
 def test_a_person_in_two_spellings_is_not_compared_with_themself(tmp_path, capsys, command):
-    rows = [f"c{k},m,{4 * k},{4 * k + 4},S,{who}" for k in range(3) for who in ("AB", "ab")]
+    rows = [f"c{k},m,,{4 * k},{4 * k + 4},S,,{who}" for k in range(3) for who in ("AB", "ab")]
     table = tmp_path / "a.csv"
-    table.write_text("\n".join(["clip_id,movie,start_s,end_s,level,annotator", *rows, ""]))
+    table.write_text("\n".join(["clip_id,movie,video,start_s,end_s,level,concepts,annotator", *rows, ""]))
     assert obygaze("manifest", command, table) == 1
     error = capsys.readouterr().err
     assert "'AB'" in error
