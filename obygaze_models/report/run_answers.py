@@ -61,6 +61,20 @@ def is_yardstick(name: str) -> bool:
     return name in {"(chance)", *YARDSTICKS} or (name in BUILTIN_MODELS and BUILTIN_MODELS[name].control)
 
 
+def constant_controls(run: Run, task: str) -> list[str]:
+    """List the controls that give all clips of each movie the same score, and so control nothing."""
+    table = run.predictions.table
+    names = []
+    for name, scores in table[table["task"] == task].groupby("model", sort=False):
+        if name not in BUILTIN_MODELS or not BUILTIN_MODELS[name].control:
+            continue
+        of_movies = scores.groupby(["movie", "seed", "fold"])["score"]
+        spread = (of_movies.max() - of_movies.min()).max()
+        if spread <= 1e-9 * scores["score"].abs().max():
+            names.append(str(name))
+    return names
+
+
 class _Task(NamedTuple):
     """A task of a run: how its sentences begin, and its models' values of a metric by movie."""
 

@@ -18,7 +18,7 @@ from obygaze_models.report.blocks import (
     interval,
     number,
 )
-from obygaze_models.report.run_answers import MEANING, answers, is_yardstick, title_prefix
+from obygaze_models.report.run_answers import MEANING, answers, constant_controls, is_yardstick, title_prefix
 from obygaze_models.report.run_notes import limits, notes
 
 NEAR = 0.9
@@ -42,8 +42,10 @@ def run_report(run: Run) -> Report:
     for task, before, models in _tasks(run):
         shown = [name for name in _with_table(metrics, models) if _n_movies(models, name)]
         tested = _tested(run, task)
-        blocks += [_by_movie(models, metrics[name], before, tested) for name in shown]
-        blocks.append(_pooled(models, metrics, before, tested))
+        of_task = [_by_movie(models, metrics[name], before, tested) for name in shown]
+        of_task.append(_pooled(models, metrics, before, tested))
+        constant = constant_controls(run, task)
+        blocks += [_without_constant(each, constant) for each in of_task]
     if len(run.record["seeds"]) > 1:
         blocks.append(_spread(run, metrics))
     record = run.record
@@ -58,6 +60,16 @@ def run_report(run: Run) -> Report:
         titles=run.titles,
         answers=answers(run),
     )
+
+
+def _without_constant(block: Block, controls: Sequence[str]) -> Block:
+    """Leave out the rows of controls whose scores do not vary, and say that they are none."""
+    if not controls:
+        return block
+    rows = tuple(row for row in block.rows if row[0] not in controls)
+    dots = tuple(dot for dot in block.dots if dot[0] not in controls)
+    notes = [f"{name} is no control here: its scores do not vary within movies" for name in controls]
+    return replace(block, rows=rows, dots=dots, notes=(*block.notes, *notes))
 
 
 def _with_yardsticks(block: Block) -> Block:
@@ -91,7 +103,7 @@ def short_report(run: Run) -> Report:
             rows[OTHER] = [NOTHING if metrics[name].reads == "score" else text for name, text in calls]
         rows["(chance)"] = _numbers(next(iter(models.values())), [first, *others], "movie_chance")
         title = f"{before}by movie, mean of {_n_movies(models, first)}; {_tested(run, task)}"
-        blocks.append(_table(title, headers, rows))
+        blocks.append(_without_constant(_table(title, headers, rows), constant_controls(run, task)))
     whole = run_report(run)
     short = tuple(line for line in whole.answers if MEANING not in line)
     return replace(whole, notes=limits(run), blocks=tuple(blocks), answers=short)

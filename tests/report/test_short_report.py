@@ -1,6 +1,7 @@
 """A run's answer: one row for each model, and a sentence that claims no more than its films show."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,3 +81,20 @@ def test_films_of_one_clip_are_not_compared_within_films_and_no_number_is_undefi
         assert " by movie, mean of" not in text
         assert not {"AP", "AUC"} & {name for block in report.blocks for name in block.headers}
         assert "linear" in [row[0] for row in report.blocks[0].rows]
+
+
+def test_a_control_whose_scores_do_not_vary_is_printed_as_none():
+    models = {"linear": linear_probe(), "pcbm_lr_shuffled": linear_probe()}
+    run = evaluate(planted(direction=2.0), models, task="hn_s")
+    table = run.predictions.table
+    is_control = table["model"] == "pcbm_lr_shuffled"
+    constant = table.assign(score=table["score"].where(~is_control, table["fold"].astype(float)))
+    flat = replace(run, predictions=replace(run.predictions, table=constant))
+    for report, has_row in (
+        (short_report(run), True),
+        (short_report(flat), False),
+        (run_report(flat), False),
+    ):
+        for block in report.blocks:
+            assert ("pcbm_lr_shuffled" in [row[0] for row in block.rows]) == has_row
+            assert any("pcbm_lr_shuffled" in note for note in block.notes) != has_row
