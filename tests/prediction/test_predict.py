@@ -163,8 +163,9 @@ def test_what_is_said_beside_predictions_counts_clips_and_takes_no_name_for_a_se
     n_unlike, n_of_alien = int(unlike.sum()), int(unlike[predicted.table["movie"] == "g8"].sum())
     n_known = int(predicted.has("trained_on").sum())
     assert all("\n" not in line and "\r" not in line for line in lines)
-    assert f"{n_unlike} not judged" in lines[0]
-    assert lines[1].startswith(f"{n_known} clips")
+    assert lines[0] == predicted.evidence
+    assert f"{n_unlike} not judged" in lines[1]
+    assert lines[2].startswith(f"{n_known} clips")
     assert any(line.startswith("g8: ") and f"{n_of_alien} of 29" in line for line in lines)
     assert lines[-1].startswith("excluded 2: failed: cut.mkv")
     assert "All is well" in lines[-1]

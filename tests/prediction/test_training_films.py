@@ -133,7 +133,7 @@ def test_every_door_asks_by_content(films, folder, tmp_path, capsys):
     told = capsys.readouterr()
     document = json.loads(told.out)
     assert [film["trained_as"] for film in document["trained_on"]] == ["b"]
-    assert {clip["flags"].replace("unlike;", "") for clip in document["clips"]} == {"trained_on"}
+    assert all("trained_on" in clip["flags"].split(";") for clip in document["clips"])
     assert "another name is b" in told.err
 
 
