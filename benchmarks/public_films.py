@@ -1,12 +1,14 @@
-"""Read public films by name, sparsely and in order, and compare their pictures with FFmpeg's framemd5.
+"""Read public films by name, and compare their pictures and their sound with FFmpeg's.
 
     python benchmarks/public_films.py bring FOLDER    brings the files by git, and checks their digests
     python benchmarks/public_films.py compare FOLDER [--workers 2] [--every 10] [--output verdicts.csv]
 
 public_films.csv lists the files (repository, commit, path, digest); no film is carried along. Of each file
-up to `FRAMES` frames are read. Where FFmpeg's command differs, PyAV's own plain loop is asked, for its FFmpeg
-may be of another version. public_films_differ.csv lists what is known to differ from both, and who is right:
-`compare` ends with exit code 1 if anything else does with status `ok`. It needs the command of FFmpeg.
+up to `FRAMES` frames are read, sparsely and in order, and `HEARD_S` seconds of its sound by `SoundTrack`.
+Where FFmpeg's command differs, PyAV's own plain loop is asked, for its FFmpeg may be of another version. Both
+decode with one thread: what they put in the place of lost parts of a picture depends on how many there are.
+public_films_differ.csv lists what is known to differ from both, and who is right: `compare` ends with exit
+code 1 if anything else does with status `ok`. It needs the command of FFmpeg.
 """
 
 import argparse
@@ -17,7 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,9 +30,10 @@ from numpy.typing import NDArray
 from tabulate import tabulate
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.video import read_frames, uniform
+from obygaze_features.video import SoundTrack, read_frames, uniform
 from obygaze_features.video.decode import Decoder, NotSafe
-from obygaze_features.video.source import opened
+from obygaze_features.video.sound import opened_track, track_reach
+from obygaze_features.video.source import opened, opened_to
 
 HERE = Path(__file__).parent
 LISTED = HERE / "public_films.csv"
@@ -43,6 +46,18 @@ LONGEST_S = 120
 """Seconds that FFmpeg's command may take for a file."""
 TIME_TOLERANCE_S = 0.0015
 """Matroska and Flash round times to milliseconds."""
+HEARD_S = 10
+"""Seconds of sound of each file that are compared."""
+RATE = 16_000
+SNR_DB = 25.0
+"""By how much sound is stronger than its difference at least, where readings are equal."""
+SHIFT_S = 0.003
+"""By how much equal sound may be shifted: FFmpeg's command begins with whole packets."""
+MOST_SHIFT_S = 0.5
+"""Shifts that are looked for."""
+SILENT = 1e-4
+"""Below it, as the largest sample, sound is silence."""
+PARTS_OF_A_SAMPLE = 16
 
 
 class PublicFilm(NamedTuple):
@@ -76,7 +91,8 @@ class Verdict(NamedTuple):
         The file.
     outcome
         `equal`; `as PyAV`, where another version of FFmpeg differs; `refused`; `not compared`; or what
-        differs from both: `sparse`, `count`, `order`, `pixels`, `times`.
+        differs from both: `sparse`, `count`, `order`, `pixels`, `times`. Of sound: these after `sound`;
+        `no sound`; `silence`; `samples`, or `shift`, where it differs from both.
     status
         `ok`, or `partial`: then it is said what is missing.
     detail
@@ -99,7 +115,7 @@ class Pictures(NamedTuple):
     time_s: NDArray[np.float64]
 
 
-DIFFERENT = ("sparse", "count", "order", "pixels", "times")
+DIFFERENT = ("sparse", "count", "order", "pixels", "times", "samples", "shift")
 
 
 def listed(path: Path = LISTED) -> list[PublicFilm]:
@@ -248,9 +264,8 @@ def by_command(path: Path, stream: int) -> Pictures:
     subprocess.SubprocessError, ValueError
         It fails, takes too long, or gives no frame.
     """
-    words = f"ffmpeg -v error -noautorotate -i file:{path} -map 0:{stream} -frames:v {FRAMES}"
-    words = [*words.replace(f"file:{path}", "\0").split(), "-vsync", "passthrough", "-f", "framemd5", "-"]
-    words = [word.replace("\0", f"file:{path}") for word in words]
+    words = ["ffmpeg", "-v", "error", "-noautorotate", "-threads", "1", "-i", f"file:{path}"]
+    words += ["-map", f"0:{stream}", "-frames:v", str(FRAMES), "-vsync", "passthrough", "-f", "framemd5", "-"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     tick_s, digests, ticks = 1.0, [], []
     for line in done.stdout.splitlines():
@@ -271,7 +286,9 @@ def by_plain_loop(path: Path, stream: int) -> Pictures:
     """Decode the first frames of a stream as PyAV's introduction does."""
     digests, time_s = [], []
     with av.open(f"file:{path}", metadata_errors="replace") as container:
-        packets = container.demux(container.streams[stream])
+        pictures = container.streams.get(stream)[0]
+        pictures.codec_context.thread_count = 1
+        packets = container.demux(pictures)
         with suppress(av.FFmpegError, IndexError):
             for frame in (frame for packet in packets for frame in packet.decode()):
                 digests.append(md5(frame))
@@ -300,11 +317,141 @@ def difference(ours: Pictures, theirs: Pictures) -> tuple[str, str]:
     return "equal", ""
 
 
+# --- sound
+# --------------------------------------------------------------------------------
+def sound_compared(film: PublicFilm, folder: Path) -> Verdict:
+    """Read the first seconds of a file's sound, and compare its samples with those of FFmpeg's command."""
+    path = folder / film.name
+    try:
+        with opened_to(path, track_reach(path)) as source:
+            if not source.container.streams.audio:
+                return Verdict(film.name, "no sound")
+            stream = opened_track(source).index
+        heard, missing_s = SoundTrack(path).parts(0.0, HEARD_S, [], rate=RATE)
+    except ObygazeError as error:
+        return Verdict(film.name, "sound refused", detail=str(error).removeprefix(f"{path}: "))
+    ours = heard[0]
+    notes = f"{missing_s:.2f} of {HEARD_S} s have no sound"
+    try:
+        outcome, detail = sound_difference(ours, sound_by_command(path, stream))
+    except (subprocess.SubprocessError, ValueError) as error:
+        outcome, detail = "sound not compared", " ".join(str(error).split())[-80:]
+    if outcome not in {"sound equal", "silence"}:
+        try:
+            other_outcome, other_detail = sound_difference(ours, sound_by_plain_loop(path, stream))
+        except ObygazeError as error:
+            other_outcome, other_detail = "sound not compared", str(error)
+        if other_outcome == "sound equal":
+            outcome, detail = "sound as PyAV", f"FFmpeg's command: {outcome}, {detail}"
+        elif other_outcome != "sound not compared":
+            outcome, detail = other_outcome, f"PyAV: {other_detail}; FFmpeg's command: {outcome}, {detail}"
+    return Verdict(film.name, outcome, "ok", detail, notes)
+
+
+def sound_by_command(path: Path, stream: int) -> NDArray[np.float32]:
+    """Decode the first seconds of a sound track by FFmpeg's command, mono; silence where there is none.
+
+    Raises
+    ------
+    subprocess.SubprocessError, ValueError
+        It fails, takes too long, or gives no sample.
+    """
+    words = ["ffmpeg", "-v", "error", "-i", f"file:{path}", "-map", f"0:{stream}", "-af"]
+    words += [
+        "aresample=async=1:first_pts=0",
+        "-ac",
+        "1",
+        "-ar",
+        str(RATE),
+        "-t",
+        str(HEARD_S),
+        "-f",
+        "f32le",
+    ]
+    done = subprocess.run([*words, "-"], capture_output=True, timeout=LONGEST_S, check=False)
+    if not done.stdout:
+        raise ValueError(f"FFmpeg gives no sound: {done.stderr.decode(errors='replace')}")
+    return np.frombuffer(done.stdout, np.float32)
+
+
+def sound_by_plain_loop(path: Path, stream: int) -> NDArray[np.float32]:
+    """Decode the first seconds of a sound track as PyAV's introduction does, each frame at its own time."""
+    with opened(path) as source:
+        origin_s = float(source.origin)
+    placed = np.zeros(HEARD_S * RATE, np.float32)
+    mixed, begin_s, end_s = list[NDArray[np.float32]](), 0.0, 0.0
+    with (
+        av.open(f"file:{path}", metadata_errors="replace") as container,
+        suppress(av.FFmpegError, IndexError),
+    ):
+        resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
+        for packet in container.demux(container.streams.get(stream)[0]):
+            for frame in packet.decode():
+                time_s = end_s if frame.time is None else frame.time - origin_s
+                if not mixed or abs(time_s - end_s) > SHIFT_S * 10:
+                    put(placed, mixed, begin_s)
+                    mixed, begin_s, end_s = [], time_s, time_s
+                    resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
+                mixed += [part.to_ndarray()[0] for part in resampler.resample(frame)]
+                end_s += frame.samples / frame.sample_rate
+            if end_s > HEARD_S + 1:
+                break
+    put(placed, mixed, begin_s)
+    return placed
+
+
+def put(placed: NDArray[np.float32], parts: Sequence[NDArray[np.float32]], begin_s: float) -> None:
+    """Put samples in their place, as many as there is room for."""
+    samples = np.concatenate([*parts, np.zeros(0, np.float32)])
+    first = round(begin_s * RATE)
+    room = placed[max(first, 0) : max(first + len(samples), 0)]
+    room[:] = samples[max(-first, 0) :][: len(room)]
+
+
+def sound_difference(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[str, str]:
+    """Say whether two readings of sound are equal, by their shift, and the strength of what differs then."""
+    n = len(ours)
+    ours, theirs = np.nan_to_num(ours), np.nan_to_num(theirs[:n])
+    theirs = np.append(theirs, np.zeros(n - len(theirs), np.float32))
+    if max(np.abs(ours).max(), np.abs(theirs).max()) < SILENT:
+        return "silence", ""
+    shift, snr_db = aligned(ours, theirs)
+    detail = f"{snr_db:.1f} dB, shifted by {1000 * shift / RATE:.2f} ms"
+    if snr_db < SNR_DB:
+        return "samples", detail
+    return ("shift" if abs(shift) > SHIFT_S * RATE else "sound equal"), detail
+
+
+def aligned(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[float, float]:
+    """Find by how many samples ours [N] are later than theirs, and how strong they are then, in dB.
+
+    Where one of them begins or ends earlier by the shift is not compared.
+    """
+    n = len(ours)
+    size = 2 * n
+    own, other = np.fft.rfft(ours, size), np.fft.rfft(theirs, size)
+    likeness = np.fft.irfft(own * other.conj(), size)
+    most = int(MOST_SHIFT_S * RATE)
+    whole = (int(np.argmax(np.roll(likeness, most)[: 2 * most + 1]))) - most
+    best_shift, best_db = 0.0, -np.inf
+    turns = -2j * np.pi * np.fft.rfftfreq(size)
+    inner = slice(max(0, whole) + 1, n + min(0, whole) - 1)
+    for shift in whole + np.arange(-PARTS_OF_A_SAMPLE, PARTS_OF_A_SAMPLE + 1) / PARTS_OF_A_SAMPLE:
+        moved = np.fft.irfft(other * np.exp(turns * shift), size)[:n]
+        noise = float(np.square(ours - moved)[inner].sum())
+        power = float(np.square(ours[inner]).sum())
+        snr_db = float(10 * np.log10((power + 1e-12) / (noise + 1e-12)))
+        if snr_db > best_db:
+            best_shift, best_db = float(shift), snr_db
+    return best_shift, best_db
+
+
 def compare(films: Sequence[PublicFilm], folder: Path, workers: int) -> Iterator[Verdict]:
-    """Compare files in some processes; those that are not there are left out."""
+    """Compare the pictures, then the sound, of files in some processes; those not there are left out."""
     here = [film for film in films if (folder / film.name).is_file()]
     with ProcessPoolExecutor(workers) as pool:
         yield from pool.map(partial(compared, folder=folder), here)
+        yield from pool.map(partial(sound_compared, folder=folder), here)
 
 
 def unknown(verdicts: Iterable[Verdict]) -> list[Verdict]:

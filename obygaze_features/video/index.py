@@ -221,7 +221,9 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     ordered = labelled or not unsafe
     shown = np.flatnonzero(~hidden)
     if line.known:
-        time_s = seconds(line.ticks[shown].tolist(), source)
+        steady = DECODING_FORMATS & formats and not unique and len(line.first) == 1
+        ticks = _steady_times(line.ticks[shown], packets.dts[shown]) if steady else line.ticks[shown]
+        time_s = seconds(ticks.tolist(), source)
     else:
         time_s, note = _stand_in_times(source, packets, len(shown))
     if ordered:
@@ -424,6 +426,18 @@ def _step(source: Source, *, stated: bool = False) -> int:
     header = source.context.framerate if stated or source.codec in MPEG12 else None
     rate = header or source.stream.guessed_rate or USUAL_RATE
     return int(1 / (rate * (source.stream.time_base or 1)))
+
+
+def _steady_times(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return times of pictures [N], some of which are estimates; those of decoding where they are steady.
+
+    To a picture that states no time of presentation FFmpeg gives that of decoding, which another may have.
+    At a steady rate pictures are shown as they are decoded, a constant delay later.
+    """
+    steps = np.diff(decoding)
+    if MISSING in decoding or not len(steps) or steps.min() <= 0 or np.ptp(steps) > 1:
+        return ticks
+    return decoding - decoding[0] + ticks.min()
 
 
 def _following(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
