@@ -65,13 +65,14 @@ def constant_controls(run: Run, task: str) -> list[str]:
     """List the controls that give all clips of each movie the same score, and so control nothing."""
     table = run.predictions.table
     names = []
-    for name, scores in table[table["task"] == task].groupby("model", sort=False):
+    for key, scores in table[table["task"] == task].groupby("model", sort=False):
+        name = str(key)
         if name not in BUILTIN_MODELS or not BUILTIN_MODELS[name].control:
             continue
         of_movies = scores.groupby(["movie", "seed", "fold"])["score"]
         spread = (of_movies.max() - of_movies.min()).max()
         if spread <= 1e-9 * scores["score"].abs().max():
-            names.append(str(name))
+            names.append(name)
     return names
 
 
