@@ -437,7 +437,8 @@ def _steady_times(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) -> NDAr
     steps = np.diff(decoding)
     if MISSING in decoding or not len(steps) or steps.min() <= 0 or np.ptp(steps) > 1:
         return ticks
-    return decoding - decoding[0] + ticks.min()
+    shifted: NDArray[np.int64] = decoding - decoding[0] + ticks.min()
+    return shifted
 
 
 def _following(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
