@@ -58,6 +58,9 @@ MOST_SHIFT_S = 0.5
 SILENT = 1e-4
 """Below it, as the largest sample, sound is silence."""
 PARTS_OF_A_SAMPLE = 16
+PIECES_A_SECOND = 50
+GAP_S = 0.03
+"""Steps of time stamps above which a plain loop puts a frame at its own time: less is inexact."""
 
 
 class PublicFilm(NamedTuple):
@@ -378,48 +381,69 @@ def sound_by_plain_loop(path: Path, stream: int) -> NDArray[np.float32]:
     """Decode the first seconds of a sound track as PyAV's introduction does, each frame at its own time."""
     with opened(path) as source:
         origin_s = float(source.origin)
-    placed = np.zeros(HEARD_S * RATE, np.float32)
-    mixed, begin_s, end_s = list[NDArray[np.float32]](), 0.0, 0.0
-    with (
-        av.open(f"file:{path}", metadata_errors="replace") as container,
-        suppress(av.FFmpegError, IndexError),
-    ):
-        resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
-        for packet in container.demux(container.streams.get(stream)[0]):
-            for frame in packet.decode():
-                time_s = end_s if frame.time is None else frame.time - origin_s
-                if not mixed or abs(time_s - end_s) > SHIFT_S * 10:
-                    put(placed, mixed, begin_s)
-                    mixed, begin_s, end_s = [], time_s, time_s
-                    resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
-                mixed += [part.to_ndarray()[0] for part in resampler.resample(frame)]
-                end_s += frame.samples / frame.sample_rate
-            if end_s > HEARD_S + 1:
-                break
-    put(placed, mixed, begin_s)
-    return placed
+    with opened_to(path, track_reach(path)) as source:
+        rate = opened_track(source).codec_context.sample_rate
+    placed, end_s = np.zeros((HEARD_S + 1) * rate, np.float32), 0.0
+    place = -1
+    for frame in sound_frames(path, stream):
+        time_s = end_s if frame.time is None else frame.time - origin_s
+        if place < 0 or abs(time_s - end_s) > GAP_S:
+            place, end_s = round(time_s * rate), time_s
+        for part in av.AudioResampler(format="flt", layout="mono", rate=frame.sample_rate).resample(frame):
+            place = put(placed, part.to_ndarray()[0], place)
+        end_s += frame.samples / frame.sample_rate
+        if end_s > HEARD_S + 1:
+            break
+    whole: Any = av.AudioFrame.from_ndarray(placed[None], format="fltp", layout="mono")
+    whole.sample_rate = rate
+    parts = av.AudioResampler(format="flt", layout="mono", rate=RATE).resample(whole)
+    return np.concatenate([part.to_ndarray()[0] for part in parts])[: HEARD_S * RATE]
 
 
-def put(placed: NDArray[np.float32], parts: Sequence[NDArray[np.float32]], begin_s: float) -> None:
-    """Put samples in their place, as many as there is room for."""
-    samples = np.concatenate([*parts, np.zeros(0, np.float32)])
-    first = round(begin_s * RATE)
+def sound_frames(path: Path, stream: int) -> Iterator[Any]:
+    """Yield the frames of a sound track; damaged packets are passed over."""
+    with av.open(f"file:{path}", metadata_errors="replace") as container:
+        packets = container.demux(container.streams.get(stream)[0])
+        while True:
+            try:
+                packet = next(packets)
+            except (av.FFmpegError, IndexError, StopIteration):
+                return
+            with suppress(av.FFmpegError):
+                yield from packet.decode()
+
+
+def put(placed: NDArray[np.float32], samples: NDArray[np.float32], first: int) -> int:
+    """Put samples in their place, as many as there is room for; return the place after them."""
     room = placed[max(first, 0) : max(first + len(samples), 0)]
     room[:] = samples[max(-first, 0) :][: len(room)]
+    return first + len(samples)
 
 
 def sound_difference(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[str, str]:
-    """Say whether two readings of sound are equal, by their shift, and the strength of what differs then."""
-    n = len(ours)
-    ours, theirs = np.nan_to_num(ours), np.nan_to_num(theirs[:n])
-    theirs = np.append(theirs, np.zeros(n - len(theirs), np.float32))
-    if max(np.abs(ours).max(), np.abs(theirs).max()) < SILENT:
+    """Say whether two readings of sound are equal: second by second, those that are heard whole.
+
+    Where sound begins, ends or pauses, a resampler's edge is no difference of what was read.
+    """
+    theirs = np.append(theirs[: len(ours)], np.zeros(max(len(ours) - len(theirs), 0), np.float32))
+    pairs = list(zip(np.nan_to_num(ours).reshape(-1, RATE), theirs.reshape(-1, RATE), strict=True))
+    sounding = [pair for pair in pairs if max(np.abs(each).max() for each in pair) >= SILENT]
+    if not sounding:
         return "silence", ""
-    shift, snr_db = aligned(ours, theirs)
-    detail = f"{snr_db:.1f} dB, shifted by {1000 * shift / RATE:.2f} ms"
-    if snr_db < SNR_DB:
+    whole = [pair for pair in sounding if not any(map(pauses, pair))] or sounding
+    shifts, snr_db = zip(*(aligned(*pair) for pair in whole), strict=True)
+    equal = sum(each >= SNR_DB for each in snr_db)
+    far_ms = 1000 * max(shifts, key=abs) / RATE
+    detail = f"{equal} of {len(whole)} s equal, least {min(snr_db):.1f} dB, shifted by up to {far_ms:.2f} ms"
+    if equal < len(whole):
         return "samples", detail
-    return ("shift" if abs(shift) > SHIFT_S * RATE else "sound equal"), detail
+    return ("shift" if abs(far_ms) > 1000 * SHIFT_S else "sound equal"), detail
+
+
+def pauses(second: NDArray[np.float32]) -> bool:
+    """Return whether a second of sound has a piece of silence."""
+    loudest = np.abs(second).reshape(-1, RATE // PIECES_A_SECOND).max(axis=1)
+    return bool((loudest < SILENT).any())
 
 
 def aligned(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[float, float]:

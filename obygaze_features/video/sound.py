@@ -39,7 +39,11 @@ GAPS_A_SECOND = 25
 MARGIN_S = 1
 """Seconds before and after a block that are resampled, or measured, with it."""
 JUMP_S = 0.02
-"""A frame whose time stamp is so far from the end of the frame before begins another run."""
+"""A frame whose time stamp is so far from the end of the frame before begins another run, of most codecs."""
+ROUNDED_S = 0.002
+"""By how much containers round two time stamps apart."""
+VORBIS_HEAD, VORBIS_BLOCKS = b"\x01vorbis", 28
+"""How the header of Vorbis begins, and its byte with the exponents of its two lengths of blocks."""
 KEPT_S = BLOCK_S + 2 * (MARGIN_S + PREROLL_S)
 """Seconds of packets that are kept of joined files, more than a block needs."""
 BYTES_KEPT = 1 << 26
@@ -78,6 +82,7 @@ class SoundTrack:
         with opened_to(path, self._reach) as source:
             stream = opened_track(source, track)
             self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
+            self._jump_s = jump_s(stream.codec_context.extradata or b"", self._rate)
             every = (part for *_, part in placed(source, stream, self._offset_s))
             next(every, 0)  # encrypted sound is refused before a span of it
             if wanted > 1:
@@ -181,7 +186,7 @@ class SoundTrack:
                     break
                 with suppress(FFmpegError):  # what a damaged packet held is missing
                     for frame in packet.decode():
-                        n += _add(runs, frame, origin, rate, part)
+                        n += _add(runs, frame, origin, rate, part, longest_s=self._jump_s)
                 if n > most * rate:
                     raise VideoError(
                         f"its sound has far more samples near {start_s} s than seconds", self.path
@@ -238,6 +243,26 @@ class SoundTrack:
                 self._dropped_s = self._last.popleft()[0]
             if each[0] >= begin_s:
                 yield each
+
+
+def jump_s(settings: bytes, rate: int) -> float:
+    """Return how far a frame's time stamp is from the end of the frame before, where another run begins.
+
+    Blocks of Vorbis are long or short, and overlap by a quarter of each (Vorbis I, 4.3.8). Some writers count
+    half a block for each, and so are early or late by half of what the two lengths differ by.
+
+    Parameters
+    ----------
+    settings
+        The settings of a codec, as its container stores them.
+    rate
+        Samples a second.
+    """
+    exponents = settings.partition(VORBIS_HEAD)[2][VORBIS_BLOCKS - len(VORBIS_HEAD) :][:1]
+    if not exponents:
+        return JUMP_S
+    short, long = 1 << (exponents[0] & 15), 1 << (exponents[0] >> 4)
+    return max(JUMP_S, (long - short) / 2 / rate + ROUNDED_S)
 
 
 def track_reach(path: Path, track: str = "") -> int:
@@ -382,7 +407,7 @@ class _Run:
         return [mixed.astype(np.float32)]
 
 
-def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int) -> int:
+def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int, *, longest_s: float) -> int:
     """Add a decoded frame to the run that it goes on, or begin another; return how many samples it adds."""
     if not 0 < frame.sample_rate <= HIGHEST_RATE:
         return 0
@@ -390,7 +415,7 @@ def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int) -> i
     kind = frame.format.name, frame.layout.name, part, frame.sample_rate
     time_s = None if frame.time is None else frame.time - origin
     start_s = None if run is None or time_s is None else time_s - run.n / run.rate
-    far = start_s is not None and run is not None and abs(start_s - run.start_s) > JUMP_S
+    far = start_s is not None and run is not None and abs(start_s - run.start_s) > longest_s
     if run is None or far or run.kind != kind:
         if time_s is None:
             return 0

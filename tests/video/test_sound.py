@@ -12,6 +12,7 @@ from av.stream import Disposition
 from obygaze_features.errors import VideoError
 from obygaze_features.video import SoundTrack, played
 from obygaze_features.video.packets import demux
+from obygaze_features.video.sound import jump_s
 from obygaze_features.video.source import Source
 from tests.video.conftest import remux
 from tests.video.sounding import RATE, clicks, tone, write_channels, write_film
@@ -228,3 +229,13 @@ def test_a_track_of_an_unknown_codec_hides_no_other_and_keeps_its_number(tmp_pat
     for track in ("0", "eng"):
         with pytest.raises(VideoError, match="codec"):
             SoundTrack(film, track)
+
+
+@pytest.mark.parametrize(
+    ("exponents", "off_by"), [(0xB8, (2048 - 256) // 2), (0x88, 0), (0xD6, (8192 - 64) // 2)]
+)
+def test_times_of_vorbis_may_be_off_by_half_of_what_its_blocks_differ_by(exponents, off_by):
+    header = b"\x02\x1e\x10" + b"\x01vorbis" + bytes(21) + bytes([exponents]) + b"\x01"
+    longest = jump_s(header, 44_100) * 44_100
+    assert off_by < longest < off_by + 0.025 * 44_100  # and a lost packet of other codecs is a gap
+    assert jump_s(b"", 44_100) < 1024 / 44_100
