@@ -98,7 +98,7 @@ def spans(
     Examples:
       obygaze manifest import spans film.eaf --annotator AB --out film.csv
       obygaze manifest import spans scenes.csv --videos films --out scenes-in.csv
-      obygaze manifest import spans ratings.csv --column level=rating --out rated.csv
+      obygaze manifest import spans ratings.csv --column level=class --out r.csv
       obygaze manifest import spans wide.xlsx --wide AB,CD --out rated.csv
       obygaze manifest import spans events.tsv --codebook violence.toml \\
           --tier violence=levels --out fights.csv

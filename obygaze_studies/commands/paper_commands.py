@@ -101,7 +101,7 @@ def all_(
     the same command resumes there.
 
     \b
-    figure2  Figure 2 and section 3.4, levels and concepts, under each label policy;
+    figure2  Figure 2 and section 3.4, levels and concepts by label policy;
              it needs no store
     table2   models, bottlenecks and baselines, beside the published numbers;
              with the LSMDC store also Table 5
