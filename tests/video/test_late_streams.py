@@ -50,12 +50,20 @@ INTO = {
 }
 
 
+QUICK = {"mpeg2.vob", "h264.ts", "h264.flv", "fragments.mp4"}
+"""Films of which the quick tests have every kind in the middle, and the long ones at the other places."""
+
+
 def cases():
-    """Give every kind in every film at three places; in the middle of some in the quick tests."""
+    """Give every kind in every film at three places; those of other films than a few by night."""
     for name in FILMS:
         for kind, place in product(INTO[Path(name).suffix][1], inserting.PLACES):
-            is_quick = place == 0.5 and name not in {"mpeg2.ts", "hevc.ts"}
-            yield pytest.param(name, kind, place, marks=[] if is_quick else [pytest.mark.long])
+            marks = []
+            if place != 0.5 or name not in QUICK:
+                marks.append(pytest.mark.long)
+            if name not in QUICK:
+                marks.append(pytest.mark.nightly)
+            yield pytest.param(name, kind, place, marks=marks)
 
 
 HEARD_OR_READ = {"AC-3", "second sound", "sound", "subpicture", "DVB subtitles"}
