@@ -249,7 +249,7 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
         Seconds of the film with each flag.
     rate : Rate
     perceives : list of str
-        What its features are of: ``visual``, ``heard``; empty where that is not known.
+        What its features perceive of a film, of MODALITIES; empty where that is not known.
     evidence : EvidenceRecord or None
         What films left out show of it; None where none was.
     no_skill : bool

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from obygaze_features.io import file_sha256, local_path
-from obygaze_features.manifest import BUILTIN, builtin_codebook
+from obygaze_features.manifest import BUILTIN, builtin_codebook, perceived
 from obygaze_features.store import Store
 from obygaze_film.errors import FilmError
 from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model, windows_of
@@ -47,7 +47,6 @@ from obygaze_film.schema import (
 )
 from obygaze_film.timeline import Timeline
 from obygaze_models.concepts import ConceptBottleneck
-from obygaze_models.dataset import perceived
 from obygaze_models.prediction import OUT_OF_DISTRIBUTION as WINDOW_UNLIKE
 from obygaze_models.prediction import PARTIAL as WINDOW_PARTIAL
 from obygaze_models.prediction import Model, frames_of, load_model, predict, reads_frames
@@ -289,7 +288,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     construct, means = card.codebook.get("construct", ""), card.codebook.get("means", {})
     if name in BUILTIN:
         construct, means = builtin_codebook(name).construct, builtin_codebook(name).means
-    kinds = {perceived(each["provenance"]) for each in card.inputs}
+    perceives = [perceived(each["provenance"]) for each in card.inputs]
     meant = positive[-1] if positive else card.target["name"].removeprefix("concept:")
     return ModelRecord(
         **{name: getattr(card, name) for name in KEPT},
@@ -302,7 +301,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         codebook=name,
         construct=construct,
         means=means.get(meant, ""),
-        perceives=sorted(kinds) if all(kinds) else [],
+        perceives=sorted({name for names in perceives for name in names}) if all(perceives) else [],
         concepts=[
             _concept(model, name, float(threshold))
             for name, threshold in zip(model.likely_concepts, model.concept_thresholds, strict=False)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from obygaze_features.door import read_text
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import sha256_of
 from obygaze_features.lines import json_bytes
+from obygaze_features.perception import PICTURES, why_unperceived
 
 SIDE = 448
 """Height and width of the squares that frames are put on."""
@@ -117,6 +118,9 @@ def vlm(
 ) -> Backbone:
     """Build a backbone whose features are a vision-language model's answers: the group `answers`.
 
+    It gets pictures of moments. Questions about what they do not convey are not asked, and stand in the
+    provenance as `absent`, each with the reason.
+
     Parameters
     ----------
     weights
@@ -129,7 +133,8 @@ def vlm(
     BackboneError
         There are no questions, or transformers has no such model or cannot read its processor.
     """
-    compute, asked = compute or Compute(), read_questions(Path(questions))
+    compute = compute or Compute()
+    asked, absent = read_questions(Path(questions))
     source = find_weights(weights)
     config = auto_config(source)
     if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
@@ -151,6 +156,8 @@ def vlm(
             **source.record(),
             "architecture": {"features": list(asked), **plain_config(config)},
             "questions": dict(asked),
+            "perceives": list(PICTURES),
+            "absent": absent,
             "prompt": sha256_of(json_bytes(asked)),
             "preset": {
                 "resize": f"longest edge to {SIDE}, pillow-bicubic, on a black square",
@@ -165,21 +172,49 @@ def vlm(
     )
 
 
-def read_questions(path: Path) -> dict[str, str]:
-    """Read the questions of a file of `codebook questions`, by name.
+class AskedAndAbsent(NamedTuple):
+    """Questions of a file.
+
+    Attributes
+    ----------
+    asked
+        Name -> question, of what pictures convey or of which the file does not say what does.
+    absent
+        Name of a question that is not asked -> why.
+    """
+
+    asked: dict[str, str]
+    absent: dict[str, str]
+
+
+def read_questions(path: Path) -> AskedAndAbsent:
+    """Read the questions of a file of `codebook questions`, and part them by what conveys their concepts.
 
     Raises
     ------
     BackboneError
-        Its first line has none.
+        Its first line has none, or none that pictures can answer.
     """
     try:
-        asked = json.loads(read_text(path).partition("\n")[0])["questions"]
-        found = {str(name): str(text) for name, text in asked.items()}
+        line = json.loads(read_text(path).partition("\n")[0])
+        questions = {str(name): str(text) for name, text in line["questions"].items()}
+        conveyed = {str(name): str(modality) for name, modality in line.get("conveyed", {}).items()}
+        absent = {str(name): str(reason) for name, reason in line.get("absent", {}).items()}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        found = {}
-    if not found:
+        questions, conveyed, absent = {}, {}, {}
+    if not questions:
         raise BackboneError(
             f"{path}: no questions in its first line: write it with 'obygaze codebook questions'"
         )
-    return found
+    asked = {}
+    for name, question in questions.items():
+        reason = why_unperceived(name.partition(":")[2], conveyed.get(name, ""), PICTURES)
+        if reason:
+            absent[name] = reason
+        else:
+            asked[name] = question
+    if not asked:
+        raise BackboneError(
+            f"{path}: pictures can answer none of its questions: {'; '.join(absent.values())}"
+        )
+    return AskedAndAbsent(asked, absent)

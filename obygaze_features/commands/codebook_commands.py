@@ -156,14 +156,23 @@ def texts(
 def questions(
     manifest: Annotated[Path, argument()],
     *,
+    perceives: Annotated[
+        tuple[str, ...],
+        option(
+            "What the model perceives; repeatable.  [default: visual]",
+            type=click.Choice(manifests.MODALITIES),
+        ),
+    ] = manifests.PICTURES,
     out: Annotated[Path, option("File to write: a JSON object a line, one for each clip.", type=FILE)],
     force: Force = False,
 ) -> Answer:
     """Write the questions of a codebook about each clip, for a vision-language model to answer.
 
-    A question for each level and concept, by what the codebook says it `means`: yes or no. Put a line's
-    questions to a model with the clip's frames, write its answers in their place ("answers": yes, no, or the
-    probability of yes; beside them "model" and "date"), and read them with 'manifest import spans'.
+    A question for each level, and each concept that is conveyed by what the model perceives (frames, unless
+    --perceives says more), by what the codebook says it `means`, with its instances and examples: yes or no.
+    Put a line's questions to a model with the clip's frames, write its answers in their place ("answers":
+    yes, no, or the probability of yes; beside them "model" and "date"), and read them with 'manifest import
+    spans'.
 
     \b
     Examples:
@@ -175,7 +184,11 @@ def questions(
     clips = manifests.read_manifest(manifest)
     if not clips.clips:
         raise ManifestError(f"{manifest}: there is no clip to ask about")
-    clip_questions = manifests.codebook_questions(clips.codebook)
+    perceives = manifests.modalities_of(perceives, "--perceives")
+    clip_questions = manifests.codebook_questions(clips.codebook, perceives)
+    unperceived = manifests.unperceived(clips.codebook, perceives)
+    absent = {f"concept:{name}": reason for name, reason in unperceived.items()}
+    conveyed = {f"concept:{concept.name}": concept.conveyed for concept in clips.codebook.concepts}
     prompt = sha256_of(json_bytes(clip_questions))
     lines: dict[str, str] = {}  # by clip: annotators may have a row each
     for clip in clips:
@@ -186,13 +199,26 @@ def questions(
             "start_s": clip.start_s,
             "end_s": clip.end_s,
             "prompt": prompt,
+            "perceives": perceives,
+            "conveyed": {name: conveyed[name] for name in clip_questions if name in conveyed},
+            "absent": absent,
             "questions": clip_questions,
         }
         lines[clip.clip_id] = json.dumps(line, ensure_ascii=False)
     write_whole(out, "".join(f"{line}\n" for line in lines.values()))
-    document = {"file": str(out), "clips": len(lines), "questions": clip_questions, "prompt": prompt}
+    document = {
+        "file": str(out),
+        "clips": len(lines),
+        "perceives": perceives,
+        "questions": clip_questions,
+        "absent": absent,
+        "prompt": prompt,
+    }
     counts = f"{len(clip_questions)} questions about {manifests.counted(len(lines), 'clip')}"
-    return Answer(document, f"{out}: {counts}")
+    shown = [f"{out}: {counts}"]
+    if absent:
+        shown.append(f"not asked: {manifests.counted(len(absent), 'concept')}: {'; '.join(absent.values())}")
+    return Answer(document, "\n".join(shown))
 
 
 @command()

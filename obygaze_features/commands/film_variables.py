@@ -121,7 +121,8 @@ def variables(
         times = [repr(window.start_s), repr(window.end_s)]
         lines.append(csv_line([window.clip_id, window.movie, *times, *cells]))
     write_whole(out, "".join(lines).encode())
-    document = {"file": str(out), "windows": len(rows), "columns": columns}
+    perceives = {name: manifests.OF_VARIABLES[name] for name in columns}
+    document = {"file": str(out), "windows": len(rows), "columns": columns, "perceives": perceives}
     return Answer(document, f"{out}: {len(rows):,} windows; {', '.join(columns)}", code=code)
 
 

@@ -24,11 +24,15 @@ from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, local_path, store_path
 from obygaze_features.manifest import (
+    Codebook,
     Manifest,
     TextList,
+    counted,
     merge_annotators,
+    perceived,
     read_manifest,
     read_texts,
+    unperceived,
 )
 from obygaze_features.manifest.identity import check_identity
 from obygaze_features.screen import Progress
@@ -152,6 +156,9 @@ def prepare(
             f"the backbones take different frames of a clip ({sampling}: {counts}); "
             "it is decoded once for all of them"
         )
+    for backbone in job.backbones:
+        for absent in _unasked(backbone, clips.codebook):
+            note(absent)
     if reason := fallback(job.backbones):
         note(reason)
     if engine == "local" and workers is None:
@@ -168,6 +175,29 @@ def prepare(
         engine=partial(run_gpus if gpus else run_ray if engine == "ray" else run_local, **how),
         costs=partial(estimate_clips, job, workers=workers or usable_cores()),
     )
+
+
+def _unasked(backbone: Backbone, codebook: Codebook) -> list[str]:
+    """Say what a backbone of a codebook's questions does not ask, since it cannot perceive that.
+
+    Raises
+    ------
+    ExtractError
+        It asks of a concept that it cannot perceive: its file of questions does not say what conveys it.
+    """
+    provenance = backbone.provenance
+    reasons = unperceived(codebook, perceived(provenance))
+    for question in provenance.get("questions", {}):
+        name = question.removeprefix("concept:")
+        if question != name and name in reasons:
+            raise ExtractError(
+                f"backbone {backbone.name} is asked {question!r}, and {reasons[name]}: write the questions "
+                "again with 'obygaze codebook questions', which leaves it out"
+            )
+    absent = provenance.get("absent", {})
+    if not absent:
+        return []
+    return [f"{backbone.name}: {counted(len(absent), 'question')} not asked: {'; '.join(absent.values())}"]
 
 
 def _folder_of_frames(folder: Path) -> Path:

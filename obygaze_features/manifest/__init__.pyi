@@ -69,6 +69,14 @@ from .manifest import default_codebook as default_codebook
 from .manifest import holds_codebook as holds_codebook
 from .manifest import read_manifest as read_manifest
 from .manifest import write_manifest as write_manifest
+from .perception import MODALITIES as MODALITIES
+from .perception import OF_VARIABLES as OF_VARIABLES
+from .perception import PERCEIVED_BY as PERCEIVED_BY
+from .perception import PICTURES as PICTURES
+from .perception import modalities_of as modalities_of
+from .perception import perceived as perceived
+from .perception import unperceived as unperceived
+from .perception import why_unperceived as why_unperceived
 from .policies import LabelPolicy as LabelPolicy
 from .policies import apply_policy as apply_policy
 from .policies import policies_of as policies_of

@@ -152,6 +152,16 @@ class Codebook:
         """Find a concept's name from its name or synonym; case and blanks are ignored."""
         return self._spelled["concept"].get(plain(text)) or self.concept_named(text)
 
+    def concept(self, name: str) -> Concept:
+        """Find a concept by its name.
+
+        Raises
+        ------
+        ManifestError
+            If there is no such concept; the message suggests the nearest one.
+        """
+        return self.concepts[self.concept_names.index(self.concept_named(name))]
+
     def split_concepts(self, text: str) -> tuple[str, ...]:
         """Split concepts as people write them: at semicolons, and at commas where no concept has one.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.names import plain, suggestion
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
+from obygaze_features.perception import IN_PICTURES
 from obygaze_features.text import number_of, unsuitable
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     means
         What is seen or heard where the concept is there, in one line.
     modality
-        How a film conveys it: in its pictures, its sound or its story; empty for what `visual` says.
+        How a film conveys it, one of MODALITIES; empty for what `visual` says.
     """
 
     name: str
@@ -94,11 +95,11 @@ class Concept(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
     instances: tuple[Instance, ...] = ()
     definition: str = ""
     means: str = ""
-    modality: Literal["", "visual", "heard", "told"] = ""
+    modality: Literal["", "visual", "moving", "heard", "said", "told"] = ""
 
     @property
     def conveyed(self) -> str:
-        """How a film conveys it: ``visual``, ``heard`` or ``told``; "" where the codebook does not say."""
+        """How a film conveys it, one of MODALITIES; "" where the codebook does not say."""
         return self.modality or ("visual" if self.visual else "")
 
     @property
@@ -282,14 +283,22 @@ def check_codebook(codebook: "Codebook") -> None:
     texts += [level.title for scale in codebook.scales for level in scale.levels]
     for concept in codebook.concepts:
         texts += [concept.group, concept.definition, concept.means]
-        if concept.modality and concept.visual != (concept.modality == "visual"):
-            needed = f"visual = {str(concept.modality == 'visual').lower()}"
-            raise ManifestError(f"concepts: {concept.name}: modality {concept.modality!r} needs {needed}")
+        _check_modality(concept)
         for instance in concept.instances:
             check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
             texts += instance.examples
     for text in texts:
         check_text(text, "text")
+
+
+def _check_modality(concept: Concept) -> None:
+    """Refuse a concept that pictures show by its modality and not by `visual`, or the other way round."""
+    in_pictures = concept.modality in IN_PICTURES
+    if concept.modality and concept.visual != in_pictures:
+        needed = "true" if in_pictures else "false"
+        raise ManifestError(
+            f"concepts: {concept.name}: modality {concept.modality!r} needs visual = {needed}"
+        )
 
 
 def _check_task(task: Task, codebook: "Codebook") -> None:

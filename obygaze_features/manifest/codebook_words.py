@@ -1,8 +1,14 @@
 """Put a codebook into words: texts of its concepts for encoders, and questions for machines."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.codebook_parts import Concept, Level
+from obygaze_features.manifest.perception import unperceived
+from obygaze_features.perception import PICTURES
+
+ANSWER = "Answer yes or no."
 
 
 class ConceptText(NamedTuple):
@@ -39,23 +45,56 @@ def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
     return tuple(texts)
 
 
-def codebook_questions(codebook: Codebook) -> dict[str, str]:
-    """Ask a machine for each level and concept of a codebook: yes or no.
+def codebook_questions(codebook: Codebook, perceives: Sequence[str] = PICTURES) -> dict[str, str]:
+    """Ask a machine for each level of a codebook, and each concept that it can perceive: yes or no.
+
+    Parameters
+    ----------
+    codebook
+    perceives
+        What the machine perceives, of MODALITIES; `unperceived` lists what it is not asked, with the reason.
 
     Returns
     -------
-    ``level:NAME`` or ``concept:NAME`` -> the question, by what it means, else its definition, title or name.
+    ``level:NAME`` or ``concept:NAME`` -> the question, with what it means, its instances and their examples.
 
     Examples
     --------
     >>> from obygaze_features.manifest import builtin_codebook, codebook_questions
-    >>> codebook_questions(builtin_codebook("obygaze12"))["concept:Body"]
-    'Is this in the passage: nudity, suggested or shown, and body parts that connote sex? Answer yes or no.'
+    >>> codebook_questions(builtin_codebook("obygaze12"))["concept:Look"]
+    'Is this in the passage of a film: Look (looks at a character who does not look back or does not know of \
+them)? Typical instances: Voyeurism (such as character watching another one without their knowledge); \
+Non-reciprocal gaze (such as woman looking at man who does not look back). Answer yes or no.'
     """
-    levels = {
-        f"level:{level.name}": f"Is this passage of a film {level.means or level.title or level.name}?"
-        for level in codebook.levels
-    }
-    meant = {each.name: each.means or each.definition or each.name for each in codebook.concepts}
-    concepts = {f"concept:{name}": f"Is this in the passage: {words}?" for name, words in meant.items()}
-    return {name: f"{question} Answer yes or no." for name, question in (levels | concepts).items()}
+    texts = {f"level:{level.name}": _level_question(level, codebook) for level in codebook.levels}
+    absent = unperceived(codebook, perceives)
+    for concept in codebook.concepts:
+        if concept.name not in absent:
+            texts[f"concept:{concept.name}"] = _concept_question(concept)
+    return {name: f"{text} {ANSWER}" for name, text in texts.items()}
+
+
+def _level_question(level: Level, codebook: Codebook) -> str:
+    """Ask whether a passage is of a level, of whatever the levels measure."""
+    meaning = f" ({level.means})" if level.means else ""
+    question = f"Is this passage of a film {level.title or level.name}{meaning}?"
+    if not codebook.construct:
+        return question
+    measured = codebook.construct
+    if codebook.sub_constructs:
+        measured += f" ({', '.join(codebook.sub_constructs)})"
+    return f"Passages of films are rated for {measured}. {question}"
+
+
+def _concept_question(concept: Concept) -> str:
+    """Ask whether a concept is in a passage, by what it means, its instances and their examples."""
+    meaning = concept.means or concept.definition
+    described = f" ({meaning})" if meaning else ""
+    question = f"Is this in the passage of a film: {concept.name}{described}?"
+    if not concept.instances:
+        return question
+    instances = []
+    for instance in concept.instances:
+        examples = f" (such as {', '.join(instance.examples)})" if instance.examples else ""
+        instances.append(f"{instance.name}{examples}")
+    return f"{question} Typical instances: {'; '.join(instances)}."

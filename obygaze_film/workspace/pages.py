@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any, Final
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept
+from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
 from obygaze_features.store import Store
 from obygaze_features.video import probe
 from obygaze_film.draws import SEQUENTIAL_POISSON
@@ -170,10 +170,13 @@ class OpenFilm:
 
 def _asked_for(film: OpenFilm) -> list[Concept]:
     """List the concepts that a model of the film can perceive: no other is worth a tick beside its scores."""
-    models, concepts = film.timeline.record.models, film.decisions.codebook.concepts
-    perceived = {"", *(kind for model in models for kind in model.perceives)}
-    known = all(model.perceives for model in models)
-    return [each for each in concepts if not known or each.conveyed in perceived]
+    models = film.timeline.record.models
+    perceives: list[str] = []
+    if all(model.perceives for model in models):
+        perceives = [name for model in models for name in model.perceives]
+    return [
+        concept for concept in film.decisions.codebook.concepts if not why_unperceived(concept, perceives)
+    ]
 
 
 def desk_page(

@@ -428,7 +428,7 @@ def _with_tables(
     account: list[str] = []
     digests: dict[str, str] = {}
     if variables is not None:
-        data, lines = with_variables(data, variables, clips)
+        data, lines = with_variables(data, variables, clips, target)
         account += lines
         digests["variables_sha256"] = file_sha256(variables)
     if answers is not None:

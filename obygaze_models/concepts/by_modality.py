@@ -1,5 +1,6 @@
 """Learn each concept from the modality that conveys it, and decide by the concepts of all modalities."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
@@ -9,10 +10,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from obygaze_features.manifest import PERCEIVED_BY, Codebook, perceived, why_unperceived
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.in_time import TimeBank
 from obygaze_models.dataset.dataset import Dataset
-from obygaze_models.dataset.features import perceived
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier
 from obygaze_models.models.fusion import Columns, FusedClassifier, PenaltyPerModality, has_modality, subsets
@@ -29,8 +30,8 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     Parameters
     ----------
     data : Dataset
-        Of several modalities. What each perceives is its name, where that is ``visual``, ``heard`` or
-        ``told``; else what its backbone's provenance tells.
+        Of several modalities. What each perceives its name tells, where that is one of MODALITIES, such as
+        ``visual``, ``heard`` or ``told``; else its backbone's provenance (`perceived`).
     in_time : bool
         Whether concepts are found in frames, each with its presence and position (`TimeBank`).
 
@@ -60,22 +61,15 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     >>> [spec.name for spec in om.fused_by_concepts(data)]
     ['concepts', 'concepts:left', 'concepts:right']
     """
-    words = {concept.conveyed for concept in data.codebook.concepts} - {""}
     named: list[tuple[str, ...]] = []
     for modality in data.modalities:
-        kind = modality.name if modality.name in words else perceived(modality.provenance)
-        own = [concept.name for concept in data.codebook.concepts if concept.conveyed == kind != ""]
+        perceives = PERCEIVED_BY.get(modality.name) or perceived(modality.provenance)
+        own = _conveyed_by(data.codebook, perceives)
         there = has_modality(data.X, slice(modality.start, modality.stop))
         movies = data.movies[there]
         marked = [name for name in own if _is_learnable(data.labels.has(name)[there], movies, FEWEST_MOVIES)]
         if not marked:
-            names = ", ".join(f"{word}=STORE" for word in sorted(words))
-            raise ModelError(
-                f"modality {modality.name}: no concept that is {kind} is there and absent in "
-                f"{FEWEST_MOVIES} movies each, of the {len(np.unique(movies))} that have this modality"
-                if kind
-                else f"modality {modality.name}: nobody knows what its store perceives: name it, {names}"
-            )
+            raise ModelError(f"modality {modality.name}: {_why_none(perceives, movies, data.codebook)}")
         named.append(tuple(marked))
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]
     return [
@@ -89,6 +83,26 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
         )
         for suffix, what, chosen in subsets(data)
     ]
+
+
+def _conveyed_by(codebook: Codebook, perceives: Sequence[str]) -> list[str]:
+    """List the concepts that a modality conveys; none where nobody knows what it perceives."""
+    if not perceives:
+        return []
+    said = [concept for concept in codebook.concepts if concept.conveyed]
+    return [concept.name for concept in said if not why_unperceived(concept, perceives)]
+
+
+def _why_none(perceives: Sequence[str], movies: NDArray[np.str_], codebook: Codebook) -> str:
+    """Say why no concept can be learnt from a modality, which some movies have."""
+    if perceives:
+        return (
+            f"no concept that is {' or '.join(perceives)} is there and absent in {FEWEST_MOVIES} movies "
+            f"each, of the {len(np.unique(movies))} that have this modality"
+        )
+    conveyed = {concept.conveyed for concept in codebook.concepts} - {""}
+    names = ", ".join(f"{word}=STORE" for word in sorted(conveyed))
+    return f"nobody knows what its store perceives: name it, {names}"
 
 
 def _make(columns: Columns, concepts: tuple[tuple[str, ...], ...], seed: int) -> "ConceptsByModality":

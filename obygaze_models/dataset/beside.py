@@ -1,5 +1,6 @@
 """Read what else is known of clips: variables of a table, as of staging, and a machine's answers."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from obygaze_features.manifest import FIELDS, Answered, Clip, counted, read_answered, read_table
+from obygaze_features.manifest import (
+    FIELDS,
+    OF_VARIABLES,
+    PICTURES,
+    Answered,
+    Clip,
+    Codebook,
+    counted,
+    modalities_of,
+    read_answered,
+    read_table,
+    why_unperceived,
+)
 from obygaze_features.store import open_store
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import DatasetError
@@ -37,29 +50,46 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     Raises
     ------
     DatasetError
-        The target is of ordered levels, or no clip has an answer to what is asked.
+        The target is of ordered levels, or a concept that the machine cannot perceive, or no clip has an
+        answer to what is asked.
     ManifestError
         The file holds no answers, or a level or concept is not in the codebook.
     """
     if target.kind == "ordinal":
         raise DatasetError("--answers is for two classes, and ordered levels are asked for")
-    book, known = data.codebook, np.full(len(data), np.nan)
-    for each in _of_store(path) if path.is_dir() or path.suffix == ".zip" else read_answered(path):
-        row = data.row_of.get(each.cells.get("clip_id", ""))
-        if row is None or each.reason:
+    is_store = path.is_dir() or path.suffix == ".zip"
+    known = np.full(len(data), np.nan)
+    n_absent: Counter[str] = Counter()
+    for clip in _of_store(path) if is_store else read_answered(path):
+        row = data.row_of.get(clip.cells.get("clip_id", ""))
+        if row is None or clip.reason:
             continue
         if target.concept:
-            found = {book.concept_spelled(name): p for name, p in each.of("concept").items()}
-            known[row] = found.get(target.concept, np.nan)
-            continue
-        levels = {book.level_spelled(name): p for name, p in each.of("level").items()}
-        negative, positive = (sum(levels.get(name, 0.0) for name in side) for side in target.classes)
-        known[row] = positive / (negative + positive) if negative + positive else np.nan
+            reason = why_unperceived(data.codebook.concept(target.concept), clip.perceives)
+            if reason:
+                n_absent[reason] += 1
+                continue
+        known[row] = _probability(clip, target, data.codebook)
     without = int(np.isnan(known).sum())
+    absent = [f"{reason} ({counted(n, 'clip')})" for reason, n in n_absent.items()]
     if without == len(data):
-        raise DatasetError(f"{path}: it answers {target.title} of no clip of the evaluation")
-    said = [f"{path.name}: {counted(without, 'clip')} of {len(data):,} without an answer"] if without else []
-    return replace(data, answers=np.where(np.isnan(known), UNTOLD, known)[:, None]), said
+        why = f": {'; '.join(absent)}" if absent else ""
+        raise DatasetError(f"{path}: it answers {target.title} of no clip of the evaluation{why}")
+    notes = []
+    if without:
+        notes.append(f"{path.name}: {counted(without, 'clip')} of {len(data):,} without an answer")
+    notes += [f"{path.name}: {line}" for line in absent]
+    return replace(data, answers=np.where(np.isnan(known), UNTOLD, known)[:, None]), notes
+
+
+def _probability(clip: Answered, target: "Target", codebook: Codebook) -> float:
+    """Read the probability of a target's positive class in a clip's answers; NaN where there is none."""
+    if target.concept:
+        concepts = {codebook.concept_spelled(name): p for name, p in clip.of("concept").items()}
+        return concepts.get(target.concept, np.nan)
+    levels = {codebook.level_spelled(name): p for name, p in clip.of("level").items()}
+    negative, positive = (sum(levels.get(name, 0.0) for name in side) for side in target.classes)
+    return positive / (negative + positive) if negative + positive else np.nan
 
 
 def _of_store(path: Path) -> Iterator[Answered]:
@@ -71,16 +101,22 @@ def _of_store(path: Path) -> Iterator[Answered]:
         )
     group = store[GROUP]
     names = group.provenance["architecture"]["features"]
+    perceives = modalities_of(group.provenance.get("perceives", PICTURES), f"{path}: provenance of {GROUP}")
     for clip_id, usable, row in zip(group.clip_ids, group.usable, group.pooled().tolist(), strict=True):
         answers = dict(zip(names, row, strict=True))
         reason = "" if usable else "no answer"
-        yield Answered(clip_id, cells={"clip_id": clip_id}, answers=answers, reason=reason)
+        yield Answered(
+            clip_id, cells={"clip_id": clip_id}, answers=answers, reason=reason, perceives=perceives
+        )
 
 
-def with_variables(data: Dataset, path: Path, clips: Iterable[Clip] = ()) -> tuple[Dataset, list[str]]:
+def with_variables(
+    data: Dataset, path: Path, clips: Iterable[Clip] = (), target: "Target | None" = None
+) -> tuple[Dataset, list[str]]:
     """Add the numbers of a table to a dataset's clips, and say what was used and what was not.
 
-    Each column is used, unless it is one of a manifest or the same in every clip. Cells may be empty.
+    Each column is used, unless it is one of a manifest, the same in every clip, or of `film variables` and
+    measured of what does not convey the target's concept. Cells may be empty.
 
     Parameters
     ----------
@@ -89,6 +125,7 @@ def with_variables(data: Dataset, path: Path, clips: Iterable[Clip] = ()) -> tup
         A table with the column `clip_id`, as `obygaze film variables` writes it.
     clips : iterable of Clip
         With which films and times that it states must agree.
+    target : Target, optional
 
     Raises
     ------
@@ -98,21 +135,41 @@ def with_variables(data: Dataset, path: Path, clips: Iterable[Clip] = ()) -> tup
         A clip has two rows, or another film or other times than it has; or a cell is no number.
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
-    names = [name for name in table.columns if name not in FIELDS]
+    absent = _unperceived_columns(table.columns, target, data.codebook)
+    names = [name for name in table.columns if name not in FIELDS and name not in absent]
     known = table.numbers(names, clips)
     values = np.array([known.get(name, [np.nan] * len(names)) for name in data.clip_ids.tolist()])
     without = len(data.row_of.keys() - known)
     varies = [len(np.unique(own[np.isfinite(own)])) > 1 for own in values.T]
     if without == len(data) or not any(varies):
         what = "no clip of the evaluation" if without == len(data) else "no column of numbers that vary"
-        raise DatasetError(f"{path}: it has {what}: measure the clips by 'obygaze film variables --windows'")
+        why = f" beside {'; '.join(absent.values())}" if absent else ""
+        raise DatasetError(
+            f"{path}: it has {what}{why}: measure the clips by 'obygaze film variables --windows'"
+        )
     used = [name for name, does in zip(names, varies, strict=True) if does]
-    left_out = [name for name in table.columns if name not in {"clip_id", *used}]
+    left_out = [name for name in table.columns if name not in {"clip_id", *used, *absent}]
     of = dict(zip(names, np.isfinite(values).sum(axis=0).tolist(), strict=True))
     told = [name + f" (of {counted(of[name], 'clip')})" * (of[name] < len(data) - without) for name in used]
     account = f"{path.name}: staging by {', '.join(told)}"
     account += f"; left out {', '.join(left_out)}" if left_out else ""
+    account += f"; absent: {'; '.join(absent.values())}" if absent else ""
     account += f"; {counted(without, 'clip')} of {len(data):,} without a row" if without else ""
     others = len(known.keys() - data.row_of)
     account += f"; {counted(others, 'row')} of other clips" if others else ""
     return replace(data, variables=values[:, varies], variable_names=tuple(used)), [account]
+
+
+def _unperceived_columns(
+    columns: Iterable[str], target: "Target | None", codebook: Codebook
+) -> dict[str, str]:
+    """List the measured variables that cannot know of the target's concept, each with the reason."""
+    if target is None or not target.concept:
+        return {}
+    concept = codebook.concept(target.concept)
+    absent = {}
+    for name in columns:
+        reason = why_unperceived(concept, OF_VARIABLES.get(name, ()))
+        if reason:
+            absent[name] = f"{name} ({reason})"
+    return absent

@@ -1,6 +1,6 @@
 """Find and read the features of one backbone in a store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -66,17 +66,6 @@ def lengths_of(store: Store, rows: Sequence[int]) -> NDArray[np.float64] | None:
     """Find the lengths of clips, spans or whole files, in seconds; None where one is not known."""
     lengths = np.array([store.clips[row].duration_s for row in rows], dtype=np.float64)  # None becomes NaN
     return lengths if len(lengths) and (lengths > 0).all() else None
-
-
-def perceived(provenance: Mapping[str, Any]) -> str:
-    """Tell of what a backbone's features are, ``visual`` or ``heard``; "" where its provenance does not tell.
-
-    The preset of a backbone that hears names a track.
-    """
-    preset = provenance.get("preset")
-    if not isinstance(preset, Mapping):
-        return ""
-    return "heard" if "track" in preset else "visual"
 
 
 def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
-from obygaze_features.manifest import Manifest
+from obygaze_features.manifest import Manifest, why_unperceived
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol import find_target
+from obygaze_models.protocol import Target, find_target
 from obygaze_models.protocol.targets import NOT_ASKED, all_levels, labels_of
 
 Codes = NDArray[np.int64]
@@ -192,7 +192,7 @@ def compare_machines(
     Raises
     ------
     ProtocolError
-        A machine is none of the annotators, or as `alt_test`.
+        A machine is none of the annotators, or cannot perceive the concept, or as `alt_test`.
     """
     machines = list(map(composed, machines))
     names = {clip.annotator for clip in labels if clip.annotator}
@@ -203,10 +203,24 @@ def compare_machines(
         return {}
     clips = labels_of(common)
     target = all_levels(labels.codebook) if task is None else find_target(task, labels.codebook)
+    _refuse_unperceived(labels, target, chosen)
     codes = {name: target.of(own) for name, own in clips.experts.items()}
     people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
     none = np.full(len(clips.movies), UNKNOWN)  # of one who has no clip in common with others
     return {name: alt_test(codes.get(name, none), people, clips.movies, name) for name in chosen}
+
+
+def _refuse_unperceived(labels: Manifest, target: Target, machines: Sequence[str]) -> None:
+    """Refuse to compare a machine on a concept that it cannot perceive, as its rows say what it perceives."""
+    if not target.concept:
+        return
+    concept = labels.codebook.concept(target.concept)
+    for clip in labels:
+        if clip.annotator not in machines:
+            continue
+        perceives = [name for name in clip.extras.get("perceives", "").split(";") if name]
+        if reason := why_unperceived(concept, perceives):
+            raise ProtocolError(f"{clip.annotator}: {reason}: its answers are none")
 
 
 def _standing(name: str, machine: Codes, humans: Codes, film: Codes, compared: Sequence[int]) -> Standing:

@@ -9,7 +9,7 @@ import pytest
 
 import obygaze_features as of
 import obygaze_models as om
-from obygaze_features.errors import BackboneError
+from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset.beside import with_answers
 from obygaze_models.errors import DatasetError
@@ -118,6 +118,29 @@ def test_answers_are_those_of_transformers_whatever_else_is_in_the_batch(checkpo
     assert np.array_equal(backbone.encode(clips[1:])["pooled"], found[1:])
     assert backbone.provenance["architecture"]["features"] == list(QUESTIONS)
     assert "tokenizer.json" in backbone.provenance["preset"]["constants"]
+
+
+def test_what_pictures_do_not_show_is_not_asked_and_stands_in_the_provenance(checkpoint, tmp_path):
+    questions = QUESTIONS | {"concept:Voice": "Is this in the passage ? Answer yes or no ."}
+    conveyed = {"concept:Body": "visual", "concept:Voice": "heard"}
+    path = tmp_path / "questions.jsonl"
+    path.write_text(json.dumps({"questions": questions, "conveyed": conveyed}) + "\n")
+    backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
+    assert backbone.provenance["architecture"]["features"] == list(QUESTIONS)
+    assert list(backbone.provenance["absent"]) == ["concept:Voice"]
+    assert backbone.provenance["perceives"] == ["visual"]
+    path.write_text(json.dumps({"questions": {"concept:Voice": "?"}, "conveyed": conveyed}) + "\n")
+    with pytest.raises(BackboneError, match="Voice is heard"):
+        of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
+
+
+def test_questions_that_say_nothing_of_what_conveys_them_are_held_against_the_codebook(checkpoint, tmp_path):
+    path = tmp_path / "questions.jsonl"
+    path.write_text(json.dumps({"questions": {"concept:Voice": "?"}}) + "\n")
+    backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
+    manifest = of.Manifest((of.Clip("a", "m", "a.mp4"),), tmp_path)
+    with pytest.raises(ExtractError, match="Voice is heard"):
+        of.extract(manifest, tmp_path / "store", [backbone])
 
 
 def test_frames_are_whole_on_a_black_square():

@@ -86,7 +86,7 @@ manifest rank in/scaled.csv --scale valence --ask --out out/asked.csv
 manifest progress out/round.csv in/same.csv --json
     0 | "against"
 codebook questions in/marked.csv --out out/questions.jsonl
-    0 out/questions.jsonl | 16 questions about 64 clips
+    0 out/questions.jsonl | 12 questions about 64 clips | not asked: 4 concepts
 manifest agreement in/segments.csv --alpha 1
     0 | aligned | ±
 manifest stats in/marked.csv

@@ -156,3 +156,18 @@ def test_labels_of_whole_files_are_in_no_document_to_decide_in_and_that_is_said(
     write_manifest(Manifest(tuple(spans), tmp_path), tmp_path / "a.csv")
     assert obygaze("manifest", "disagreements", tmp_path / "a.csv", "--out", tmp_path / "out") == 0
     assert "2 labels of whole files" in capsys.readouterr().err
+
+
+def test_a_machine_is_not_compared_on_what_it_cannot_perceive(tmp_path):
+    machine, annotators, films = world(5, (0.8, 0.8), 0.8)
+    clips = []
+    for who, calls in {**annotators, "vlm": machine}.items():
+        extras = {"model": "tiny", "perceives": "visual"} if who == "vlm" else {"model": "", "perceives": ""}
+        for k, film in enumerate(films):
+            concepts = ("Body", "Voice") if calls[k] else ()
+            clips.append(Clip(f"c{k}", f"f{film:02}", "", k, k + 1, "S", concepts, who, extras))
+    judged = Manifest(tuple(clips), tmp_path)
+    common, _ = on_common_clips(judged)
+    with pytest.raises(ProtocolError, match="vlm: Voice is heard"):
+        compare_machines(judged, common, task="concept:Voice")
+    assert list(compare_machines(judged, common, task="concept:Body")) == ["vlm"]

@@ -50,6 +50,18 @@ def test_the_row_is_the_answers_probability_and_one_without_is_a_half(corpus):
     assert roc_auc_score(truth, answered.answers[:, 0]) > 0.95
 
 
+def test_what_a_machine_hears_counts_where_its_lines_say_that_it_hears(corpus):
+    data, _, folder = corpus
+    path = written(folder, data.clip_ids, [{"concept:Voice": 0.1}] * len(data))
+    hearing = [json.loads(line) | {"perceives": ["heard"]} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in hearing), "utf-8")
+    answered, notes = with_answers(data, path, find_target("concept:Voice", data.codebook))
+    assert (answered.answers == 0.1).all()
+    assert notes == []
+    with pytest.raises(DatasetError, match="Body is visual"):
+        with_answers(data, path, find_target("concept:Body", data.codebook))
+
+
 def test_what_answers_do_not_tell_is_refused(corpus):
     data, _, folder = corpus
     path = written(folder, data.clip_ids, [{"concept:Body": 0.1}] * len(data))
@@ -57,6 +69,9 @@ def test_what_answers_do_not_tell_is_refused(corpus):
         with_answers(data, path, find_target("en_s", data.codebook))
     with pytest.raises(DatasetError, match="ordered levels"):
         with_answers(data, path, find_target("levels", data.codebook))
+    path = written(folder, data.clip_ids, [{"concept:Voice": 0.1}] * len(data))
+    with pytest.raises(DatasetError, match=r"Voice is heard, and what is perceived is visual \(240 clips\)"):
+        with_answers(data, path, find_target("concept:Voice", data.codebook))
     path = written(folder, data.clip_ids, [{"concept:Guns": 0.1}] * len(data))
     with pytest.raises(ManifestError, match="Guns"):
         with_answers(data, path, find_target("concept:Body", data.codebook))

@@ -142,3 +142,22 @@ def test_what_is_no_number_of_a_clip_is_refused(data, tmp_path, change, said):
     path.write_text(change(path.read_text()))
     with pytest.raises((DatasetError, ManifestError), match=said):
         with_variables(data, path)
+
+
+def test_a_concepts_baseline_takes_no_column_that_cannot_know_of_it(data, tmp_path):
+    lines = ["clip_id,loudness,camera,mine"]
+    lines += [f"{clip_id},{-n},{n % 5},{n % 3}" for n, clip_id in enumerate(data.clip_ids)]
+    path = tmp_path / "v.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    columns = {}
+    for name in ("concept:Body", "concept:Voice", "concept:Narratology", "en_s"):
+        measured, notes = with_variables(data, path, (), om.find_target(name, data.codebook))
+        columns[name] = measured.variable_names
+        left_out = {"loudness", "camera"} - set(measured.variable_names)
+        assert all(f"{column} (" in notes[0] for column in left_out)
+    assert columns == {
+        "concept:Body": ("camera", "mine"),
+        "concept:Voice": ("loudness", "mine"),
+        "concept:Narratology": ("mine",),
+        "en_s": ("loudness", "camera", "mine"),
+    }

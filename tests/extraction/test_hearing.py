@@ -197,7 +197,7 @@ def test_a_film_is_run_with_a_model_of_what_is_seen_and_heard(planted, tmp_path)
         main(["film", "run", str(film), "--model", str(tmp_path / "linear.model"), *cut])
     assert ended.value.code in (0, None)
     record = json.loads((out / "scored" / "film.json").read_text("utf-8"))
-    assert record["models"][0]["perceives"] == ["heard", "visual"]
+    assert record["models"][0]["perceives"] == ["heard", "moving", "visual"]
     rows = pd.read_csv(out / "scored" / "timeline.csv")
     marked = rows["start_s"] // 4 % 2 == 1
     assert rows.loc[marked, "logit"].min() > rows.loc[~marked, "logit"].max()

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Final
 
@@ -10,6 +10,7 @@ from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.imported import slug, unique_id
 from obygaze_features.manifest.importers.span_films import FilmNames
+from obygaze_features.manifest.perception import unperceived
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.answers import Answered
 from obygaze_features.manifest.spans.eaf import DECIDED_ON
@@ -32,9 +33,10 @@ from obygaze_features.text import composed, first_few
 
 EXTRA_COLUMNS: Final = (
     SEEN_SCORE, DECIDED_ON, "subject", "observation", "modifiers", "comment",
-    "model", "prompt", "answered_on",
+    "model", "prompt", "answered_on", "perceives",
 )  # fmt: skip
-"""Columns of other tools' files that are kept; the last three say which machine answered what, and when."""
+"""Columns of other tools' files that are kept; the last four say which machine answered what and when, and
+what it perceives."""
 
 APART: Final = ("subject", "observation")
 """What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""
@@ -81,9 +83,10 @@ class ToolSpans:
         """Yield each clip with its place in the file."""
         read = self._with_roles(file, records)
         spans = _without_models(file.account, file.account.spans(read))
+        spans = self._perceivable(file, spans)
         marked, concepts = self._mark(file, spans)
-        questions = sorted({question for span in spans for question in _questions(span)})
-        file.account.note(*_doubtful_questions(questions, self._words))
+        answers = [span for span in spans if isinstance(span, Answered)]
+        file.account.note(*_doubtful_questions(answers, self._words))
         marked += self._give_concepts(file, marked, concepts)
         self._note_unknown(file, marked)
         has_text = any(mark.text for mark in marked)
@@ -119,6 +122,31 @@ class ToolSpans:
             read.append(record)
         file.account.note(*_left_tiers(n_left))
         return read
+
+    def _perceivable(self, file: SpanFile, spans: Sequence[RawSpan]) -> list[RawSpan]:
+        """Take out the concepts that a machine cannot perceive, and say how many answers they had."""
+        codebook = self._words.codebook
+        names = spellings_of(codebook.concepts)
+        n_answers: Counter[str] = Counter()
+        perceivable = []
+        counted_places = set[str]()
+        for span in spans:
+            if not isinstance(span, Answered):
+                perceivable.append(span)
+                continue
+            absent = unperceived(codebook, span.perceives)
+            if span.where not in counted_places:
+                counted_places.add(span.where)
+                asked_of = [names.get(plain(name), "") for name in span.of("concept")]
+                n_answers.update(absent[name] for name in asked_of if name in absent)
+            if span.role == CONCEPTS and span.text:
+                marked = [name for name in span.text.split(";") if names.get(plain(name)) not in absent]
+                span = replace(span, text=";".join(marked))  # noqa: PLW2901
+            perceivable.append(span)
+        if n_answers:
+            reasons = [f"{reason} ({counted(n, 'answer')})" for reason, n in n_answers.items()]
+            file.account.note(f"answers that do not count: {'; '.join(reasons)}")
+        return perceivable
 
     def _role(self, source: SpanSource, record: RawSpan) -> str:
         return self._roles.role_of(record, source.tier, is_said=source.is_said)
@@ -336,22 +364,24 @@ def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
             yield f"tier {names[key]!r} is not read: did you mean {known!r}?"
 
 
-def _questions(span: RawSpan) -> Iterable[str]:
-    """Return what a machine's answers are answers to."""
-    return span.answers if isinstance(span, Answered) else ()
-
-
-def _doubtful_questions(questions: Sequence[str], words: LabelWords) -> Iterator[str]:
-    """Say which questions are not the codebook's, and of which concepts nothing was asked."""
+def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
+    """Say which questions are not the codebook's, and of which concepts nothing was asked, or could be."""
     codebook = words.codebook
+    questions = sorted({question for line in answers for question in line.answers})
+    perceives = sorted({name for line in answers for name in line.perceives})
     names = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
     asked = [question.partition(":")[::2] for question in questions]
     unknown = [f"{kind}:{name}" for kind, name in asked if plain(name) not in names[kind]]
     asked_of = {names[kind].get(plain(name)) for kind, name in asked if kind == "concept"}
-    never = [name for name in codebook.concept_names if name not in asked_of]
+    unasked = [name for name in codebook.concept_names if name not in asked_of]
+    reasons = unperceived(codebook, perceives)
+    absent = [reasons[name] for name in unasked if name in reasons]
+    never = [name for name in unasked if name not in reasons]
     if unknown:
         what = counted(len(unknown), "question")
         yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
     if asked_of and never:
         what = counted(len(never), "concept")
         yield f"nothing asked of {what} ({first_few(never, 3)}), marked on no clip"
+    if asked_of and absent:
+        yield f"absent, not asked: {counted(len(absent), 'concept')} ({'; '.join(absent)})"

@@ -1,9 +1,9 @@
 """Read what a machine answered to the questions of a codebook: a JSON object a clip, in lines or a list.
 
 `{"clip_id": ..., "movie": ..., "start_s": ..., "end_s": ..., "model": ..., "prompt": ..., "date": ...,
-"answers": {"level:S": "no", "concept:Body": 0.9}}`: a line of `codebook questions` with answers in place of
-the questions. An answer is yes, no, or the probability of yes; `level` may be one level's name, or the
-probability of each. What is neither is a refusal; nothing is guessed.
+"perceives": ["visual"], "answers": {"level:S": "no", "concept:Body": 0.9}}`: a line of `codebook questions`
+with answers in place of the questions. An answer is yes, no, or the probability of yes; `level` may be one
+level's name, or the probability of each. What is neither is a refusal; nothing is guessed.
 """
 
 import math
@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest.spans.json_values import json_in, number
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.perception import PICTURES, modalities_of
 from obygaze_features.text import composed
 
 YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
@@ -29,15 +31,20 @@ CALLED = 0.5
 
 @dataclass(frozen=True)
 class Answered(RawSpan):
-    """What a machine answered about one clip; its cells are clip_id, movie, model, prompt, answered_on.
+    """What a machine answered about one clip.
+
+    Its cells are clip_id, movie, model, prompt, answered_on, perceives.
 
     Parameters
     ----------
     answers
         Question, as `level:NAME` or `concept:NAME`, -> probability; names as they are spelled there.
+    perceives
+        What the machine perceives, of MODALITIES; pictures where the line does not say.
     """
 
     answers: Mapping[str, float] = field(default_factory=dict)
+    perceives: tuple[str, ...] = PICTURES
 
     def of(self, kind: str) -> dict[str, float]:
         """Return the probability of each `level` or `concept`."""
@@ -167,6 +174,12 @@ def _line(where: str, value: Any) -> Answered:
         if type(value.get(name)) in {str, int}:
             cells[column] = composed(one_line(str(value[name])))
     answers, reason = _probabilities(value["answers"])
+    perceives = PICTURES
+    try:
+        perceives = _perceives(value.get("perceives"), where)
+    except ObygazeError as error:
+        reason = str(error).removeprefix(f"{where}: ")
+    cells["perceives"] = ";".join(perceives)
     if not cells.get("clip_id") or not cells.get("movie"):
         reason = "no clip_id or no movie"
     return Answered(
@@ -177,7 +190,16 @@ def _line(where: str, value: Any) -> Answered:
         reason=reason,
         is_whole_file=all(value.get(name) in (None, "") for name in ("start_s", "end_s")),
         answers=answers,
+        perceives=perceives,
     )
+
+
+def _perceives(value: Any, where: str) -> tuple[str, ...]:
+    """Read what the machine of a line perceives."""
+    if value is None:
+        return PICTURES
+    names = value if isinstance(value, list) else [value]
+    return modalities_of([str(name) for name in names], where)
 
 
 def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:

@@ -30,9 +30,9 @@ def lines(*said, **more):
     return "".join(json.dumps(usual | at | each) + "\n" for at, each in zip(times, said, strict=True))
 
 
-def test_a_question_for_each_level_and_concept_by_what_it_means():
+def test_a_question_for_each_level_and_each_concept_that_pictures_show_by_what_it_means():
     asked = codebook_questions(BOOK)
-    kinds = {"level": BOOK.level_names, "concept": BOOK.concept_names}
+    kinds = {"level": BOOK.level_names, "concept": BOOK.visual_concepts}
     assert list(asked) == [f"{kind}:{name}" for kind, names in kinds.items() for name in names]
     assert all(BOOK.means[question.partition(":")[2]] in words for question, words in asked.items())
 
@@ -59,7 +59,12 @@ def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
     assert [(c.clip_id, c.video, c.level, c.concepts) for c in machine] == [
         (f"c{k}", "m.mp4", "EN", ("Body",)) for k in range(3)
     ]
-    assert machine[0].extras == {"model": "tiny", "prompt": asked[0]["prompt"], "answered_on": "2026-11-25"}
+    assert machine[0].extras == {
+        "model": "tiny",
+        "prompt": asked[0]["prompt"],
+        "answered_on": "2026-11-25",
+        "perceives": "visual",
+    }
     assert all(clip.extras["model"] == "" for clip in both if clip.annotator == "AB")
 
 
@@ -105,7 +110,7 @@ LEFT_OUT = {
     "questions that the codebook lacks": (
         [{"answers": {"level": "EN", "concept:Body": "no", "concept:Boddy": "no"}}], ["c0"],
         ("1 question not of codebook 'obygaze12' (concept:Boddy); "
-         f"nothing asked of {len(BOOK.concepts) - 1} concepts"),
+         f"nothing asked of {len(BOOK.visual_concepts) - 1} concepts"),
     ),
 }  # fmt: skip
 
@@ -118,9 +123,15 @@ def test_what_is_no_answer_is_left_out_and_said(read, form):
     assert what in said
 
 
-@pytest.mark.parametrize("answers", [ALL_NO, {"level:EN": "yes", "level:S": "no"}])
-def test_of_answers_to_all_questions_or_of_levels_alone_nothing_is_said(read, answers):
-    said = read({"a.jsonl": lines({"answers": answers})})[1]
+def test_of_answers_to_all_questions_only_what_cannot_be_asked_is_said(read):
+    said = read({"a.jsonl": lines({"answers": ALL_NO})})[1]
+    assert "absent, not asked: 4 concepts" in said
+    assert "nothing asked" not in said
+    assert "question" not in said
+
+
+def test_of_answers_to_levels_alone_nothing_is_said(read):
+    said = read({"a.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})[1]
     assert "asked" not in said
     assert "question" not in said
 
@@ -205,3 +216,37 @@ def test_a_line_ends_where_its_object_does_and_names_have_one_form_of_unicode(re
     said = lines({**GOOD, "clip_id": normalize("NFD", "é"), "note": "one\u2028two\u0085three"})
     (clip,), _ = read({"a.jsonl": json.dumps(json.loads(said), ensure_ascii=False) + "\n"})
     assert clip.clip_id == "é"
+
+
+HEARD = ("Speech", "Voice", "Soundtrack", "Narratology")
+
+
+def test_of_what_a_machine_cannot_perceive_it_is_not_asked_and_its_answers_do_not_count(read):
+    said = ALL_NO | {"concept:Voice": "yes", "concept:Body": "yes"}
+    clips, account = read({"a.jsonl": lines({"answers": said}, {"answers": said | {"concept:Body": "no"}})})
+    assert [clip.concepts for clip in clips] == [("Body",), ()]
+    assert [clip.extras["perceives"] for clip in clips] == ["visual", "visual"]
+    assert "Voice is heard, and what is perceived is visual (2 answers)" in account
+    assert "3 concepts" in account
+
+
+def test_a_machine_that_hears_says_so_and_is_believed(read):
+    asked = codebook_questions(BOOK, ("visual", "heard"))
+    assert {name for name in HEARD if f"concept:{name}" in asked} == {"Speech", "Voice", "Soundtrack"}
+    said = dict.fromkeys(asked, "no") | {"level:EN": "yes", "concept:Voice": "yes"}
+    hears = {"perceives": ["visual", "heard"]}
+    clips, account = read({"a.jsonl": lines({"answers": said, **hears})})
+    assert clips[0].concepts == ("Voice",)
+    assert "Narratology is told" in account
+    clips, account = read({"a.jsonl": lines({"answers": said, "perceives": ["smell"]}, GOOD)})
+    assert [clip.clip_id for clip in clips] == ["c1"]
+    assert "smell" in account
+
+
+def test_questions_hold_instances_and_examples_and_the_construct():
+    asked = codebook_questions(BOOK)
+    for concept in BOOK.concepts:
+        for instance in concept.instances:
+            assert instance.name in asked[f"concept:{concept.name}"]
+            assert all(example in asked[f"concept:{concept.name}"] for example in instance.examples)
+    assert all(BOOK.construct in asked[f"level:{name}"] for name in BOOK.level_names)

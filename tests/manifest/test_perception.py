@@ -1,0 +1,62 @@
+"""Who can know what: one function matches what conveys a concept with what a source perceives."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_features.errors import ObygazeError
+from obygaze_features.extraction.variables import VARIABLES
+from obygaze_features.manifest import (
+    MODALITIES,
+    OF_VARIABLES,
+    Codebook,
+    Concept,
+    Level,
+    codebook_questions,
+    modalities_of,
+    unperceived,
+    why_unperceived,
+)
+
+SOURCES = [some for n in range(1, len(MODALITIES) + 1) for some in combinations(MODALITIES, n)]
+
+
+@given(st.sampled_from(MODALITIES), st.sampled_from(SOURCES))
+def test_a_source_knows_of_what_it_perceives_and_hears_what_is_said(modality, perceives):
+    concept = Concept("C", visual=modality in {"visual", "moving"}, modality=modality)
+    heard = modality == "said" and "heard" in perceives
+    assert (why_unperceived(concept, perceives) == "") == (modality in perceives or heard)
+
+
+def test_what_nobody_says_excludes_nothing_but_pictures_of_what_is_not_visual():
+    told = Concept("Told", visual=False, modality="told")
+    assert why_unperceived(told, ()) == ""
+    unsaid = Concept("Unsaid", visual=False)
+    assert why_unperceived(unsaid, ("visual", "moving")) != ""
+    assert why_unperceived(unsaid, ("visual", "heard")) == ""
+
+
+@given(st.lists(st.sampled_from(MODALITIES), max_size=6), st.sampled_from(SOURCES))
+def test_each_concept_is_asked_of_or_absent_with_its_reason(modalities, perceives):
+    concepts = tuple(
+        Concept(f"c{n}", visual=modality in {"visual", "moving"}, modality=modality)
+        for n, modality in enumerate(modalities)
+    )
+    codebook = Codebook("b", "1", (Level("a"), Level("z")), concepts)
+    asked = {name.partition(":")[2] for name in codebook_questions(codebook, perceives)}
+    absent = unperceived(codebook, perceives)
+    assert asked & set(absent) == set()
+    assert asked | set(absent) == {"a", "z", *codebook.concept_names}
+    assert all(absent.values())
+
+
+@pytest.mark.parametrize("names", [[], ["smell"], ["visual", "Heard"]])
+def test_what_a_source_perceives_is_named_in_the_words_that_there_are(names):
+    with pytest.raises(ObygazeError, match="--perceives"):
+        modalities_of(names, "--perceives")
+
+
+def test_every_measured_variable_says_what_it_is_measured_of():
+    assert set(OF_VARIABLES) == set(VARIABLES)
