@@ -279,7 +279,8 @@ def learn_films(
     report's record. The films as the new model scores them keep what was decided of them.
     """
     clips, (store,) = corpus
-    tables = read_judged(films, clips.codebook, (JUDGEMENTS, PASSAGES), judged, root=clips.root)
+    names = (JUDGEMENTS, PASSAGES)
+    tables = read_judged(films, clips.codebook, names, judged, settled=True, root=clips.root)
     known = judgements_of(tables.manifest).definitions
     of_corpus = tables.meanings.of(clips.codebook.definition())
     alike = [name for name in known if same_meaning or tables.meanings.of(name) == of_corpus]

@@ -47,8 +47,8 @@ VARIABLES = "variables.csv"
 RATES = "rate.json"
 """Rates corrected by judgements."""
 
-JUDGEMENTS, PASSAGES = "judgements.csv", "passages.csv"
-"""What people judged: windows and segments, and passages of their own."""
+JUDGEMENTS, PASSAGES, SETTLED = "judgements.csv", "passages.csv", "agreed.csv"
+"""What people judged: windows and segments, passages of their own, and what several agreed on."""
 
 OPTIONAL = {FRAMES: NO_TRACES, SUBTITLES: NO_TEXTS, VARIABLES: NO_VARIABLES}
 """Tables that a film may lack, as they are then."""

@@ -7,15 +7,16 @@ spans of the tier of levels above it.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal
-from xml.sax.saxutils import escape
+from typing import Final, Literal, NamedTuple
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from obygaze_features.io import file_names, refuse_existing, write_whole
 from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.spans.eaf import DECISIONS
 from obygaze_features.manifest.spans.textgrid import apart
 from obygaze_features.manifest.spans.tier_names import (
     CONCEPT_TIER,
@@ -23,11 +24,27 @@ from obygaze_features.manifest.spans.tier_names import (
     DECIDED_LEVEL,
     LEVEL_TIER,
 )
-from obygaze_features.templates import filled
 
-Kind = Literal["model", "level", "probability", "concepts"]
+Kind = Literal["model", "level", "probability", "concepts", "note"]
 """Types of tiers; annotations of concepts have no times of their own."""
+
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+DATE: Final = "1970-01-01T00:00:00+00:00"
+"""The schema needs a date; it is constant so that the same content gives the same bytes."""
+
+SCHEMA: Final = "{http://www.w3.org/2001/XMLSchema-instance}noNamespaceSchemaLocation"
+
+VOCABULARY_OF: Final = {"level": "levels", "probability": "probabilities"}
+"""Type of tiers -> the vocabulary that its annotations are chosen from."""
+
+CONSTRAINTS: Final = {
+    "Time_Subdivision": "Parts of the parent's interval without gaps",
+    "Symbolic_Subdivision": "Ordered parts of the parent, without times",
+    "Symbolic_Association": "One annotation for one of the parent",
+    "Included_In": "Parts of the parent's interval, with gaps",
+}
+"""How tiers may depend on others, as every document of ELAN lists them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +55,8 @@ class EafTier:
     ----------
     annotator
         Who writes on it; empty if nobody is named.
+    decisions
+        Of each span the id of the decision of a ledger that it shows; empty where it shows none.
     """
 
     name: str
@@ -45,6 +64,15 @@ class EafTier:
     spans: Sequence[tuple[float, float, str]] = ()
     parent: str = ""
     annotator: str = ""
+    decisions: Sequence[str] = ()
+
+
+class _Slot(NamedTuple):
+    """A time in milliseconds, of the beginning (side 0) or the end (side 1) of an annotation."""
+
+    time_ms: int
+    side: int
+    annotation: int
 
 
 def eaf_document(
@@ -60,8 +88,8 @@ def eaf_document(
     Parameters
     ----------
     tiers
-        A parent stands before what is below it. Spans of a model that overlap, as subtitles may, are dealt to
-        further tiers: ELAN's have no overlaps.
+        A parent stands before what is below it. Spans of a model or of notes that overlap, as subtitles may,
+        are dealt to further tiers: ELAN's have no overlaps.
     properties
         Of the header, by name.
     vocabularies
@@ -69,38 +97,143 @@ def eaf_document(
     media
         The film's file, named relative to the document.
     """
-    dealt = list[EafTier]()
+    dealt = _without_overlaps(tiers)
+    numbers = _numbers(dealt)
+    slots = _slots(dealt, numbers)
+    decisions = _decisions(dealt, numbers)
+    if decisions:
+        properties = {**properties, DECISIONS: decisions}
+    about = {"AUTHOR": "obygaze", "DATE": DATE, "FORMAT": "3.0", "VERSION": "3.0"}
+    root = Element("ANNOTATION_DOCUMENT", about)
+    root.set(SCHEMA, "http://www.mpi.nl/tools/elan/EAFv3.0.xsd")
+    if licence:
+        _add(root, "LICENSE", licence, LICENSE_URL="")
+    _add_header(root, properties, media, n_annotations=sum(map(len, numbers)))
+    order = _add(root, "TIME_ORDER")
+    for place, slot in enumerate(slots, start=1):
+        _add(order, "TIME_SLOT", TIME_SLOT_ID=f"ts{place}", TIME_VALUE=str(slot.time_ms))
+    place_of = {(slot.annotation, slot.side): place for place, slot in enumerate(slots, start=1)}
+    number_of: dict[tuple[str, float, float], int] = {}
+    for tier, own_numbers in zip(dealt, numbers, strict=True):
+        element = _add_tier(root, tier)
+        for (start_s, end_s, text), number in zip(tier.spans, own_numbers, strict=True):
+            annotation = _add(element, "ANNOTATION")
+            attributes = {"ANNOTATION_ID": f"a{number}"}
+            if tier.parent:
+                above = number_of[tier.parent, start_s, end_s]
+                value = _add(annotation, "REF_ANNOTATION", **attributes, ANNOTATION_REF=f"a{above}")
+            else:
+                attributes["TIME_SLOT_REF1"] = f"ts{place_of[number, 0]}"
+                attributes["TIME_SLOT_REF2"] = f"ts{place_of[number, 1]}"
+                value = _add(annotation, "ALIGNABLE_ANNOTATION", **attributes)
+                number_of[tier.name, start_s, end_s] = number
+            _add(value, "ANNOTATION_VALUE", text)
+    _add_types(root, vocabularies)
+    for name, (description, values) in vocabularies.items():
+        _add_vocabulary(root, name, description, values)
+    indent(root)
+    head = '<?xml version="1.0" encoding="UTF-8"?>'
+    return f"{head}\n{tostring(root, encoding='unicode')}\n"
+
+
+def _without_overlaps(tiers: Sequence[EafTier]) -> list[EafTier]:
+    """Deal spans that overlap to further tiers; those of people are disjoint by themselves."""
+    dealt: list[EafTier] = []
     for tier in tiers:
-        is_of_people = tier.kind in {"level", "concepts"}
-        parts = [(tier.name, tier.spans)] if is_of_people else apart(tier.name, tier.spans)
-        dealt += [replace(tier, name=name, spans=part) for name, part in parts]
-    every = list(enumerate(((tier, span) for tier in dealt for span in tier.spans), start=1))
-    edges = sorted(
-        (max(round(1000 * span[:2][side]), round(1000 * span[0]) + side), side, number)
-        for number, (tier, span) in every
-        for side in (0, 1)
-        if not tier.parent
-    )
-    slots = {edge[1:]: place for place, edge in enumerate(edges, start=1)}
-    ids = {(tier.name, *span[:2]): number for number, (tier, span) in every}
-    rows = (
-        (
-            number,
-            tier.parent and ids[tier.parent, *span[:2]],
-            *(slots.get((side, number)) for side in (0, 1)),
-            span[2],
-        )
-        for number, (tier, span) in every
-    )
-    about = {"properties": properties, "vocabularies": vocabularies, "licence": licence, "media": media}
-    annotations = [(tier, list(islice(rows, len(tier.spans)))) for tier in dealt]
-    values = {"tiers": annotations, "times": [time for time, *_ in edges], **about}
-    return filled(__package__, "document.eaf.jinja", values, _escaped)
+        if tier.kind in {"level", "concepts"}:
+            dealt.append(tier)
+        else:
+            dealt += [replace(tier, name=name, spans=part) for name, part in apart(tier.name, tier.spans)]
+    return dealt
 
 
-def _escaped(value: object) -> str:
-    """Escape what XML escapes in texts and attributes, and leave out what XML 1.0 does not allow."""
-    return escape(_ILLEGAL.sub("", str(value)), {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+def _numbers(tiers: Sequence[EafTier]) -> list[list[int]]:
+    """Give all annotations numbers from 1, tier by tier."""
+    numbers = []
+    n_before = 0
+    for tier in tiers:
+        numbers.append([*range(n_before + 1, n_before + len(tier.spans) + 1)])
+        n_before += len(tier.spans)
+    return numbers
+
+
+def _slots(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> list[_Slot]:
+    """List the times of annotations that have some, in order; an annotation lasts a millisecond at least."""
+    slots = []
+    for tier, own_numbers in zip(tiers, numbers, strict=True):
+        if tier.parent:
+            continue
+        for (start_s, end_s, _), number in zip(tier.spans, own_numbers, strict=True):
+            start_ms = round(1000 * start_s)
+            slots.append(_Slot(start_ms, 0, number))
+            slots.append(_Slot(max(round(1000 * end_s), start_ms + 1), 1, number))
+    return sorted(slots)
+
+
+def _decisions(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> str:
+    """Write which annotation shows which decision."""
+    shown = []
+    for tier, own_numbers in zip(tiers, numbers, strict=True):
+        for number, decision in zip(own_numbers, tier.decisions, strict=False):
+            if decision:
+                shown.append(f"a{number}={decision}")
+    return " ".join(shown)
+
+
+def _add(parent: Element, tag: str, text: str = "", **attributes: str) -> Element:
+    """Add an element, without the signs that XML 1.0 does not allow."""
+    element = SubElement(parent, tag, {name: _ILLEGAL.sub("", value) for name, value in attributes.items()})
+    if text:
+        element.text = _ILLEGAL.sub("", text)
+    return element
+
+
+def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_annotations: int) -> None:
+    header = _add(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
+    if media:
+        places = {"MEDIA_URL": media, "RELATIVE_MEDIA_URL": media}
+        _add(header, "MEDIA_DESCRIPTOR", MIME_TYPE="video/*", **places)
+    for name, value in properties.items():
+        _add(header, "PROPERTY", value, NAME=name)
+    _add(header, "PROPERTY", str(n_annotations), NAME="lastUsedAnnotationId")
+
+
+def _add_tier(root: Element, tier: EafTier) -> Element:
+    attributes = {"TIER_ID": tier.name, "LINGUISTIC_TYPE_REF": tier.kind}
+    if tier.parent:
+        attributes["PARENT_REF"] = tier.parent
+    if tier.annotator:
+        attributes["ANNOTATOR"] = tier.annotator
+    return _add(root, "TIER", **attributes)
+
+
+def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:
+    """Add the types of tiers, and how tiers may depend on others."""
+    types: dict[str, dict[str, str]] = {"model": {}, "note": {}}
+    for kind, vocabulary in VOCABULARY_OF.items():
+        if vocabulary in vocabularies:
+            types[kind] = {"CONTROLLED_VOCABULARY_REF": vocabulary}
+    types["concepts"] = {"CONSTRAINTS": "Symbolic_Association"}
+    for kind, more in types.items():
+        is_alignable = "false" if kind == "concepts" else "true"
+        attributes = {
+            "LINGUISTIC_TYPE_ID": kind,
+            "TIME_ALIGNABLE": is_alignable,
+            "GRAPHIC_REFERENCES": "false",
+        }
+        _add(root, "LINGUISTIC_TYPE", **attributes, **more)
+    definition = "http://cdb.iso.org/lg/CDB-00130975-001"
+    _add(root, "LANGUAGE", LANG_ID="und", LANG_DEF=definition, LANG_LABEL="undetermined (und)")
+    for name, description in CONSTRAINTS.items():
+        _add(root, "CONSTRAINT", STEREOTYPE=name, DESCRIPTION=description)
+
+
+def _add_vocabulary(root: Element, name: str, description: str, values: Sequence[str]) -> None:
+    vocabulary = _add(root, "CONTROLLED_VOCABULARY", CV_ID=name)
+    _add(vocabulary, "DESCRIPTION", description, LANG_REF="und")
+    for place, value in enumerate(values, start=1):
+        entry = _add(vocabulary, "CV_ENTRY_ML", CVE_ID=f"{name[:-1]}{place}")
+        _add(entry, "CVE_VALUE", value, DESCRIPTION="", LANG_REF="und")
 
 
 def write_documents(documents: Mapping[str, str], folder: Path, *, force: bool) -> list[Path]:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import click
 
-import obygaze_film
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
@@ -67,11 +66,13 @@ def export(
     tiers: Annotated[
         str | None,
         option(
-            "What to write, of segments, level, concepts, shots, subtitles.  [default: all for eaf; segments "
-            "and concepts for otio, fcpxml7, jsonld, iiif; segments for the others]",
+            "What to write, of segments, level, concepts, shots, subtitles, people.  [default: all but "
+            "people for eaf and textgrid; segments and concepts for otio, fcpxml7, rttm, jsonld, iiif; "
+            "segments for the others]",
             metavar="NAME,...",
         ),
     ] = None,
+    people: Annotated[bool, option("Also write what people decided, a tier for each person.")] = False,
     fps: Annotated[str, option("Frames per second, for otio, fcpxml7 and edl.")] = "24",
     start: Annotated[
         str, option("Time code of the film's first frame, for edl.", metavar="hh:mm:ss:ff")
@@ -97,14 +98,17 @@ def export(
 ) -> None:
     """Write a scored film for another tool.
 
-    Writes the passages that reach the threshold, each with the concepts that are seen in it.
+    Writes the passages that reach the threshold, each with the concepts that are seen in it. --people adds
+    what people decided at the desk: a tier for each person, blind or in sight of the score, and one of what
+    they agreed on. --tiers people leaves the model out, so that whoever goes on judging blindly may open the
+    file.
 
-    eaf: ELAN 3.0, with empty tiers for people to write on, which `obygaze manifest import spans` reads. vtt,
-    srt: subtitles for any player. textgrid: Praat. rttm: turns, for pyannote and others. edl: markers with
-    their lengths for DaVinci Resolve (Import, Timeline Markers from EDL), whose timelines begin at --start
-    01:00:00:00. otio, fcpxml7: markers for video editors; needs the extra `interchange`. jsonld: W3C Web
-    Annotation. iiif: a manifest with one canvas (Presentation API 3.0). csv: a table for spreadsheets. Every
-    file says that a model wrote it, and what its scores are not. What a format loses is printed on stderr.
+    eaf: ELAN 3.0, with tiers for people to write on. vtt, srt: subtitles for any player. textgrid: Praat.
+    rttm: turns, for pyannote and others. edl: markers with their lengths for DaVinci Resolve (Import,
+    Timeline Markers from EDL), whose timelines begin at --start 01:00:00:00. otio, fcpxml7: markers for video
+    editors; needs the extra `interchange`. jsonld: W3C Web Annotation. iiif: a manifest with one canvas
+    (Presentation API 3.0). csv: a table for spreadsheets. Every file says who wrote what is in it, and what
+    scores are not. What a format loses is printed on stderr.
 
     \b
     Examples:
@@ -113,25 +117,39 @@ def export(
           --out tt0118715.xml
       obygaze film export scored/tt0118715 --as vtt --tiers segments,shots \\
           --out tt0118715.vtt
+      obygaze film export scored/tt0118715 --as eaf --tiers people --out ab.eaf
     """
     from obygaze_film.errors import FilmError
     from obygaze_film.exchange import FORMATS as KNOWN
     from obygaze_film.exchange import write_export
+    from obygaze_film.exchange.tiers import PEOPLE
+    from obygaze_film.timeline import found_films
+    from obygaze_film.workspace.decisions import read_decided
 
     if start and kind != "edl":
         raise click.UsageError("--start is for --as edl")
     rate = _rate(fps)
-    film, *others = obygaze_film.read_films([folder])
-    if others:
-        raise FilmError(f"{folder}: {len(others) + 1} films are there; give the folder of one")
+    films = found_films([folder])
+    if len(films) > 1:
+        raise FilmError(f"{folder}: {len(films)} films are there; give the folder of one")
+    ((scored_folder, film),) = films.items()
     path = out or Path(f"{file_name(film.movie)}{KNOWN[kind].suffix}")
     refuse_existing(path, force=force)
     names = [name.strip() for name in tiers.split(",")] if tiers else []
-    notice = write_export(film, kind, path, tiers=names, rate=rate, top=top, model=model, start=start)
-    if notice:
-        click.echo(notice, err=True)
-    if KNOWN[kind].loses:
-        click.echo(f"{kind}: {KNOWN[kind].loses}", err=True)
+    notes: list[str] = []
+    decided = None
+    if people or PEOPLE in names:
+        if names and PEOPLE not in names:
+            names.append(PEOPLE)
+        decided, notes = read_decided(scored_folder, film)
+    notice = write_export(
+        film, kind, path, tiers=names, people=decided, rate=rate, top=top, model=model, start=start
+    )
+    notes.append(notice)
+    losses = [KNOWN[kind].loses, KNOWN[kind].loses_of_people if decided else ""]
+    notes += [f"{kind}: {loss}" for loss in losses if loss]
+    for note in filter(None, notes):
+        click.echo(note, err=True)
     click.echo(path, err=path == STANDARD)
 
 

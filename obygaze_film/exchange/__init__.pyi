@@ -5,3 +5,4 @@ from .registry import collect as collect
 from .registry import export as export
 from .registry import write_export as write_export
 from .tiers import KINDS as KINDS
+from .tiers import Decided as Decided

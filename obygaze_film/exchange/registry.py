@@ -11,10 +11,18 @@ from obygaze_features.io import local_path, write_whole
 from obygaze_features.manifest import time_code
 from obygaze_features.plugins import EXPORTERS, offered
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.text_formats import to_csv, to_eaf, to_rttm, to_srt, to_textgrid, to_vtt
-from obygaze_film.exchange.tiers import KINDS, Exported, levels_of, notice_of, tiers_of
-from obygaze_film.exchange.video_editors import to_edl, to_timeline
-from obygaze_film.exchange.web_annotations import to_iiif, to_jsonld
+from obygaze_film.exchange.eaf import to_eaf
+from obygaze_film.exchange.edl import to_edl
+from obygaze_film.exchange.iiif import to_iiif
+from obygaze_film.exchange.jsonld import to_jsonld
+from obygaze_film.exchange.otio import to_timeline
+from obygaze_film.exchange.people import people_tiers
+from obygaze_film.exchange.rttm import to_rttm
+from obygaze_film.exchange.srt import to_srt
+from obygaze_film.exchange.table import to_csv
+from obygaze_film.exchange.textgrid import to_textgrid
+from obygaze_film.exchange.tiers import KINDS, PEOPLE, Decided, Exported, levels_of, notice_of, tiers_of
+from obygaze_film.exchange.vtt import to_vtt
 from obygaze_film.schema import refuse_texts
 
 if TYPE_CHECKING:
@@ -26,28 +34,52 @@ DEFAULT_RATE: Final = Fraction(24)
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format: writer, file suffix, default tiers, and what it loses."""
+    """One format: writer, file suffix, default tiers, and what it loses, of people's tiers in particular."""
 
     write: Callable[[Exported], str]
     suffix: str
     tiers: tuple[str, ...]
     loses: str = ""
+    loses_of_people: str = ""
 
 
 MARKED, BOTH = ("segments",), ("segments", "concepts")
+OF_MODEL = tuple(name for name in KINDS if name != PEOPLE)
 MILLISECONDS, FRAMES = "times are rounded to milliseconds", "times are rounded to frames"
 
+NO_IDS = "which decision a span shows, so that one whose times are changed comes back beside the first"
+NOTES_STAY = "notes are for people to read: importers leave them out"
+NOT_READ_BACK = "what people decided is not read back from it"
+
 FORMATS: Final[Mapping[str, Format]] = {
-    "eaf": Format(to_eaf, ".eaf", KINDS, MILLISECONDS),
-    "vtt": Format(to_vtt, ".vtt", MARKED, MILLISECONDS),
-    "srt": Format(to_srt, ".srt", MARKED, MILLISECONDS),
-    "otio": Format(partial(to_timeline, adapter="otio_json"), ".otio", BOTH, FRAMES),
-    "fcpxml7": Format(partial(to_timeline, adapter="fcp_xml"), ".xml", BOTH, FRAMES),
-    "edl": Format(to_edl, ".edl", MARKED, f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone"),
-    "textgrid": Format(to_textgrid, ".TextGrid", KINDS, "times are rounded to microseconds"),
-    "rttm": Format(to_rttm, ".rttm", BOTH, f"labels are names of tiers; {MILLISECONDS}"),
-    "jsonld": Format(to_jsonld, ".jsonld", BOTH),
-    "iiif": Format(to_iiif, ".iiif.json", BOTH, "the film is not part of it"),
+    "eaf": Format(to_eaf, ".eaf", OF_MODEL, MILLISECONDS, NOTES_STAY),
+    "vtt": Format(to_vtt, ".vtt", MARKED, MILLISECONDS, f"{NO_IDS}; {NOTES_STAY}"),
+    "srt": Format(to_srt, ".srt", MARKED, MILLISECONDS, f"{NO_IDS}; {NOTES_STAY}"),
+    "otio": Format(partial(to_timeline, adapter="otio_json"), ".otio", BOTH, FRAMES, NOT_READ_BACK),
+    "fcpxml7": Format(partial(to_timeline, adapter="fcp_xml"), ".xml", BOTH, FRAMES, NOT_READ_BACK),
+    "edl": Format(
+        to_edl,
+        ".edl",
+        MARKED,
+        f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone",
+        NOT_READ_BACK,
+    ),
+    "textgrid": Format(
+        to_textgrid,
+        ".TextGrid",
+        OF_MODEL,
+        "times are rounded to microseconds",
+        f"{NO_IDS}; {NOTES_STAY}",
+    ),
+    "rttm": Format(
+        to_rttm,
+        ".rttm",
+        BOTH,
+        f"labels are names of tiers; {MILLISECONDS}",
+        f"{NO_IDS}; {NOTES_STAY}",
+    ),
+    "jsonld": Format(to_jsonld, ".jsonld", BOTH, loses_of_people=NOT_READ_BACK),
+    "iiif": Format(to_iiif, ".iiif.json", BOTH, "the film is not part of it", NOT_READ_BACK),
     "csv": Format(to_csv, ".csv", MARKED),
     **offered(EXPORTERS, Format),
 }
@@ -59,6 +91,7 @@ def collect(
     kind: str,
     *,
     tiers: Sequence[str] = (),
+    people: Sequence[Decided] | None = None,
     rate: Fraction = DEFAULT_RATE,
     top: int = 0,
     model: str | None = None,
@@ -72,7 +105,9 @@ def collect(
     kind : str
         One of `FORMATS`.
     tiers : sequence of str
-        Of `KINDS`; by default those of the format.
+        Of `KINDS`; by default those of the format, and those of people if what they decided is given.
+    people : sequence of Decided, optional
+        What people decided.
     rate : Fraction
         Frames per second, for formats that count frames.
     top : int
@@ -96,15 +131,21 @@ def collect(
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
     first = ";" in start, round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
     chosen, kinds = film.model(model), tuple(tiers) or FORMATS[kind].tiers
+    if people is not None and not tiers:
+        kinds = (*kinds, PEOPLE)
     made = tiers_of(film, chosen, kinds, top)
+    if PEOPLE in kinds:
+        made += people_tiers(people or ())
     notice = notice_of(film, chosen, made, kinds)
-    return Exported(film, chosen, tuple(made), levels_of(chosen), rate, notice, first)
+    levels = dict.fromkeys((*levels_of(chosen), *(one.level for one in people or () if one.level)))
+    return Exported(film, chosen, tuple(made), tuple(levels), rate, notice, first)
 
 
 class Options(TypedDict, total=False):
     """Options of an export, as of `collect`."""
 
     tiers: Sequence[str]
+    people: Sequence[Decided] | None
     rate: Fraction
     top: int
     model: str | None

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.manifest import BUILTIN, builtin_codebook
+from obygaze_features.manifest import AGREED, BLIND, BUILTIN, IN_SIGHT, PeopleTier, builtin_codebook
 from obygaze_features.screen import probability
 from obygaze_film.notes import said
 from obygaze_film.schema import ModelRecord, durations
@@ -18,11 +18,73 @@ from obygaze_film.segments import Reason, reasons
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
-KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles")
-"""Available tiers."""
+KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles", "people")
+"""Available tiers; all but those of people are the model's, or the film's beside it."""
+
+PEOPLE: Final = "people"
 
 PREFIX: Final = "obygaze: "
 """Prefix of the name of every tier that a model wrote; importers skip these tiers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What somebody decided about a span: a level and concepts, a note, or both.
+
+    Attributes
+    ----------
+    start_s, end_s : float
+    judges : tuple of str
+        Who decided it; of what was agreed, whose decisions it settles.
+    level, note : str
+        Empty where there is none.
+    concepts : tuple of str
+    is_blind : bool
+        Whether the model's score was out of sight.
+    is_agreed : bool
+        Whether it settles what several people differed on.
+    id, definition : str
+        Its name in the film's ledger, and the digest of the definitions it was made under; empty if unknown.
+    """
+
+    start_s: float
+    end_s: float
+    judges: tuple[str, ...]
+    level: str = ""
+    concepts: tuple[str, ...] = ()
+    note: str = ""
+    is_blind: bool = False
+    is_agreed: bool = False
+    id: str = ""
+    definition: str = ""
+
+    @property
+    def annotator(self) -> str:
+        """Names of the judges, as one."""
+        return ", ".join(self.judges)
+
+    @property
+    def how(self) -> str:
+        """How it was decided: blindly, in sight of the score, or agreed; empty for a note alone."""
+        if self.is_agreed:
+            return AGREED
+        if not self.level:
+            return ""
+        return BLIND if self.is_blind else IN_SIGHT
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What it says, for formats that hold data: what is empty is left out."""
+        facts = {
+            "annotator": self.annotator,
+            "how": self.how,
+            "level": self.level,
+            "concepts": list(self.concepts),
+            "note": self.note,
+            "decision": self.id,
+            "definition": self.definition,
+        }
+        return {name: value for name, value in facts.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +103,7 @@ class TierSpan:
     flags: str = ""
     rank: int | None = None
     reasons: tuple[Reason, ...] = ()
+    decided: Decided | None = None
 
     @property
     def present(self) -> tuple[str, ...]:
@@ -56,11 +119,15 @@ class TierSpan:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A named list of spans in time order, disjoint but for those of subtitles."""
+    """A named list of spans in time order, disjoint but for those of subtitles.
+
+    `people` says who wrote it and how; None where it is the model's.
+    """
 
     kind: str
     name: str
     spans: tuple[TierSpan, ...]
+    people: PeopleTier | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +164,17 @@ class Exported:
         return [(tier, span) for tier in self.tiers for span in tier.spans]
 
     @property
+    def has_model(self) -> bool:
+        """Whether there are tiers beside those of people: what is changed in the file is in their sight."""
+        return any(tier.kind != PEOPLE for tier in self.tiers) or not self.tiers
+
+    @property
+    def definition(self) -> str:
+        """Digest of the definitions that people decided under; empty if unknown, or if there are several."""
+        known = {span.decided.definition for _, span in self.spans if span.decided}
+        return known.pop() if len(known) == 1 else ""
+
+    @property
     def positive(self) -> str:
         """Title of what the model finds."""
         return "/".join(self.model.positive) or self.model.task_title
@@ -108,11 +186,25 @@ class Exported:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Caveats of the scores, one sentence each, for every export."""
+        """Caveats of the scores and of what people decided, one sentence each, for every export."""
+        notice = [self.notice] if self.notice else []
+        decided = self._caveat_of_people()
+        if not self.has_model:
+            return (*decided, said("caveat_span", positive=self.positive), *notice)
+        return (*self._caveats_of_scores(has_people=bool(decided)), *decided, *notice)
+
+    def _caveat_of_people(self) -> list[str]:
+        """Say whose decisions there are."""
+        judges = {name for _, span in self.spans if span.decided for name in span.decided.judges}
+        if not judges:
+            return []
+        return [said("caveat_decided", film=self.film.heading, judges=", ".join(sorted(judges)))]
+
+    def _caveats_of_scores(self, *, has_people: bool) -> list[str]:
         model, human = self.model, self.film.record.human
         of = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
-        rest = "." if any(tier.kind == "people" for tier in self.tiers) else said("caveat_people")
-        lines = [said("caveat_scores", **of, film=self.film.heading, rest=rest)]
+        rest = "." if has_people else said("caveat_people")
+        lines: list[str] = [said("caveat_scores", **of, film=self.film.heading, rest=rest)]
         lines += [said("caveat_span", positive=self.positive), said("caveat_faces"), said("caveat_p")]
         if human is not None:
             known = {"kappa": human.kappa, "boundary": human.boundary_f1}
@@ -121,7 +213,7 @@ class Exported:
             lines.append(said("caveat_unlike", percent=100 * model.rate.unreliable))
         if self.licence:
             lines.append(said("caveat_licence", licence=self.licence))
-        return (*lines, *[self.notice] * bool(self.notice))
+        return lines
 
 
 def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: int) -> list[Tier]:

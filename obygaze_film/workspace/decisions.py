@@ -2,12 +2,12 @@
 
 import os
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import InputError, ObygazeError
@@ -28,6 +28,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
+from obygaze_film.exchange import Decided
 from obygaze_film.judged_windows import law_of, named_law
 from obygaze_film.notes import said
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
@@ -43,8 +44,9 @@ from obygaze_film.workspace.definitions import (
     stored,
 )
 from obygaze_film.workspace.ledger import LEDGER, Ledger
-from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line
+from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, in_order
 from obygaze_film.workspace.rules import FIXED, TO_JUDGE, FilmRules, Reading, name_of, read_line
+from obygaze_film.workspace.settling import Disagreement, disagreements, problem_of
 from obygaze_film.workspace.tables import (
     COLUMNS,
     KINDS,
@@ -61,6 +63,9 @@ __all__ = ["COLUMNS", "FIXED", "JUDGEMENTS", "KINDS", "NOTES", "PASSAGES", "Deci
 
 OF_THE_DRAW: Final = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S)
 """Columns that judgements are counted by; all that are made into a manifest have them."""
+
+ONE_A_PLACE: Final = ("judgement", "agreed")
+"""Kinds of decisions of which a person has one in a place; passages of one's own may overlap."""
 
 Place = tuple[object, ...]
 """In which a person has one judgement: who, of which span, blind or in sight."""
@@ -191,8 +196,8 @@ class Decisions:
         for clip in (clip for clips in self.kept.values() for clip in clips):
             line = self.lines[clip.clip_id]
             places: list[object] = [(line.annotator, name) for name in line.replaces]
-            if line.kind == "judgement":
-                places.append(_place(clip))
+            if line.kind in ONE_A_PLACE:
+                places.append((line.kind, _place(clip)))
             for place in places:
                 other = first.setdefault(place, line.id)
                 if other != line.id:
@@ -209,6 +214,43 @@ class Decisions:
                 extras[DEFINITION] = self.codebook.definition() if known else UNKNOWN
                 latest[_place(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
+
+    def disagreements(self, shown: Container[str] | None = None) -> list[Disagreement]:
+        """List what people differ on, under today's definitions; of the decisions `shown` alone, by id."""
+
+        def current(kinds: Iterable[str]) -> list[Clip]:
+            clips = [clip for kind in kinds for clip in self.kept[kind]]
+            return [
+                clip
+                for clip in clips
+                if clip.level and self.is_current(clip.clip_id) and (shown is None or clip.clip_id in shown)
+            ]
+
+        return disagreements(current(("judgement", "passage")), current(("agreed",)))
+
+    def decided(self, shown: Container[str] | None = None) -> list[Decided]:
+        """List what people decided under today's definitions, for exports; of the ids `shown` alone."""
+        decided = []
+        for clip in (clip for clips in self.kept.values() for clip in clips):
+            line = self.lines[clip.clip_id]
+            if not self.is_current(line.id) or (shown is not None and line.id not in shown):
+                continue
+            parents = [self.lines[name].annotator for name in line.parents]
+            one = Decided(
+                clip.start_s or 0.0,
+                clip.end_s or 0.0,
+                judges=tuple(sorted({*parents})) or (clip.annotator,),
+                level=clip.level or "",
+                concepts=clip.concepts,
+                note=line.row.get("note", ""),
+                is_blind=clip.extras.get(SEEN_SCORE) == "0",
+                is_agreed=line.kind == "agreed",
+                id=line.id,
+                definition=self.definition_of(line) if clip.level else UNKNOWN,
+            )
+            if one.level or one.note:
+                decided.append(one)
+        return decided
 
     # --- under which definitions
     # ---------------------------------------------------------------------------
@@ -280,6 +322,7 @@ class Decisions:
         that its judge has decided to judge. A judgement stands in place of what the same person judged of the
         span in the same way: blindly, or with the score in sight; one with an `id`, of that decision.
         """
+        more["is_blind"] = kind == "agreed" and self._is_settled_blindly(more)
         row = self.rules.row_of(kind, start_s, end_s, who, draw=self.draw, more=more)
         self.rules.refuse(kind, row, start_s, end_s)
         problems = Problems(self.folder)
@@ -293,11 +336,13 @@ class Decisions:
             if state_of(self.folder / RECORD) != self._record:
                 raise FilmError(said("scored_again", folder=self.folder))
             self.refresh()
+            if kind == "agreed":
+                self._refuse_unsettled(row)
             edited = more.get("id", "")
             old = self._own(edited, clip.annotator) if edited else None
             replaced = [old.id] if old is not None and old.kind == kind else []
-            if kind == "judgement":
-                replaced += [other for other in self._in_place_of(clip) if other not in replaced]
+            if kind in ONE_A_PLACE:
+                replaced += [other for other in self._in_place_of(kind, clip) if other not in replaced]
             line = self.ledger.add(kind, row, replaced)
             if old is None or old.kind == kind:
                 self._acts.did(line)
@@ -366,9 +411,22 @@ class Decisions:
             raise FilmError(said("not_standing"))
         return line
 
-    def _in_place_of(self, clip: Clip) -> list[str]:
-        """Find what the same person judged of a span in the same way."""
-        return [old.clip_id for old in self.kept["judgement"] if _place(old) == _place(clip)]
+    def _in_place_of(self, kind: str, clip: Clip) -> list[str]:
+        """Find what the same person decided of a span in the same way."""
+        return [old.clip_id for old in self.kept[kind] if _place(old) == _place(clip)]
+
+    def _is_settled_blindly(self, asked: Mapping[str, Any]) -> bool:
+        """Whether a decision that is agreed is made without the score, as all that it settles were."""
+        parents = [self.lines.get(name) for name in asked.get("parents", ())]
+        blind = [line for line in parents if line is not None and line.row.get(SEEN_SCORE) == "0"]
+        return asked.get("mode") == "blind" and len(blind) == len(parents)
+
+    def _refuse_unsettled(self, row: Mapping[str, str]) -> None:
+        """Refuse an agreed decision whose parents do not stand, or are not of its span."""
+        line = Line(id=f"{'0' * 16}-1", clock=1, kind="agreed", row=row)
+        problem = problem_of(line, self.lines)
+        if problem:
+            raise FilmError(said(f"agreed_{problem}"))
 
     # --- reading and writing
     # ---------------------------------------------------------------------------
@@ -471,12 +529,28 @@ class Decisions:
             if clip is not None:
                 kept[line.kind].append(clip)
                 lines[line.id] = line
+        self._leave_unsettled(kept, lines)
         self.lines = lines  # whole, as `kept`, for who reads them in another thread
         self.kept = kept
         n_changed = self.rules.n_changed(self.draw.law)
         if n_changed:
             notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
             self._say(said("note_of", movie=self.film.movie, notice=notice))
+
+    def _leave_unsettled(self, kept: dict[str, list[Clip]], lines: dict[str, Line]) -> None:
+        """Leave out what was agreed on decisions that no longer stand, and say how much it is."""
+        n_open = 0
+        settled = []
+        for clip in kept["agreed"]:
+            problem = problem_of(lines[clip.clip_id], lines)
+            if problem:
+                n_open += 1
+                del lines[clip.clip_id]
+            else:
+                settled.append(clip)
+        kept["agreed"] = settled
+        if n_open:
+            self._say(said("agreed_left", folder=self.folder, decisions=counted(n_open, "decision")))
 
     def _settle(self) -> None:
         """Find what stands, say what claims more than it may, and write the tables anew."""
@@ -526,6 +600,43 @@ def codebook_of(name: str, path: Path | None) -> Codebook:
     if path is None and name not in BUILTIN:
         raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
     return find_codebook(str(path or name))
+
+
+def codebook_in_ledger(folder: Path, name: str) -> Codebook:
+    """Find the codebook of a name under which people decided last in a film's folder, else the built-in one.
+
+    Raises
+    ------
+    FilmError
+        It is not built in, and no sitting of the ledger has it.
+    """
+    ledger = Ledger(folder, lambda _: None)
+    ledger.read()
+    for line in sorted(ledger.lines.values(), key=in_order, reverse=True):
+        kept = None if line.header is None else line.header.codebook
+        book = None if kept is None else codebook_in(kept)
+        if book is not None and book.name == name:
+            return book
+    return codebook_of(name, None)
+
+
+class PeoplesDecisions(NamedTuple):
+    """What people decided about a film, for exports, and what is to be said of it."""
+
+    decided: list[Decided]
+    notices: list[str]
+
+
+def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
+    """Read what people decided in a film's folder, under the words that they decided under last."""
+    tables = [folder / name for name in COLUMNS]
+    if not (folder / LEDGER).is_dir() and not any(path.is_file() for path in tables):
+        return PeoplesDecisions([], [said("nobody_decided", folder=folder)])
+    decisions = Decisions(folder, film, codebook_in_ledger(folder, film.model().codebook))
+    decided = decisions.decided()
+    if not decided:
+        decisions.notices.append(said("nobody_decided", folder=folder))
+    return PeoplesDecisions(decided, decisions.notices)
 
 
 def _place(clip: Clip) -> Place:

@@ -5,12 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from obygaze_features.manifest import DEFINITION, Codebook, Manifest, import_spans
+from obygaze_features.manifest import DEFINITION, Clip, Codebook, Manifest, import_spans
+from obygaze_film.scored_files import SETTLED
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import Decisions, codebook_of
 from obygaze_film.workspace.definitions import Meanings
 from obygaze_film.workspace.ledger import LEDGER, Ledger
 from obygaze_film.workspace.ledger_lines import Header
+from obygaze_film.workspace.settling import span_key
 
 
 class JudgedTables(NamedTuple):
@@ -37,6 +39,7 @@ def read_judged(
     names: Sequence[str],
     more: Sequence[Path] = (),
     *,
+    settled: bool = False,
     root: Path | None = None,
 ) -> JudgedTables:
     """Read the tables of these names in scored films' folders, as their ledgers are now, and `more` tables.
@@ -51,6 +54,8 @@ def read_judged(
         Of tables in the folders.
     more
         Tables elsewhere.
+    settled
+        Whether what people agreed on stands in the place of what they had judged.
     root
         Of the manifest.
     """
@@ -64,9 +69,34 @@ def read_judged(
     tables = [folder / name for folder in films for name in names]
     files = [*filter(Path.is_file, tables), *more]
     imported = import_spans(files, root or Path(), "judgements", codebook=book)
+    notices += imported.notices
+    manifest = imported.manifest
+    settled_files = [folder / SETTLED for folder in films if settled and (folder / SETTLED).is_file()]
+    if settled_files:
+        agreed = import_spans(settled_files, root or Path(), "judgements", codebook=book)
+        notices += agreed.notices
+        manifest = with_settled(manifest, agreed.manifest)
     meanings = Meanings(headers)
-    manifest = one_definition_a_meaning(imported.manifest, meanings)
-    return JudgedTables(manifest, meanings, [*notices, *imported.notices])
+    return JudgedTables(one_definition_a_meaning(manifest, meanings), meanings, notices)
+
+
+def with_settled(judged: Manifest, agreed: Manifest) -> Manifest:
+    """Put what was agreed in the place of all that was judged of its span, for whoever learns.
+
+    What two people settled otherwise is left out: there the judgements stay.
+    """
+    agreed_of: dict[tuple[str, float, float], list[Clip]] = {}
+    for clip in agreed:
+        agreed_of.setdefault((clip.movie, *span_key(clip)), []).append(clip)
+    settled = {key: clips[-1] for key, clips in agreed_of.items() if len({one.level for one in clips}) == 1}
+    clips = [clip for clip in judged if (clip.movie, *span_key(clip)) not in settled]
+    for number, clip in enumerate(settled.values(), start=1):
+        name = f"agreed-{number:04d}-{clip.clip_id}"
+        clips.append(replace(clip, clip_id=name, annotator=f"agreed ({clip.annotator})"))
+    columns = dict.fromkeys(name for clip in clips for name in clip.extras)
+    return judged.with_clips(
+        replace(clip, extras={name: clip.extras.get(name, "") for name in columns}) for clip in clips
+    )
 
 
 def meanings_in(folders: Sequence[Path]) -> Meanings:

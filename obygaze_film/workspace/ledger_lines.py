@@ -19,8 +19,11 @@ MOST_AHEAD: Final = 2**32
 HEADERS: Final = ("sitting", "table")
 """Kinds of a sitting's first line: of a person at the desk, or of a table that was edited elsewhere."""
 
-DECISIONS: Final = ("judgement", "passage", "note")
-"""Kinds of what people decide."""
+DECISIONS: Final = ("judgement", "passage", "note", "agreed")
+"""Kinds of what people decide; `agreed` settles what several people differed on."""
+
+PARENTS: Final = "parents"
+"""Column of what was agreed: the ids of the decisions that it settles, joined by semicolons."""
 
 Id = Annotated[str, msgspec.Meta(pattern=f"^{ID}$")]
 
@@ -83,7 +86,7 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     id: Id
     clock: Annotated[int, msgspec.Meta(ge=1, le=LATEST)]
-    kind: Literal["judgement", "passage", "note", "undo", "table", "sitting"]
+    kind: Literal["judgement", "passage", "note", "agreed", "undo", "table", "sitting"]
     row: Mapping[str, str]
     replaces: tuple[Id, ...] = ()
     header: Header | None = None
@@ -102,6 +105,11 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def annotator(self) -> str:
         """Who decided it."""
         return self.row.get("annotator", "")
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Ids of the decisions that it settles, if it is agreed."""
+        return tuple(filter(None, self.row.get(PARENTS, "").split(";")))
 
     @property
     def has_reasonable_clock(self) -> bool:

@@ -18,7 +18,6 @@ from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_u
 from obygaze_features.store import Store
 from obygaze_features.video import probe
 from obygaze_film.draws import SEQUENTIAL_POISSON
-from obygaze_film.exchange.tiers import Tier, TierSpan
 from obygaze_film.judged_rate import correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, least_judged, votes
 from obygaze_film.learning import stores_near, windows_store
@@ -258,15 +257,6 @@ def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
         "verdict": film.decisions.verdict(clip.level) if clip.level else "note",
         "history": [said_of(line.row, book) for line in film.decisions.history(clip.clip_id)],
     }  # fmt: skip
-
-
-def decided_tiers(shown: Sequence[Mapping[str, Any]]) -> list[Tier]:
-    """Make a tier of what each person decided (`shown_decisions`)."""
-    found: dict[str, list[TierSpan]] = {}
-    for one in shown:
-        text = "; ".join(filter(None, (one["level"], ", ".join(one["concepts"]), one["note"])))
-        found.setdefault(one["who"], []).append(TierSpan(one["start"], one["end"], text))
-    return [Tier("people", who, tuple(spans)) for who, spans in found.items()]
 
 
 def _title(book: Codebook, name: str) -> str:

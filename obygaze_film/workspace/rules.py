@@ -31,13 +31,23 @@ from obygaze_film.notes import said
 from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import extras_of
-from obygaze_film.workspace.ledger_lines import Line
+from obygaze_film.workspace.ledger_lines import ID, PARENTS, Line
 
 FIXED: Final = "windows"
 """Column of blind judgements: how many windows their judge had decided to judge, before the first."""
 
 SPAN: Final = ("movie", "start_s", "end_s", "annotator")
 """Columns in which no decision is empty."""
+
+NEEDED: Final = {
+    "judgement": (SEEN_SCORE,),
+    "passage": (SEEN_SCORE,),
+    "note": ("note",),
+    "agreed": (SEEN_SCORE, "level", PARENTS),
+}
+"""Further columns that are not empty, by kind of decision."""
+
+_PARENTS = re.compile(f"{ID}(;{ID})+")
 
 TO_JUDGE: Final = 40
 """Windows of a film that one is asked to judge, unless told otherwise."""
@@ -154,9 +164,11 @@ class FilmRules:
             row["judged_at"] = now()
             row["level"] = self.codebook.level_named(more.get("level", ""))
             row["concepts"] = ";".join(more.get("concepts", ()))
-            row[SEEN_SCORE] = "0" if place else "1"
+            row[SEEN_SCORE] = "0" if place or more.get("is_blind") else "1"
         if kind == "passage":
             row["origin"] = more.get("origin", "own")
+        elif kind == "agreed":
+            row[PARENTS] = ";".join(more.get("parents", ()))
         elif kind == "judgement":
             if place:
                 row |= drawn_at(draw, place) | {FIXED: str(more.get("windows") or "")}
@@ -189,9 +201,11 @@ class FilmRules:
     ) -> Clip | None:
         """Make a clip of a decision; None, with what is nonsense in it noted, if it is none."""
         before = len(problems.messages)
-        for column in (*SPAN, "note" if kind == "note" else SEEN_SCORE):
+        for column in (*SPAN, *NEEDED[kind]):
             if not row.get(column):
                 problems.add(line, "is empty", column)
+        if kind == "agreed" and not _PARENTS.fullmatch(row.get(PARENTS, "")):
+            problems.add(line, "expected the ids of two decisions or more", PARENTS)
         if len(problems.messages) > before:
             return None
         clip = clip_of(TableRow(line, {**row, "clip_id": name}), problems, self.codebook, spelled=True)
@@ -239,7 +253,7 @@ def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
     place = 0
     if clip is not None and clip.movie != rules.film.movie:
         problems.add(number, "of another film: it is not shown here", "movie")
-    elif clip is not None and clip.extras.get(SEEN_SCORE) == "0":
+    elif clip is not None and line.kind == "judgement" and clip.extras.get(SEEN_SCORE) == "0":
         place = rules.place_of(clip)
         if not place:
             problems.add(number, "of another window of the draw: it does not count", PLACE)

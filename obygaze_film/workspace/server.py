@@ -7,7 +7,6 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final, Literal
@@ -46,7 +45,6 @@ from obygaze_film.workspace.pages import (
     Job,
     OpenFilm,
     Tell,
-    decided_tiers,
     desk_page,
     message_of,
     next_window,
@@ -149,7 +147,7 @@ class OnlyOwner:
 class Asked(msgspec.Struct):
     """What a page asks to decide."""
 
-    kind: Literal["judgement", "passage", "note", "delete", "undo", "redo"]
+    kind: Literal["judgement", "passage", "note", "agreed", "delete", "undo", "redo"]
     who: str = ""
     id: str = ""
     start_s: float = 0.0
@@ -160,6 +158,7 @@ class Asked(msgspec.Struct):
     origin: str = "own"
     place: int = 0
     windows: int = 0
+    parents: tuple[str, ...] = ()
     mode: str = "read"
 
 
@@ -324,8 +323,8 @@ class Workspace:
             return Response(film.decisions.table(name, {one["id"] for one in shown}), media_type="text/csv")
         if name not in FORMATS:
             raise HTTPException(404, "no such export")
-        made = collect(film.timeline, name)
-        return Response(FORMATS[name].write(replace(made, tiers=(*made.tiers, *decided_tiers(shown)))))
+        people = film.decisions.decided({one["id"] for one in shown})
+        return Response(FORMATS[name].write(collect(film.timeline, name, people=people)))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

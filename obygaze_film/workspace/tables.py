@@ -24,11 +24,11 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest import Row as FileRow
 from obygaze_film.draws import LAW, SEED
-from obygaze_film.scored_files import JUDGEMENTS, PASSAGES
+from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.windows_to_judge import DRAW
 from obygaze_film.workspace.definitions import Meanings
 from obygaze_film.workspace.ledger import TableRow
-from obygaze_film.workspace.ledger_lines import ID, Line
+from obygaze_film.workspace.ledger_lines import ID, PARENTS, Line
 from obygaze_film.workspace.rules import FIXED, SPAN, Cells, FilmRules
 
 NOTES: Final = "notes.csv"
@@ -37,10 +37,11 @@ COLUMNS: Final = {
     JUDGEMENTS: (*FIELDS, SEEN_SCORE, "judgement", DRAW, PLACE, LAW, SEED, CONTENT_S, FIXED, "judged_at"),
     PASSAGES: (*FIELDS, SEEN_SCORE, "origin", "judged_at"),
     NOTES: ("clip_id", "movie", "start_s", "end_s", "annotator", "note", "written_at"),
+    SETTLED: (*FIELDS, SEEN_SCORE, PARENTS, "judged_at"),
 }
 """Of each table, in a scored film's folder; further columns that a table comes with are kept."""
 
-KINDS: Final = {"judgement": JUDGEMENTS, "passage": PASSAGES, "note": NOTES}
+KINDS: Final = {"judgement": JUDGEMENTS, "passage": PASSAGES, "note": NOTES, "agreed": SETTLED}
 """Kind of decision -> its table."""
 
 State = tuple[int, int, int] | None

@@ -19,8 +19,11 @@ from obygaze.film_run import run as film_run
 from obygaze_features import load_backbone
 from obygaze_features.errors import ObygazeError
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film import Timeline
 from obygaze_film.judged_rate import read_rates
+from obygaze_film.workspace.decisions import Decisions
 from tests.film.films import PLANTED, film_store, scored_film
+from tests.film.workspace.deciding import judge
 from tests.planted_models import codebook
 
 
@@ -91,6 +94,23 @@ def test_options_without_sense_are_usage(words):
     with pytest.raises(SystemExit) as ended:
         main(["film", *words])
     assert ended.value.code == 2
+
+
+def test_people_are_in_an_export_where_they_are_asked_for(obygaze, films, tmp_path):
+    shutil.copytree(films / "a", tmp_path / "a")
+    film, path = tmp_path / "a", tmp_path / "film.TextGrid"
+    asked = ["film", "export", film, "--as", "textgrid", "--people", "--force", "--out", path]
+    assert "nobody decided anything" in obygaze(*asked)[1]
+    made = Decisions(film, Timeline.read(film), codebook(tmp_path))
+    judge(made, 40, 48, "violent", concepts=["Gun"])
+    _, said = obygaze(*asked)  # in the words of the ledger: this model's codebook is not built in
+    assert "which decision a span shows" in said
+    assert 'name = "human: level, in sight@AB"' in path.read_text(encoding="utf-8")
+    assert "obygaze: segments" in path.read_text(encoding="utf-8")
+    obygaze(*asked, "--tiers", "people")
+    assert "obygaze:" not in path.read_text(encoding="utf-8")
+    obygaze("film", "export", film, "--as", "textgrid", "--force", "--out", path)
+    assert "human:" not in path.read_text(encoding="utf-8")
 
 
 def test_an_export_says_what_it_loses(obygaze, films, tmp_path):

@@ -13,7 +13,7 @@ from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.perception import unperceived
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.answers import Answered
-from obygaze_features.manifest.spans.eaf import DECIDED_ON
+from obygaze_features.manifest.spans.eaf import DECIDED_ON, DECISION
 from obygaze_features.manifest.spans.instant import is_short
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import name_hint, plain
@@ -24,15 +24,17 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import (
     CONCEPT_TIER,
     LEVEL_TIER,
+    PeopleTier,
     is_of_a_model,
     key_among,
+    seen_score_of,
     tier_key,
 )
-from obygaze_features.manifest.text_tables import SEEN_SCORE, counted, placed
+from obygaze_features.manifest.text_tables import DEFINITION, SEEN_SCORE, counted, placed
 from obygaze_features.text import composed, first_few
 
 EXTRA_COLUMNS: Final = (
-    SEEN_SCORE, DECIDED_ON, "subject", "observation", "modifiers", "comment",
+    SEEN_SCORE, DECIDED_ON, DECISION, DEFINITION, "subject", "observation", "modifiers", "comment",
     "model", "prompt", "answered_on", "perceives",
 )  # fmt: skip
 """Columns of other tools' files that are kept; the last four say which machine answered what and when, and
@@ -91,6 +93,8 @@ class ToolSpans:
         self._note_unknown(file, marked)
         has_text = any(mark.text for mark in marked)
         is_model_in_sight = any(_is_of_a_model(span) for span in read)
+        if is_model_in_sight:
+            file.account.is_beside_model = True
         for number, mark in enumerate(marked, start=1):
             extras = _extras(
                 mark, has_text=has_text, has_tier=bool(file.reading.tiers), in_sight=is_model_in_sight
@@ -218,7 +222,9 @@ class ToolSpans:
     def _span_key(self, span: RawSpan, movie: str) -> tuple[object, ...]:
         """Return what spans must share for a concept to belong to a level."""
         annotator = _annotator_of(span, self._annotator)
-        return movie, annotator, round(span.start_s, 3), round(span.end_s, 3)
+        tier = PeopleTier.of(span.tier)
+        how = tier.how if tier else ""
+        return movie, annotator, how, round(span.start_s, 3), round(span.end_s, 3)
 
     def _note_unknown(self, file: SpanFile, marked: Iterable[Marked]) -> None:
         """Say which texts are no labels of the codebook, where a tier is not known to be of texts."""
@@ -261,7 +267,8 @@ class ToolSpans:
             what: tuple[object, ...] = ("level",)
         else:
             what = (*labels, clip.extras.get("text", ""))
-        key = (*span_of(clip), *(clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON)), *what)
+        decided = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
+        key = (*span_of(clip), *decided, *what)
         where = marked.raw.where
         before, other_file, place = self._first.setdefault(key, (clip, file, where))
         is_first = before is clip
@@ -311,8 +318,9 @@ def _extras(marked: Marked, *, has_text: bool, has_tier: bool, in_sight: bool) -
             extras[name] = marked.raw.cells[name]
     if marked.raw.tier and (marked.text or has_tier):
         extras["tier"] = marked.raw.tier
-    if in_sight:
-        extras[SEEN_SCORE] = "1"
+    declared = seen_score_of(marked.raw.tier)
+    if declared or in_sight:
+        extras[SEEN_SCORE] = declared or "1"
     return extras
 
 

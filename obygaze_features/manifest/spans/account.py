@@ -17,7 +17,11 @@ SHOWN_NAMES = 8
 
 @dataclass
 class Account:
-    """What a file held: records seen, those used, and those left out, each with its place and the reason."""
+    """What a file held: records seen, those used, and those left out, each with its place and the reason.
+
+    `is_beside_model` says whether it holds what a model wrote: whatever people changed in it since was in the
+    sight of that.
+    """
 
     path: Path
     kind: str = ""
@@ -25,6 +29,7 @@ class Account:
     used: int = 0
     left_out: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    is_beside_model: bool = False
 
     def leave(self, where: str, reason: str) -> None:
         """Count a record that is left out."""

@@ -20,13 +20,20 @@ from obygaze_features.manifest.spans.tier_names import (
     MODEL,
     NAMED,
     key_among,
+    seen_score_of,
     tier_key,
 )
-from obygaze_features.manifest.text_tables import counted
+from obygaze_features.manifest.text_tables import DEFINITION, counted
 from obygaze_features.text import composed, first_few
 
 DECIDED_ON = "decided_on"
 """Column of when a document with decisions was saved."""
+
+DECISION = "decision"
+"""Column: the id of the decision that a span shows, in the ledger of a scored film."""
+
+DECISIONS = "decisions"
+"""Property of the header: which annotation shows which decision, as in `a12=0123456789abcdef-4`."""
 
 ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
 REFERENCES = ("ANNOTATION_REF", "PREVIOUS_ANNOTATION")
@@ -63,14 +70,17 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     names = [tier.get("TIER_ID", "") for tier in tiers]
     _check_names(file, names)
     media = _media(file, root)
-    cells = _cells(file, root, names, _place(header if media is None else media))
+    facts = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
+    decision_of = dict(part.partition("=")[::2] for part in facts.get(DECISIONS, "").split())
+    file.account.is_beside_model = any(name.startswith(MODEL) for name in (*facts, *names))
+    cells = _cells(file, root, facts, _place(header if media is None else media))
     times = _Times(file, root, tiers, media)
     wanted = {tier_key(name) for name in file.reading.tiers}
     left = []
     for tier, name in zip(tiers, names, strict=True):
         is_wanted = bool(key_among(name, wanted)) if wanted else not name.startswith(MODEL)
         if is_wanted:
-            yield from _tier(tier, name, cells, times)
+            yield from _tier(tier, name, cells, times, decision_of)
         else:
             left.append(name)
     if left:
@@ -78,9 +88,14 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
         file.account.note(f"left out {counted(len(left), 'tier')} {what} ({first_few(left, 4)})")
 
 
-def _tier(tier: Element, name: str, cells: Mapping[str, str], times: "_Times") -> Iterator[RawSpan]:
-    """Yield the annotations of a tier."""
+def _tier(
+    tier: Element, name: str, cells: Mapping[str, str], times: "_Times", decision_of: Mapping[str, str]
+) -> Iterator[RawSpan]:
+    """Yield the annotations of a tier, each with the decision that it shows, if any."""
     subject = one_line(tier.get("PARTICIPANT", ""))
+    seen = seen_score_of(name)
+    if seen:
+        cells = {**cells, "seen_score": seen}
     for child in tier:
         for node in child if child.tag == "ANNOTATION" else [child]:
             if node.tag not in ANNOTATIONS:
@@ -98,7 +113,12 @@ def _tier(tier: Element, name: str, cells: Mapping[str, str], times: "_Times") -
                 end_s,
                 text,
                 name,
-                {**cells, "annotator": annotation.annotator, "subject": subject},
+                {
+                    **cells,
+                    "annotator": annotation.annotator,
+                    "subject": subject,
+                    DECISION: decision_of.get(span_id, ""),
+                },
                 span_id,
                 annotation.parent_ids,
                 reason="" if text else "no text",
@@ -107,15 +127,14 @@ def _tier(tier: Element, name: str, cells: Mapping[str, str], times: "_Times") -
             )
 
 
-def _cells(file: SpanFile, root: Element, names: Sequence[str], media: str) -> dict[str, str]:
-    """Return what a document says of all its annotations."""
-    facts = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
-    in_sight = any(name.startswith(MODEL) for name in (*facts, *names))
+def _cells(file: SpanFile, root: Element, facts: Mapping[str, str], media: str) -> dict[str, str]:
+    """Return what a document, and the facts in its header, say of all its annotations."""
     cells = {
         "movie": facts.get(f"{MODEL} movie", "") or facts.get("movie", ""),
         "media": media,
         "codebook": facts.get(f"{MODEL} codebook", "") or facts.get("codebook", ""),
-        "seen_score": "1" if in_sight else "0",
+        DEFINITION: facts.get(f"{MODEL} definition", "") or facts.get("definition", ""),
+        "seen_score": "1" if file.account.is_beside_model else "0",
     }
     if DECIDED_LEVEL in file.reading.tiers:
         cells[DECIDED_ON] = root.get("DATE", "")

@@ -7,7 +7,8 @@ single texts are:
 - *all of it*: every text of tiers of its name is of the codebook, and more than one word of it is used;
 - else it holds texts. Which tiers look like labels all the same is said, with the option that reads them.
 
-What films say, and names of speakers, are labels where the person declares it alone.
+What films say, and names of speakers, are labels where the person declares it alone; but for lines that name
+a tier of people (`tier_names.people_line`), which our exports write.
 """
 
 import shlex
@@ -21,6 +22,7 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.tier_names import (
     DECIDED,
     NAMED,
+    PeopleTier,
     is_of_a_model,
     key_among,
     tier_key,
@@ -129,7 +131,8 @@ class TierRoles:
         """Decide the role of a tier."""
         if self._declared:
             return self._declared.get(key_among(name, self._declared), LEFT)
-        if is_said or key_among(name, self._reserved):
+        is_of_film = is_said and PeopleTier.of(name) is None
+        if is_of_film or key_among(name, self._reserved):
             return TEXT
         declared = self._named.get(key_among(name, self._named))
         if declared:

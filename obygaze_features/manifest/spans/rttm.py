@@ -1,15 +1,20 @@
 """Read and write RTTM: turns of speakers, whose names are never labels.
 
+Names of speakers hold no blanks: `_` stands for one. A name that begins with a tier of people comes back as
+it was.
+
 Source: NIST Rich Transcription evaluation 2009, RTTM.
 """
 
 from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
 
 from obygaze_features.manifest.spans.json_values import number
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle
+from obygaze_features.manifest.spans.tier_names import people_line
 
 SPEAKER = "SPEAKER"
 """The record of a turn; it names the tier of all turns."""
@@ -40,7 +45,11 @@ def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
             unread += [name for name, field in behind if field and name != "speaker"]
             start_s, length_s = number(fields[3]), number(fields[4])
             end_s = round(start_s + length_s, 9)
-            yield RawSpan(where, start_s, end_s, one_line(fields[7]), SPEAKER, {"movie": fields[1]})
+            name = one_line(fields[7])
+            tier, text = people_line(unquote(name.replace("_", " ")))
+            if not tier:
+                tier, text = SPEAKER, name
+            yield RawSpan(where, start_s, end_s, text, tier, {"movie": fields[1]})
     file.account.unread("field", unread)
 
 
@@ -50,8 +59,15 @@ def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
     for label, span in sorted(spans, key=lambda turn: turn[1].start_s):
         start_ms, end_ms = round(1000 * span.start_s), round(1000 * span.end_s)
         times = f"{start_ms / 1000:.3f} {(end_ms - start_ms) / 1000:.3f}"
-        lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_cell(label)} <NA> <NA>\n")
+        lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_speaker(label)} <NA> <NA>\n")
     return "".join(lines)
+
+
+def _speaker(label: str) -> str:
+    """Write a label as the name of a speaker; of a line of a tier of people nothing is lost."""
+    if people_line(label)[0]:
+        label = label.replace("%", "%25").replace("_", "%5F")
+    return _cell(label)
 
 
 def _cell(text: str) -> str:

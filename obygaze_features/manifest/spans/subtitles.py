@@ -17,6 +17,7 @@ from obygaze_features.manifest.spans.instant import clock, clock_s, time_code, w
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import MODEL, people_line
 from obygaze_features.subtitle_text import VOICE, srt_text, vtt_text
 
 _GAP = re.compile(r"\n\s*\n")
@@ -74,6 +75,7 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the cues of WebVTT, or without its first line the subtitles of SRT."""
     is_vtt = file.account.kind == "vtt"
     lines = file.lines
+    file.account.is_beside_model = is_vtt and any(line.startswith(f"{MODEL}:") for line in lines)
     if is_vtt and any(map(_SEGMENT.match, lines[:9])):
         file.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
     blocks = _blocks(lines, is_vtt=is_vtt)
@@ -100,7 +102,8 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
         if speakers := one_line("; ".join(dict.fromkeys(map(clean, VOICE.findall(words))))):
             cells["subject"] = speakers
         reason = times.reason or ("" if text else "no text")
-        yield RawSpan(f"line {block.times + 1}", times.start_s, times.end_s, text, "", cells, reason=reason)
+        tier, text = people_line(text)
+        yield RawSpan(f"line {block.times + 1}", times.start_s, times.end_s, text, tier, cells, reason=reason)
     file.account.unread("setting", unread)
     file.account.note(*_doubts(lines, blocks, [*_parts(lines, blocks, is_vtt=is_vtt), *steps_back]))
     n_repeated = sum(line.first != "" and line.first == before.last for before, line in pairwise(shown))

@@ -13,6 +13,7 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle
+from obygaze_features.manifest.spans.tier_names import numbered
 
 _TOKEN = re.compile(r'"(?:[^"]|"")*"\S?|![^\r\n]*|\S+')
 SLACK_S = 0.001
@@ -178,7 +179,7 @@ def apart(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:
             part = []
             parts.append(part)
         part.append(span)
-    return [(f"{name} ({n})" if n > 1 else name, part) for n, part in enumerate(parts, start=1)]
+    return [(numbered(name, number), part) for number, part in enumerate(parts, start=1)]
 
 
 def _without_gaps(part: Sequence[Subtitle], whole_s: float) -> list[Subtitle]:

@@ -1,16 +1,24 @@
 """Name tiers: those that people and models write on, and how names of tiers are compared."""
 
+import re
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from obygaze_features.manifest.spans.names import plain
 
 LEVEL_TIER, CONCEPT_TIER = "human: level", "human: concepts"
 """Tiers that people write on, beside what a model's export wrote; no export of a model has these names."""
 
+BLIND, IN_SIGHT, AGREED = "blind", "in sight", "agreed"
+HOWS: Final = (IN_SIGHT, BLIND, AGREED)
+"""How people decided: with the model's score in sight or out of it; or several, on what they differed on."""
+
+ROLE_OF: Final[Mapping[str, str]] = {"level": "levels", "concepts": "concepts", "labels": "labels"}
+"""What a tier of people holds -> its role; a tier of notes holds texts."""
+
 NAMED: Final[Mapping[str, str]] = {
-    LEVEL_TIER: "levels",
-    CONCEPT_TIER: "concepts",
+    **{f"human: {what}": role for what, role in ROLE_OF.items()},
+    **{f"human: {what}, {how}": role for what, role in ROLE_OF.items() for how in HOWS},
     "level": "levels",
     "levels": "levels",
     "concept": "concepts",
@@ -25,6 +33,102 @@ DECIDED: Final[Mapping[str, str]] = {DECIDED_LEVEL: "levels", DECIDED_CONCEPTS: 
 MODEL = "obygaze"
 """Begins the names of tiers and of header properties that a model's export wrote."""
 
+LINE_SEPARATOR: Final = " = "
+"""Between a tier of people and the text on it, in files whose lines name no tiers."""
+
+_NUMBER = re.compile(r" \([0-9]+\)$")
+_PEOPLE = re.compile(
+    rf"human: (level|concepts|labels|note)(?:, ({'|'.join(HOWS)}))?(?: \([0-9]+\))?(?:@(.*))?", re.IGNORECASE
+)
+
+
+class PeopleTier(NamedTuple):
+    """A tier that a person wrote.
+
+    Attributes
+    ----------
+    what
+        `level`, `concepts`, `labels` (both) or `note`.
+    how
+        One of `HOWS`; empty where the tier does not say.
+    annotator
+        Empty where nobody signed it.
+    number
+        Of several tiers of one person, whose spans would overlap on one; from 1.
+
+    Examples
+    --------
+    >>> PeopleTier("level", "blind", "AB").name
+    'human: level, blind@AB'
+    >>> PeopleTier.of("human: level, blind@AB").how
+    'blind'
+    """
+
+    what: str
+    how: str = ""
+    annotator: str = ""
+    number: int = 1
+
+    @property
+    def name(self) -> str:
+        """Its name, as the files of all formats have it."""
+        name = f"human: {self.what}"
+        if self.how:
+            name += f", {self.how}"
+        if self.annotator:
+            name += f"@{self.annotator}"
+        return numbered(name, self.number)
+
+    def line(self, text: str) -> str:
+        """Write a text of this tier for a file whose lines name no tiers (`people_line` reads it)."""
+        return f"{self.name}{LINE_SEPARATOR}{text}"
+
+    @classmethod
+    def of(cls, name: str) -> "PeopleTier | None":
+        """Read the name of a tier; None where it is no tier of people."""
+        match = _PEOPLE.fullmatch(name.strip())
+        if match is None:
+            return None
+        return cls(match[1].lower(), (match[2] or "").lower(), (match[3] or "").strip())
+
+
+def numbered(name: str, number: int) -> str:
+    """Name a further tier, whose spans overlap with those of the first of its name, by its number.
+
+    Examples
+    --------
+    >>> numbered("subtitles", 2), numbered("level@AB", 2)
+    ('subtitles (2)', 'level (2)@AB')
+    """
+    if number == 1:
+        return name
+    base, at, annotator = name.partition("@")
+    return f"{base} ({number}){at}{annotator}"
+
+
+def people_line(text: str) -> tuple[str, str]:
+    """Split a line of a file without tiers into the tier of people that it names and the text on it.
+
+    A line that names none is all text. What films say is never read as a label without such a name before it.
+
+    Examples
+    --------
+    >>> people_line("human: labels, blind@AB = S; Body")
+    ('human: labels, blind@AB', 'S; Body')
+    >>> people_line("Sure.")
+    ('', 'Sure.')
+    """
+    name, separator, rest = text.partition(LINE_SEPARATOR)
+    if separator and PeopleTier.of(name) is not None:
+        return name.strip(), rest.strip()
+    return "", text
+
+
+def seen_score_of(name: str) -> str:
+    """Return whether a tier of people was written in sight of the score, 1 or 0; "" if it does not say."""
+    tier = PeopleTier.of(name)
+    return {BLIND: "0", IN_SIGHT: "1"}.get(tier.how, "") if tier else ""
+
 
 def tier_key(name: str) -> str:
     """Fold the name of a tier: case, accents' forms and blanks do not count."""
@@ -34,17 +138,19 @@ def tier_key(name: str) -> str:
 def without_annotator(name: str) -> str:
     """Return what stands before the `@` of a tier's name, where something does; an annotator is behind it.
 
+    The number of a further tier of the same name (`numbered`) is left out too.
+
     Examples
     --------
-    >>> without_annotator("level@AB"), without_annotator("@AB"), without_annotator("words")
+    >>> without_annotator("level (2)@AB"), without_annotator("@AB"), without_annotator("words")
     ('level', '@AB', 'words')
     """
-    return name.partition("@")[0].strip() or name
+    return _NUMBER.sub("", name.partition("@")[0].strip()) or name
 
 
 def key_among(name: str, keys: Collection[str]) -> str:
-    """Find the key of a tier, of its whole name or of what stands before its `@`; "" if there is none."""
-    for key in (tier_key(name), tier_key(name.partition("@")[0])):
+    """Find the key of a tier, of its whole name or of it `without_annotator`; "" if there is none."""
+    for key in (tier_key(name), tier_key(without_annotator(name))):
         if key in keys:
             return key
     return ""

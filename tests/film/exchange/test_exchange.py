@@ -15,10 +15,10 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans, time_code
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, KINDS, export
+from obygaze_film.exchange.eaf import BINS, to_eaf
+from obygaze_film.exchange.frames import COLOURS
 from obygaze_film.exchange.registry import collect
-from obygaze_film.exchange.text_formats import BINS, to_eaf
 from obygaze_film.exchange.tiers import Tier, TierSpan
-from obygaze_film.exchange.video_editors import COLOURS
 from tests.film.page.invented import invented_film
 
 NASTY = "A <b> & \"x\" 'y' --> </script> =1+1\n\nNOTE"
@@ -278,8 +278,8 @@ def test_the_table_has_numbers_and_no_formulas():
     rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
     assert {row["movie"][0] for row in rows} == {"'"}
     assert all(float(row["p"]) for row in rows)
-    assert rows[0]["note"]
-    assert not any(row["note"] for row in rows[1:])
+    assert rows[0]["caveats"]
+    assert not any(row["caveats"] for row in rows[1:])
     assert all(cell[:1] not in set("=+-@") for row in rows for cell in row.values())
 
 

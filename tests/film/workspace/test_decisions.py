@@ -16,7 +16,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import judged_film
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace import pages
-from obygaze_film.workspace.decisions import JUDGEMENTS, KINDS, NOTES, PASSAGES, Decisions, copy_decisions
+from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, copy_decisions
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.ledger_lines import Header
 from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
@@ -44,11 +44,11 @@ def test_decisions_are_read_back_as_judgements_of_the_film(place):
     assert (blind.extras["draw"], by_span[10, 20].extras["draw"]) == ("random", "")
     assert by_span[10, 20].extras["seen_score"] == by_span[30, 41.5].extras["seen_score"] == "1"
     assert [row["note"] for row in rows_of(folder / NOTES)] == ["why here"]
-    before = {name: (folder / name).stat().st_mtime_ns for name in KINDS.values()}
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.csv")}
     again = Decisions(folder, film, book)
     assert stands(again) == stands(made)
     assert (again.notices, len([*folder.glob("ledger/*.jsonl")])) == ([], 1)
-    assert before == {name: (folder / name).stat().st_mtime_ns for name in KINDS.values()}
+    assert before == {path: path.stat().st_mtime_ns for path in folder.glob("*.csv")}
     assert Timeline.read(folder).movie == "tt1"
 
 
@@ -250,8 +250,8 @@ def test_what_becomes_a_decision_of_another_kind_is_one_act(place):
     made = Decisions(*place)
     name = judge(made, 10, 20, "violent")
     made.keep("passage", 11, 20, "AB", level="violent", id=name)
-    passage = {"judgement": [], "passage": [("AB", 11.0, 20.0, "violent", "")], "note": []}
-    judgement = {"judgement": [("AB", 10.0, 20.0, "violent", "")], "passage": [], "note": []}
+    passage = {"judgement": [], "passage": [("AB", 11.0, 20.0, "violent", "")], "note": [], "agreed": []}
+    judgement = {"judgement": [("AB", 10.0, 20.0, "violent", "")], "passage": [], "note": [], "agreed": []}
     assert stands(made) == passage
     made.undo("AB")
     assert stands(made) == judgement

@@ -373,9 +373,10 @@ def test_what_is_decided_is_sent_as_tables_and_to_elan_without_what_is_hidden(se
     assert len(sent("passage", "AB").splitlines()) == 2
     assert "CD" not in sent("judgement", "AB")  # AB judges first
     assert "CD" in sent("judgement", "CD")
-    tier = sent("eaf", "AB").partition('TIER_ID="AB"')[2].partition("</TIER>")[0]
-    assert "violent; Gun; =here" in tier
-    assert 'TIER_ID="CD"' not in sent("eaf", "AB")
+    tiers = re.findall(r'TIER_ID="human: (\w+)[^"]*@AB".*?</TIER>', sent("eaf", "AB"), re.DOTALL)
+    assert tiers == ["level", "concepts", "note"]
+    assert "@CD" not in sent("eaf", "AB")
+    assert "human: level, blind@CD" in sent("eaf", "CD")
     assert served.ask("GET", "/film/0/export/zip")[0].status == 404
     assert served.ask("POST", "/film/0/learn")[0].status == 404  # no corpus was given
 

@@ -1,0 +1,72 @@
+"""Write CMX-3600 lists of markers, as DaVinci Resolve does."""
+
+from fractions import Fraction
+
+from obygaze_features.manifest import frame_label
+from obygaze_film.errors import FilmError
+from obygaze_film.exchange.frames import COLOURS, frame_of
+from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
+
+RESOLVE_COLOURS = {"WHITE": "Cream", "ORANGE": "Sand"}
+"""Colours of markers that Resolve calls otherwise."""
+
+MOST_TITLE = 70
+"""Signs of a title, which is one line of 80."""
+
+MOST_RATE = 100
+"""Frames a second that two digits number."""
+
+
+def to_edl(made: Exported) -> str:
+    """Write an event of a frame for each span.
+
+    Resolve reads colour, text and length in frames (`|C:... |M:... |D:...`); `* LOC` lines are Avid's, which
+    have no ends. Time codes count from the film's start time code.
+
+    Raises
+    ------
+    FilmError
+        A second has more than 100 frames.
+    """
+    if made.rate > MOST_RATE:
+        raise FilmError("edl: time codes have two digits of frames: give a rate of 100 a second at most")
+    is_dropping, _ = made.start
+    lines = [
+        f"TITLE: {ascii_line(made.film.record.title)[:MOST_TITLE]}",
+        f"FCM: {'DROP FRAME' if is_dropping else 'NON-DROP FRAME'}",
+        "",
+    ]
+    for number, (tier, span) in enumerate(sorted(made.spans, key=lambda each: each[1].start_s), start=1):
+        lines += _event(made, number, tier, span)
+        if number == 1:  # readers take comments for an event's: above the first one they are an error
+            lines += [f"* {ascii_line(caveat)}" for caveat in made.caveats]
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def _event(made: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]:
+    """Write the lines of an event."""
+    start, end = frame_of(span.start_s, made.rate), frame_of(span.end_s, made.rate)
+    first, second = _label(made, start), _label(made, start + 1)
+    said = tier.people.line(span.text) if tier.people else span.text
+    text = ascii_line(said).replace("|", "/")
+    colour = COLOURS[tier.kind]
+    name = RESOLVE_COLOURS.get(colour, colour.title())
+    return [
+        f"{number:03d}  001      V     C        {first} {second} {first} {second}  ",
+        f" |C:ResolveColor{name} |M:{text} |D:{max(end - start, 1)}",
+        f"* LOC: {first} {colour:<7} {text}",
+        f"* {ascii_line(f'FROM CLIP NAME: {made.film.movie}')}",
+    ]
+
+
+def _label(made: Exported, frame: int) -> str:
+    """Write the time code of a frame; a day of them begins anew."""
+    is_dropping, first = made.start
+    code = frame_label(first + frame, Fraction(made.rate), drop=is_dropping)
+    return f"{int(code[:2]) % 24:02}{code[2:]}"
+
+
+def ascii_line(text: str) -> str:
+    """Write a text on one line of ASCII, which every reader of such lists supports."""
+    return " ".join(text.split()).encode("ascii", "replace").decode()

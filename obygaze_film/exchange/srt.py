@@ -1,0 +1,11 @@
+"""Write SubRip."""
+
+from obygaze_features.manifest import Subtitle, write_srt
+from obygaze_film.exchange.subtitles import caveat_line, cues
+from obygaze_film.exchange.tiers import Exported
+
+
+def to_srt(made: Exported) -> str:
+    """Write subtitles; the first one (half a second) has the caveats, as the format has no comments."""
+    first = Subtitle(0.0, min(0.5, made.film.record.duration_s), caveat_line(made, " ".join(made.caveats)))
+    return write_srt([first, *cues(made)])

@@ -1,0 +1,38 @@
+"""Write TextGrids of Praat."""
+
+from obygaze_features.manifest import PeopleTier, Subtitle, write_textgrid
+from obygaze_film.exchange.subtitles import cues_of
+from obygaze_film.exchange.tiers import Exported, Tier
+
+
+def to_textgrid(made: Exported) -> str:
+    """Write a tier of intervals for each tier, and one with the caveats.
+
+    What a person decided has a tier of levels and one of concepts, as importers read them.
+    """
+    end_s = made.film.record.duration_s
+    tiers: dict[str, list[Subtitle]] = {}
+    for tier in made.tiers:
+        if tier.people and tier.people.what == "labels":
+            tiers |= _level_and_concepts(tier, tier.people)
+        elif tier.people:
+            tiers[tier.name] = [Subtitle(span.start_s, span.end_s, span.text) for span in tier.spans]
+        else:
+            tiers[tier.name] = cues_of(tier)
+    name = "obygaze: caveats" if made.has_model else PeopleTier("note").name
+    tiers[name] = [Subtitle(0.0, end_s, " ".join(made.caveats))]
+    return write_textgrid(tiers, end_s)
+
+
+def _level_and_concepts(tier: Tier, people: PeopleTier) -> dict[str, list[Subtitle]]:
+    levels: list[Subtitle] = []
+    concepts: list[Subtitle] = []
+    for span in tier.spans:
+        if span.decided:
+            levels.append(Subtitle(span.start_s, span.end_s, span.decided.level))
+            if span.decided.concepts:
+                concepts.append(Subtitle(span.start_s, span.end_s, ";".join(span.decided.concepts)))
+    by_name = {people._replace(what="level").name: levels}
+    if concepts:
+        by_name[people._replace(what="concepts").name] = concepts
+    return by_name
