@@ -2,6 +2,7 @@ from .agreement import DEFAULT_WINDOW_S as DEFAULT_WINDOW_S
 from .agreement import Gamma as Gamma
 from .agreement import PairAgreement as PairAgreement
 from .agreement import agreement as agreement
+from .agreement import distances as distances
 from .agreement import gamma as gamma
 from .agreement import level_pairs as level_pairs
 from .clip import Clip as Clip

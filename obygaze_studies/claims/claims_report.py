@@ -1,22 +1,29 @@
-"""Test sentences of the five papers that released data can decide, with interval, unit and verdict.
+"""Test sentences of the five papers that released data can decide: parts, numbers, nulls and verdicts.
 
-Each sentence is turned into a number and the range of it that makes the sentence true (`Claim.true_in`). One
-rule decides: a sentence *holds* if the number's 95 % interval lies inside the range, and *fails* if it lies
-outside; it is *undecided* if the interval has values of both sides, or if a test stands beside the number and
-its p, adjusted by Holm over the tests on the same file, is not below .05. A test cannot show that things are
-alike: a sentence that says so holds by its interval alone. A number counted over all there is (every clip of
-a corpus, every model of a printed table) has no interval and is exact.
+A sentence has parts (`Part`), each a number and the range of it that makes the part true. A part *holds* if
+the number's 95 % interval lies inside the range, and the number outside its null on the sentence's side: what
+the same measure gives where the sentence is untrue by construction (`nulls`). It is *in line with the number*
+where chance gives as much, and *fails* if the interval lies outside the range; it is *undecided* if the
+interval has values of both sides, or if a test stands beside the number and its p, adjusted by Holm over the
+tests on the same file, is not below .05. A test cannot show that things are alike: a part that says so holds
+by its interval, beside a planted difference of twice the margin. A number counted over all there is (every
+clip of a corpus, every model of a printed table) has no interval and no null, and is exact of what was
+counted.
+
+A sentence holds where all of its parts do, and says nothing that is not measured.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pandas as pd
 from msgspec import Struct
 
@@ -27,6 +34,7 @@ from obygaze_models.evaluation import holm
 from obygaze_models.report import NOTHING, Column, Report, block, interval, p_value
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Measured
+from obygaze_studies.claims.nulls import SIDE
 from obygaze_studies.errors import AuditError
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 
@@ -40,44 +48,75 @@ NEEDS: Mapping[str, str] = _LISTED["needs"]
 """What a claim is computed from, and where it comes from."""
 
 
-class Claim(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "to"}):
-    """A sentence of a paper as a range of a number.
+NONE, CONSTANT = "none", "constant"
+"""Nulls of a `Part` that nothing is drawn for."""
+
+FAILS = "fails"
+UNDECIDED = "undecided"
+IN_LINE = "in line with the number"
+IN_PART = "in part"
+HOLDS = "holds"
+"""Beginnings of verdicts; of a sentence's parts an earlier one decides before a later one."""
+
+
+class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "to"}):
+    """A number, and the range of it that makes a part of a sentence true.
+
+    Attributes
+    ----------
+    statistic : str
+        What the number is, and of what.
+    least, most, above, below : float
+        The range: closed ends; open ends in their place, where there are any.
+    measure, arguments
+        Function of `measures` from the input to a `Measured`, and what else it takes.
+    null : str
+        What the number is held against: the kind of the `Null` of its measure, CONSTANT or NONE.
+    argued : str
+        Why a constant is what chance gives.
+    alike : bool
+        Whether the part says that things do not differ.
+    """
+
+    statistic: str
+    least: float = -math.inf
+    most: float = math.inf
+    above: float | None = None
+    below: float | None = None
+    measure: str
+    arguments: Mapping[str, Any] = {}
+    null: str
+    argued: str = ""
+    alike: bool = False
+
+    @property
+    def true_in(self) -> tuple[float, float]:
+        """The closed range that makes the part true: of an open end, the next number inside."""
+        least = self.least if self.above is None else math.nextafter(self.above, math.inf)
+        return least, self.most if self.below is None else math.nextafter(self.below, -math.inf)
+
+
+class Claim(Struct, frozen=True, kw_only=True, rename={"parts": "part"}):
+    """A sentence of a paper as a list of parts.
 
     Attributes
     ----------
     name, paper, place, sentence : str
         The place is the section, and the page where the paper's text shows it.
-    statistic : str
-        What the number is.
-    least, most, above, below : float
-        The range that makes the sentence true: closed ends; open ends in their place, where there are any.
     needs : str
         Of `NEEDS`.
-    measure, arguments
-        Function of `measures` from the input to a `Measured`, and what else it takes.
-    alike : bool
-        Whether the sentence says that things do not differ.
+    parts : tuple of Part
+    unmeasured : tuple of str
+        What else the sentence says, of which nothing is measured.
     """
 
     name: str
     paper: str
     place: str = ""
     sentence: str = ""
-    statistic: str = ""
-    least: float = 0.0
-    most: float = math.inf
-    above: float | None = None
-    below: float | None = None
     needs: str = "printed"
-    measure: str = ""
-    arguments: Mapping[str, Any] = {}
-    alike: bool = False
-
-    @property
-    def true_in(self) -> tuple[float, float]:
-        """The closed range that makes the sentence true: of an open end, the next number inside."""
-        least = self.least if self.above is None else math.nextafter(self.above, math.inf)
-        return least, self.most if self.below is None else math.nextafter(self.below, -math.inf)
+    parts: tuple[Part, ...]
+    unmeasured: tuple[str, ...] = ()
 
 
 CLAIMS = msgspec.convert(_LISTED["claim"], tuple[Claim, ...])
@@ -87,15 +126,32 @@ OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
 """Sentences that no data here decides, with what would decide them."""
 
 
-def verdict(claim: Claim, finding: Measured) -> str:
-    """Return holds, fails or undecided, by the rule of this module."""
-    counted = finding.unit in measures.COUNTED
-    low, high = (finding.value, finding.value) if counted else (finding.low, finding.high)
-    least, most = claim.true_in
+def verdict(part: Part, finding: Measured) -> str:
+    """Decide whether a part holds, fails, is in line with the number, or is undecided."""
+    is_counted = finding.unit in measures.COUNTED
+    low, high = (finding.value, finding.value) if is_counted else (finding.low, finding.high)
+    least, most = part.true_in
     inside, outside = least <= low and high <= most, high < least or low > most
-    if finding.p_holm >= ALPHA and not (claim.alike and inside):
-        return "undecided"
-    return "holds" if inside else "fails" if outside else "undecided"
+    if finding.p_holm >= ALPHA and not (part.alike and inside):
+        return UNDECIDED
+    if not inside:
+        return FAILS if outside else UNDECIDED
+    if is_counted or part.null == CONSTANT or finding.null is None:
+        return HOLDS
+    if finding.null.p(least, most) < SIDE:
+        return HOLDS
+    return f"{IN_LINE}; chance gives {finding.null.mean:.3g}"
+
+
+def verdict_of(claim: Claim, verdicts: Sequence[str]) -> str:
+    """Join the verdicts of a sentence's parts: it holds where all do, and nothing of it is unmeasured."""
+    for kind in (FAILS, UNDECIDED, IN_LINE):
+        for part_verdict in verdicts:
+            if part_verdict.startswith(kind):
+                return part_verdict
+    if claim.unmeasured:
+        return f"{IN_PART}: what is measured holds; not measured: {', '.join(claim.unmeasured)}"
+    return HOLDS
 
 
 # --- inputs
@@ -125,7 +181,8 @@ def read_input(path: Path) -> tuple[str, Any]:
     if {"image_id", "subject", "emotion", "condition", "n_captions"} <= set(read.columns):
         return "words", _frame(read)
     if {"clip_id", "movie", "cuts"} <= set(read.columns):
-        asked = {str(claim.arguments["variable"]) for claim in CLAIMS if claim.needs == "staging"}
+        staged = [part for claim in CLAIMS if claim.needs == "staging" for part in claim.parts]
+        asked = {str(part.arguments["variable"]) for part in staged}
         names = sorted(asked.intersection(read.columns))
         return "staging", (read, pd.DataFrame.from_dict(read.numbers(names), orient="index", columns=names))
     if {"model", "task", "movie", "label", "score"} <= set(read.columns):
@@ -174,26 +231,19 @@ def claims(files: Sequence[Path]) -> Report:
         table, values = staging
         table.numbers((), read["obygaze12"])
         read["staging"] = read["obygaze12"], values
-    findings: dict[str, Measured] = {}
+    findings: dict[str, list[Measured]] = {}
     for source, content in read.items():
-        tested = [claim for claim in CLAIMS if claim.needs == source]
-        found = [getattr(measures, claim.measure)(content, **claim.arguments) for claim in tested]
-        adjusted = holm([finding.p for finding in found]).tolist()
-        for claim, finding, p_holm in zip(tested, found, adjusted, strict=True):
-            findings[claim.name] = replace(finding, p_holm=p_holm)
-    rows = [_row(claim, findings.get(claim.name)) for claim in CLAIMS]
+        findings |= _findings([claim for claim in CLAIMS if claim.needs == source], content)
+    rows, part_rows = [], []
+    for claim in CLAIMS:
+        own = _part_rows(claim, findings.get(claim.name))
+        part_rows += own
+        rows.append(_claim_row(claim, own))
     blocks = []
     for paper, title in PAPERS.items():
-        own = [row for row in rows if row["paper"] == paper]
-        notes = [f'{row["claim"]}: "{row["sentence"]}" ({row["place"]}); {row["statistic"]}' for row in own]
-        notes += [f"{row['claim']}: {row['note']}" for row in own if row["note"]]
-        notes += [
-            f'not tested: "{entry["sentence"]}" ({entry["place"]}); to decide it: {entry["decided_by"]}'
-            for entry in OPEN
-            if entry["paper"] == paper
-        ]
-        blocks.append(block(title, COLUMNS, own, notes))
-    decided = Counter(str(row["verdict"]).partition(":")[0] for row in rows)
+        own = [row for row in part_rows if row["paper"] == paper]
+        blocks.append(block(title, COLUMNS, own, _notes(paper, own)))
+    decided = Counter(re.split("[:;]", str(row["verdict"]))[0] for row in rows)
     return Report(
         name="claims",
         title="Sentences of the papers, tested on released data",
@@ -211,13 +261,85 @@ def claims(files: Sequence[Path]) -> Report:
     )
 
 
-def _row(claim: Claim, finding: Measured | None) -> dict[str, Any]:
-    decided = verdict(claim, finding) if finding else f"not computed: needs {NEEDS[claim.needs]}"
-    about = {name: getattr(claim, name) for name in ("paper", "place", "sentence", "statistic")}
-    ends = dict(zip(("true_from", "true_to"), claim.true_in, strict=True))
-    measured = asdict(finding or Measured())
-    note = measured.pop("note")
-    return {"claim": claim.name, **about, **ends, **measured, "verdict": decided, "note": note}
+def _findings(tested: Sequence[Claim], content: Any) -> dict[str, list[Measured]]:
+    """Measure the parts of claims on an input, and adjust their tests."""
+    parts = [part for claim in tested for part in claim.parts]
+    found = [getattr(measures, part.measure)(content, **part.arguments) for part in parts]
+    adjusted = iter(holm([finding.p for finding in found]).tolist())
+    measured = iter(found)
+    return {
+        claim.name: [replace(next(measured), p_holm=next(adjusted)) for _ in claim.parts] for claim in tested
+    }
+
+
+def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[str, Any]]:
+    """Lay out the parts of a claim, each with its number, its null and its verdict."""
+    rows = []
+    for index, part in enumerate(claim.parts):
+        finding = findings[index] if findings else Measured()
+        null = finding.null
+        draws = null.draws[np.isfinite(null.draws)] if null else np.empty(0)
+        chance_low, chance_high = np.quantile(draws, [SIDE, 1 - SIDE]) if draws.size else (math.nan, math.nan)
+        least, most = part.true_in
+        decided = verdict(part, finding) if findings else f"not computed: needs {NEEDS[claim.needs]}"
+        rows.append(
+            {
+                "claim": claim.name,
+                "part": index + 1,
+                "paper": claim.paper,
+                "place": claim.place,
+                "sentence": claim.sentence,
+                "statistic": part.statistic,
+                "true_from": least,
+                "true_to": most,
+                "value": finding.value,
+                "low": finding.low,
+                "high": finding.high,
+                "p": finding.p,
+                "p_holm": finding.p_holm,
+                "n": finding.n,
+                "unit": finding.unit,
+                "null": f"{part.null}: {part.argued}" if part.argued else part.null,
+                "chance": null.mean if null else math.nan,
+                "chance_low": float(chance_low),
+                "chance_high": float(chance_high),
+                "verdict": decided,
+                "note": finding.note,
+            }
+        )
+    return rows
+
+
+def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Lay out a claim: the number of the part that decides it, and the verdict on all of it."""
+    verdicts = [str(part["verdict"]) for part in parts]
+    is_computed = not verdicts[0].startswith("not computed")
+    joined = verdict_of(claim, verdicts) if is_computed else verdicts[0]
+    decisive = next((part for part in parts if part["verdict"] == joined), parts[0])
+    notes = list(dict.fromkeys(part["note"] for part in parts if part["note"]))
+    return {**decisive, "verdict": joined, "note": "; ".join(notes)}
+
+
+def _notes(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write what stands below the table of a paper's parts."""
+    notes = []
+    for claim in CLAIMS:
+        if claim.paper != paper:
+            continue
+        own = [part for part in parts if part["claim"] == claim.name]
+        statistics = "; ".join(part["statistic"] for part in own)
+        notes.append(f'{claim.name}: "{claim.sentence}" ({claim.place}); {statistics}')
+        row = _claim_row(claim, own)
+        if len(own) > 1 or claim.unmeasured:
+            notes.append(f"{claim.name}, the sentence: {row['verdict']}")
+        if row["note"]:
+            notes.append(f"{claim.name}: {row['note']}")
+    notes += [
+        f'not tested: "{entry["sentence"]}" ({entry["place"]}); to decide it: {entry["decided_by"]}'
+        for entry in OPEN
+        if entry["paper"] == paper
+    ]
+    return notes
 
 
 def _number(value: float, low: float, high: float, unit: str) -> str:
@@ -230,11 +352,19 @@ def _p(value: float) -> str:
     return NOTHING if math.isnan(value) else p_value(value)
 
 
+def _chance(mean: float, low: float, high: float, null: str) -> str:
+    """Write what chance gives, with 95 % of its draws, and what was exchanged."""
+    if math.isnan(mean):
+        return null
+    return f"{interval(mean, low, high)}, {null}"
+
+
 COLUMNS: Sequence[Column] = (
-    ("claim", "claim", str),
+    ("claim", ("claim", "part"), lambda claim, part: claim if part == 1 else f"{claim} ({part})"),
     ("place", "place", str),
     ("number [95 %]", ("value", "low", "high", "unit"), _number),
     ("units", ("n", "unit"), lambda n, unit: f"{n:,} {unit}" if unit else NOTHING),
+    ("chance [95 %]", ("chance", "chance_low", "chance_high", "null"), _chance),
     ("p", "p", _p),
     ("p (Holm)", "p_holm", _p),
     ("verdict", "verdict", str),

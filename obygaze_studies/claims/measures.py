@@ -1,11 +1,11 @@
 """Measure what the sentences of `obygaze_studies.claims.claims_report` are about, from released data.
 
 Where clips were annotated, films are what was sampled: intervals are jackknife or t intervals over films,
-tests change signs of films or permute levels within them.
+tests change signs of films or permute levels within them. A sampled number brings its null (`nulls`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -17,11 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 import obygaze_features.manifest as manifests
 import obygaze_models.evaluation as stats
 from obygaze_studies.caption_words import EMOTION_WORDS
+from obygaze_studies.claims.nulls import (
+    Null,
+    levels_within_films,
+    permuted_within,
+    planted_beside,
+    signs_by_film,
+)
 from obygaze_studies.eat_stimuli import EFFECTS
 from obygaze_studies.gender_score.published_values import TOTALS
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds
-from obygaze_studies.obygaze12.statistics import by_film, clip_table, grouped
+from obygaze_studies.obygaze12.statistics import clip_table, grouped
 
 N_PERMUTATIONS = 2000
 
@@ -53,6 +60,9 @@ class Measured:
         What was sampled, or counted.
     note : str
         More numbers, in words.
+    null : Null, optional
+        What the measure gives where the sentence is untrue; None of what is counted, or held against a
+        constant alone.
     """
 
     value: float = stats.NAN
@@ -63,6 +73,7 @@ class Measured:
     n: int = 0
     unit: str = ""
     note: str = ""
+    null: Null | None = None
 
 
 # --- numbers over units
@@ -85,49 +96,125 @@ def lowest(findings: Sequence[Measured]) -> Measured:
     return replace(chosen, p=float(np.minimum(1.0, chosen.p * len(findings))))
 
 
+def film_gaps(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Numbers:
+    """Subtract the mean of clips of side 0 from that of side 1, film by film.
+
+    Parameters
+    ----------
+    values : ndarray, shape [N]
+    sides : ndarray, shape [N]
+        1, 0, or -1 for a clip of neither side.
+    films : ndarray, shape [N]
+        From 0 to M - 1.
+
+    Returns
+    -------
+    ndarray, shape [M]
+        NaN where a film lacks a side.
+    """
+    n_films = int(films.max()) + 1 if len(films) else 0
+    means = []
+    for side in (1, 0):
+        own = sides == side
+        n_clips = np.bincount(films[own], minlength=n_films)
+        total = np.bincount(films[own], weights=values[own], minlength=n_films)
+        means.append(np.divide(total, n_clips, out=np.full(n_films, np.nan), where=n_clips > 0))
+    return np.asarray(means[0] - means[1])
+
+
+def film_indices(table: pd.DataFrame) -> NDArray[np.intp]:
+    """Give each clip [N], sorted by film, the number of its film."""
+    return np.unique(table["movie"].to_numpy(dtype=str), return_inverse=True)[1]
+
+
 def _mean(values: NDArray[Any]) -> float:
     return float(values.mean()) if values.size else stats.NAN
 
 
+def _mean_defined(values: Numbers) -> float:
+    return _mean(values[np.isfinite(values)])
+
+
 def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
-    """List the clips with the labels that the paper gives them."""
-    return clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
+    """List the clips with the labels that the paper gives them, sorted by film."""
+    table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
+    return table.sort_values("movie", kind="stable")
 
 
 # --- sentences of 001 that ObyGaze12's annotations decide
 # ---------------------------------------------------------------------------
 
 
-def same_rate(manifest: manifests.Manifest) -> Measured:
+@dataclass(frozen=True)
+class Marks:
+    """Concepts of clips by level.
+
+    Attributes
+    ----------
+    present : ndarray, shape [N, K]
+        1 where a clip has a concept.
+    ranks : ndarray, shape [N]
+        Of the clips' levels.
+    """
+
+    present: Numbers
+    ranks: NDArray[np.intp]
+
+    def distance(self, kept: "NDArray[np.bool_] | None" = None) -> float:
+        """Measure which share of the marks of the lowest level is on other concepts than the highest's."""
+        every = np.ones(len(self.ranks), bool) if kept is None else kept
+        low = self.present[every & (self.ranks == 0)].sum(axis=0)
+        high = self.present[every & (self.ranks == 2)].sum(axis=0)
+        if not low.sum() or not high.sum():
+            return stats.NAN
+        return float(np.abs(low / low.sum() - high / high.sum()).sum() / 2)
+
+
+def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     """Compare which concepts are marked at HN, NS and S; levels are permuted within films."""
     names, levels = manifest.codebook.visual_concepts, manifest.codebook.level_names[1:]
     table = _paper_clips(manifest)
-    table = table[table["level"].isin(levels)].sort_values("movie", kind="stable")
-    marks = np.array([[name in held for name in names] for held in table["concepts"]], dtype=np.float64)
-    rank = table["level"].map(levels.index).to_numpy()
-    movies = table["movie"].to_numpy(dtype=str)
-
-    def distance(kept: NDArray[np.bool_]) -> float:
-        low, high = (marks[kept & (rank == level)].sum(axis=0) for level in (0, len(levels) - 1))
-        return float(np.abs(low / low.sum() - high / high.sum()).sum() / 2)
+    table = table[table["level"].isin(levels)]
+    present = np.array([[name in held for name in names] for held in table["concepts"]], dtype=np.float64)
+    marks = Marks(present, table["level"].map(levels.index).to_numpy())
+    films = film_indices(table)
 
     rng = np.random.default_rng(0)
-    film = np.unique(movies, return_inverse=True)[1]
-    observed = _chi_squared(rank[None], marks, len(levels))[0]
+    observed = _chi_squared(marks.ranks[None], present, len(levels))[0]
     # Clips are sorted by film: random numbers below 1 sort them anew within each film.
-    orders = np.argsort(film + rng.random((N_PERMUTATIONS - 1, film.size)), axis=1)
-    drawn = _chi_squared(rank[orders], marks, len(levels))
+    orders = np.argsort(films + rng.random((N_PERMUTATIONS - 1, films.size)), axis=1)
+    drawn = _chi_squared(marks.ranks[orders], present, len(levels))
     p = (1 + np.count_nonzero(drawn >= observed * (1 - 1e-12))) / N_PERMUTATIONS
-    result = stats.jackknife_interval(distance, movies, bounds=(0, 1))
-    shares = {
-        level: marks[rank == index].sum(axis=0) / marks[rank == index].sum()
-        for index, level in enumerate(levels)
-    }
+    result = stats.jackknife_interval(marks.distance, table["movie"].to_numpy(dtype=str), bounds=(0, 1))
+    shares = {}
+    for rank, level in enumerate(levels):
+        own = present[marks.ranks == rank]
+        shares[level] = own.sum(axis=0) / own.sum()
     most = int(np.argmax(np.abs(shares[levels[0]] - shares[levels[-1]])))
     note = f"largest difference: {names[most]}, " + ", ".join(
         f"{share[most]:.0%} of {level} marks" for level, share in shares.items()
     )
-    return found(result, "films", note, p=p)
+
+    def planted(own: Marks, rng: np.random.Generator) -> Marks:
+        return plant_rates(Marks(own.present, permuted_within(own.ranks, films, rng)), 2 * margin, rng)
+
+    null = Null("a planted difference of twice the margin", marks, Marks.distance, planted)
+    return replace(found(result, "films", note, p=p), null=null)
+
+
+def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Marks:
+    """Move marks of the highest level to its rarest concept, so that a share of them is elsewhere."""
+    present = marks.present.copy()
+    top = np.flatnonzero(marks.ranks == 2)
+    totals = present[top].sum(axis=0)
+    rarest = int(np.argmin(totals))
+    share = difference / max(1 - totals[rarest] / max(totals.sum(), 1), difference)
+    moved = (present[top] == 1) & (rng.random(present[top].shape) < share)
+    moved[:, rarest] = False
+    # A clip's moved marks are counted where they go, several on one clip too: only rates are compared.
+    present[top] = np.where(moved, 0.0, present[top])
+    present[top, rarest] += moved.sum(axis=1)
+    return Marks(present, marks.ranks)
 
 
 def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numbers:
@@ -140,44 +227,92 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
 
 
 def rising(manifest: manifests.Manifest) -> Measured:
-    """Measure how many more visual concepts S clips have than HN clips."""
-    levels, table = manifest.codebook.level_names[1:], _paper_clips(manifest)
-    films = by_film(table, "n", "level").reindex(columns=list(levels))
-    means = table.groupby("level")["n"].mean().reindex(list(levels))
-    note = "visual concepts per clip: " + ", ".join(f"{level} {means[level]:.2f}" for level in levels)
-    note += "" if all(low < high for low, high in pairwise(means)) else " (does not rise)"
-    return over_units((films[levels[-1]] - films[levels[0]]).to_numpy(), "films", note)
+    """Measure how many more visual concepts S clips have than HN clips; levels are exchanged within films."""
+    low, high = manifest.codebook.level_names[1], manifest.codebook.level_names[-1]
+    table = _paper_clips(manifest)
+    table = table[table["level"].isin(manifest.codebook.level_names[1:])]
+    n_concepts, films = table["n"].to_numpy(dtype=np.float64), film_indices(table)
+    levels = table["level"].to_numpy(dtype=str)
+
+    def gaps(own: NDArray[np.str_]) -> Numbers:
+        return film_gaps(n_concepts, _sides(own, high, low), films)
+
+    finding = over_units(gaps(levels), "films", _means_by_level(manifest, table))
+    null = levels_within_films(levels, films, lambda own: _mean_defined(gaps(own)))
+    return replace(finding, null=null)
+
+
+def _sides(levels: NDArray[np.str_], one: str, other: str) -> NDArray[np.int64]:
+    """Mark clips of one level by 1, of another by 0 and the rest by -1."""
+    return np.where(levels == one, 1, np.where(levels == other, 0, -1))
+
+
+def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame) -> str:
+    means = table.groupby("level")["n"].mean()
+    return "visual concepts per clip: " + ", ".join(
+        f"{level} {means.get(level, stats.NAN):.2f}" for level in manifest.codebook.level_names[1:]
+    )
+
+
+def smallest_rise(manifest: manifests.Manifest) -> Measured:
+    """Count how many more visual concepts the mean clip has than that of the level below: the least."""
+    table = _paper_clips(manifest)
+    means = table.groupby("level")["n"].mean().reindex(list(manifest.codebook.level_names[1:]))
+    rises = [high - low for low, high in pairwise(means)]
+    least = float(min(rises)) if rises else stats.NAN
+    return Measured(least, n=len(table), unit="clips", note=_means_by_level(manifest, table))
 
 
 def rising_by_annotator(segments: manifests.Manifest) -> Measured:
     """Measure the same for each annotator of free segments, and choose the least sure of them."""
     findings = {name: rising(own) for name, own in grouped(segments, "annotator").items()}
     note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
-    return replace(lowest(list(findings.values())), note=note)
+    nulls = [finding.null for finding in findings.values() if finding.null]
+
+    def least(labels: Sequence[Any]) -> float:
+        return min(null.number(own) for null, own in zip(nulls, labels, strict=True))
+
+    def exchange(labels: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        return [null.exchange(own, rng) for null, own in zip(nulls, labels, strict=True)]
+
+    null = Null("levels within films", [null.data for null in nulls], least, exchange)
+    return replace(lowest(list(findings.values())), note=note, null=null)
+
+
+def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
+    """Count the smallest rise of all annotators."""
+    rises = {name: smallest_rise(own) for name, own in grouped(segments, "annotator").items()}
+    name = min(rises, key=lambda annotator: np.nan_to_num(rises[annotator].value, nan=-math.inf))
+    return replace(rises[name], note=f"the least, of {name}: {rises[name].note}")
 
 
 def compositional(manifest: manifests.Manifest) -> Measured:
     """Compare the share of S, among clips above EN, with several concepts and with one."""
     table = _with_concepts(manifest)
-    table["side"] = np.where(table["n"] > 1, "several", "one")
-    films = by_film(table, "high", "side")
+    sides: NDArray[np.int64] = (table["n"] > 1).to_numpy().astype(np.int64)
+    high, films = table["high"].to_numpy(dtype=np.float64), film_indices(table)
     shares = table.groupby("n")["high"].mean()
     note = "S: " + ", ".join(f"{share:.0%} with {n}" for n, share in shares.items())
-    return over_units((films["several"] - films["one"]).to_numpy(), "films", note)
+    null = levels_within_films(high, films, lambda own: _mean_defined(film_gaps(own, sides, films)))
+    return replace(over_units(film_gaps(high, sides, films), "films", note), null=null)
 
 
 def clothing_alone(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S among HN and S clips whose only visual concept is Clothing."""
     table = _with_concepts(manifest)
     table = table[table["level"] != "NS"]
-    held = np.array(["Clothing" in concepts for concepts in table["concepts"]])
-    alone, combined = table[held & (table["n"] == 1)], table[held & (table["n"] > 1)]
+    held = np.array(["Clothing" in concepts for concepts in table["concepts"]], dtype=bool)
+    is_alone = held & (table["n"] == 1).to_numpy()
+    alone, combined = table[is_alone], table[held & ~is_alone]
     high = alone["high"].to_numpy()
     share = stats.jackknife_interval(
         lambda kept: _mean(high[kept]), alone["movie"].to_numpy(dtype=str), bounds=(0, 1)
     )
     note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
-    return found(share, "films", note)
+    null = levels_within_films(
+        table["high"].to_numpy(), film_indices(table), lambda own: _mean(own[is_alone])
+    )
+    return replace(found(share, "films", note), null=null)
 
 
 def _of(values: "pd.Series[Any]") -> str:
@@ -205,6 +340,15 @@ def share_of_sure(manifest: manifests.Manifest) -> Measured:
     return Measured(float(shares["S"]), n=len(table), unit="clips", note=note)
 
 
+def above_the_rarest(manifest: manifests.Manifest) -> Measured:
+    """Measure by how much the share of S is above that of the rarest other level."""
+    table = _paper_clips(manifest)
+    counts = table["level"].value_counts()
+    others = counts.drop("S")
+    note = ", ".join(f"{level} {count:,} clips" for level, count in counts.items())
+    return Measured(float((counts["S"] - others.min()) / len(table)), n=len(table), unit="clips", note=note)
+
+
 def released_share(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S in the released test fold of EN against S."""
     level_of = {clip.clip_id: clip.level for clip in manifest}
@@ -212,15 +356,17 @@ def released_share(manifest: manifests.Manifest) -> Measured:
     return Measured(tested.count("S") / len(tested), n=len(tested), unit="clips")
 
 
-def shots_tell(manifest: manifests.Manifest) -> Measured:
+def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
     """Measure how well the number of shots of a clip alone tells S from EN and HN within films."""
     table = clip_table(manifest)
     table = table[(table["level"] != "NS") & table["shots"].notna()]
-    films = [
-        stats.auc((own["level"] == "S").to_numpy().astype(int), own["shots"].to_numpy())
-        for _, own in table.groupby("movie")
-    ]
-    return over_units(films, "films", null=0.5)
+    films = np.array(
+        [
+            stats.auc((own["level"] == "S").to_numpy().astype(int), own["shots"].to_numpy())
+            for _, own in table.groupby("movie")
+        ]
+    )
+    return replace(over_units(films, "films", null=0.5), null=planted_beside(films, 0.5, margin))
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
@@ -232,88 +378,160 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     }
     ap: Any = pd.Series(of_movies)  # by task, and movie
     every, easy = (ap[f"hn_s>{test}"] - ap[f"en_s>{test}"] for test in ("enhn_s", "en_s"))
-    return over_units(every.to_numpy(), "films", f"tested on EN and S alone {easy.mean():+.3f}")
+    values = every.to_numpy(dtype=np.float64)
+    finding = over_units(values, "films", f"tested on EN and S alone {easy.mean():+.3f}")
+    return replace(finding, null=signs_by_film(values))
 
 
 def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, concept: str = "") -> Measured:
     """Compare a variable of staging of clips with and without a concept, or of S and of HN, film by film."""
     manifest, table = inputs
     clips = _paper_clips(manifest)
-    values = clips["clip_id"].map(table.get(variable, pd.Series(dtype=np.float64)))
-    clips = clips.assign(value=values).dropna(subset="value")
-    marked = ["one" if concept in held else "other" for held in clips["concepts"]]
-    clips["side"] = marked if concept else clips["level"].map({"S": "one", "HN": "other"})
-    films = by_film(clips, "value", "side").reindex(columns=["one", "other"]).dropna()
+    measured = clips["clip_id"].map(table.get(variable, pd.Series(dtype=np.float64)))
+    clips = clips.assign(value=measured).dropna(subset="value")
+    values, films = clips["value"].to_numpy(dtype=np.float64), film_indices(clips)
+    if concept:
+        sides = np.array([concept in held for held in clips["concepts"]], dtype=np.int64)
+    else:
+        sides = _sides(clips["level"].to_numpy(dtype=str), "S", "HN")
     note = f"{len(clips):,} of {len(manifest):,} clips have the column {variable}"
-    return over_units((films["one"] - films["other"]).to_numpy(), "films", note)
+    finding = over_units(film_gaps(values, sides, films), "films", note)
+    null = levels_within_films(sides, films, lambda own: _mean_defined(film_gaps(values, own, films)))
+    return replace(finding, null=null)
 
 
 # --- sentences of 001 that MObyGaze decides, by the same authors
 # ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class TwoExperts:
+    """Levels that two experts gave to the windows of a film, as ranks [N] each."""
+
+    movie: str
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+
+    def exchanged(self, rng: np.random.Generator) -> "TwoExperts":
+        """Exchange the levels of the second expert among the windows."""
+        return replace(self, second=rng.permutation(self.second))
+
+
+def expert_pairs(segments: manifests.Manifest) -> list[TwoExperts]:
+    """Project free segments onto windows, and list the levels of every two experts of a film."""
+    onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
+    rank = {name: index for index, name in enumerate(segments.codebook.level_names)}
+    pairs = []
+    for pair in manifests.level_pairs(manifests.project(segments, onto, per_annotator=True).manifest):
+        first = [rank[levels[0]] for levels, n in pair.counts.items() for _ in range(n)]
+        second = [rank[levels[1]] for levels, n in pair.counts.items() for _ in range(n)]
+        pairs.append(TwoExperts(pair.movie, np.array(first, np.intp), np.array(second, np.intp)))
+    return pairs
+
+
+def one_experts_labels(pairs: Sequence[TwoExperts], number: Callable[[Sequence[TwoExperts]], float]) -> Null:
+    """Exchange the labels of one of two experts within each film."""
+
+    def exchange(own: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
+        return [pair.exchanged(rng) for pair in own]
+
+    return Null("one annotator's labels within films", pairs, number, exchange)
+
+
 def overlooked(segments: manifests.Manifest) -> Measured:
     """Measure in how many windows that two experts label differently one of them left it at EN."""
-    lowest = segments.codebook.level_names[0]
-    onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
-    pairs = manifests.level_pairs(manifests.project(segments, onto, per_annotator=True).manifest)
-    parted = {pair.movie: [*pair.parted(lowest).values()] for pair in pairs}
-    one_easy = np.concatenate([np.repeat([True, False], parts[2:]) for parts in parted.values()])
-    movies = np.repeat(list(parted), [sum(parts[2:]) for parts in parted.values()])
+    pairs = expert_pairs(segments)
+    one_easy = np.concatenate([_left_at_lowest(pair) for pair in pairs])
+    movies = np.repeat([pair.movie for pair in pairs], [len(_left_at_lowest(pair)) for pair in pairs])
     share = stats.jackknife_interval(lambda kept: _mean(one_easy[kept]), movies, bounds=(0, 1))
     by_movie = [float(one_easy[movies == movie].mean()) for movie in np.unique(movies)]
-    n = sum(parts[0] for parts in parted.values())
+    n = sum(len(pair.first) for pair in pairs)
     note = f"{int(one_easy.sum()):,} of {len(movies):,} windows that differ, of {n:,}"
-    return found(share, "films", note, p=stats.sign_flip(np.array(by_movie) - 0.5).p)
+
+    def number(own: Sequence[TwoExperts]) -> float:
+        return _mean(np.concatenate([_left_at_lowest(pair) for pair in own]))
+
+    finding = found(share, "films", note, p=stats.sign_flip(np.array(by_movie) - 0.5).p)
+    return replace(finding, null=one_experts_labels(pairs, number))
 
 
-def thresholds(segments: manifests.Manifest) -> Measured:
-    """Measure how the clips of each level change from threshold .1 to .4, in the printed direction."""
+def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
+    """Tell of each window that two experts label differently whether one left it at the lowest level."""
+    differ = pair.first != pair.second
+    return np.asarray(np.minimum(pair.first[differ], pair.second[differ]) == 0)
+
+
+def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measured:
+    """Measure how the clips of a level change from threshold .1 to .4, in the printed direction."""
+    counts = []
     onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
-    printed = {"EN": 1, "HN": 1, "NS": -1, "S": -1}
-    low, high = (
-        _paper_clips(projection.manifest)
-        .pivot_table("n", "movie", "level", aggfunc="size", fill_value=0)
-        .reindex(index=list(segments.movies), columns=list(printed), fill_value=0)
-        for projection in manifests.sweep(segments, onto, [0.1, 0.4]).values()
-    )
-    change = high - low
-    note = ", ".join(f"{level} {change[level].sum():+,} clips" for level in printed)
-    findings = [
-        over_units(sign * change[level].to_numpy(), "films", f"{note}; shown: {level}")
-        for level, sign in printed.items()
-    ]
-    return lowest(findings)
+    for projection in manifests.sweep(segments, onto, [0.1, 0.4]).values():
+        table = _paper_clips(projection.manifest)
+        table = table[table["level"] == level]
+        counts.append(table.groupby("movie").size().reindex(list(segments.movies), fill_value=0))
+    change = (counts[1] - counts[0]).to_numpy()
+    values = np.asarray(sign * change, dtype=np.float64)
+    finding = over_units(values, "films", f"{level} {change.sum():+,} clips")
+    return replace(finding, null=signs_by_film(values))
 
 
 def without_unsure(segments: manifests.Manifest) -> Measured:
     """Measure how much gamma rises when clips that an expert labelled NS are left out."""
-    onto = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
-    pairs = manifests.agreement(manifests.project(segments, onto, per_annotator=True).manifest)
-    values = [(pair.all_levels.value, pair.labels_only.value) for pair in pairs]
-    every, labels = np.array([pair for pair in values if None not in pair], np.float64).reshape(-1, 2).T
-    note = f"mean gamma {_mean(every):.3f}, without NS {_mean(labels):.3f}"
-    return over_units(labels - every, "films", note)
+    codebook = segments.codebook
+    apart = manifests.distances(codebook)
+    is_label = np.array([name in codebook.labels for name in codebook.level_names])
+    pairs = expert_pairs(segments)
+
+    def rises(own: Sequence[TwoExperts]) -> Numbers:
+        return np.array([_gamma_without(pair, apart, is_label) - _gamma(pair, apart) for pair in own])
+
+    every = [_gamma(pair, apart) for pair in pairs]
+    labels = [_gamma_without(pair, apart, is_label) for pair in pairs]
+    both = np.isfinite(every) & np.isfinite(labels)
+    mean_every, mean_labels = _mean(np.array(every)[both]), _mean(np.array(labels)[both])
+    note = f"mean gamma {mean_every:.3f}, without NS {mean_labels:.3f}"
+    finding = over_units(rises(pairs), "films", note)
+    return replace(finding, null=one_experts_labels(pairs, lambda own: _mean_defined(rises(own))))
+
+
+def _gamma(pair: TwoExperts, apart: Numbers) -> float:
+    """Return 1 less the observed distance of two experts' levels over that of their margins (eq. 2)."""
+    if not len(pair.first):
+        return stats.NAN
+    observed = float(apart[pair.first, pair.second].mean())
+    first = np.bincount(pair.first, minlength=len(apart)) / len(pair.first)
+    second = np.bincount(pair.second, minlength=len(apart)) / len(pair.second)
+    expected = float(first @ apart @ second)
+    return 1 - observed / expected if expected else stats.NAN
+
+
+def _gamma_without(pair: TwoExperts, apart: Numbers, is_label: NDArray[np.bool_]) -> float:
+    """Return gamma of the windows to which both gave a level that is a label."""
+    kept = is_label[pair.first] & is_label[pair.second]
+    return _gamma(TwoExperts(pair.movie, pair.first[kept], pair.second[kept]), apart)
 
 
 # --- sentences of 002 and 004
 # ---------------------------------------------------------------------------
 
 
-def alike_scores(_: None) -> Measured:
+def alike_scores(_: None, *, margin: float) -> Measured:
     """Compare, captioner by captioner, the two printed ratios of the four objects."""
-    off = [
-        [abs(printed["score_to_man"][name] - ratio) for name, ratio in printed["object_to_man"].items()]
-        for printed in TOTALS.values()
-    ]
-    return found(stats.t_interval([float(np.mean(own)) for own in off], bounds=(0, 1)), "captioners")
+    off = []
+    for printed in TOTALS.values():
+        own = [abs(printed["score_to_man"][name] - ratio) for name, ratio in printed["object_to_man"].items()]
+        off.append(float(np.mean(own)))
+    finding = found(stats.t_interval(off, bounds=(0, 1)), "captioners")
+    return replace(finding, null=planted_beside(np.array(off), 0.0, margin, sides=(1.0,)))
 
 
-def balanced_object(_: None) -> Measured:
+def balanced_object(_: None, *, margin: float) -> Measured:
     """Average the printed ratio towards man of the least biased object."""
     ratios = pd.DataFrame({model: printed["object_to_man"] for model, printed in TOTALS.items()})
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
-    return found(stats.t_interval(ratios.loc[name], bounds=(0, 1)), "captioners", f"object: {name}")
+    values = ratios.loc[name].to_numpy(dtype=np.float64)
+    finding = found(stats.t_interval(values, bounds=(0, 1)), "captioners", f"object: {name}")
+    return replace(finding, null=planted_beside(values, 0.5, margin))
 
 
 def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
@@ -331,15 +549,28 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
 
 def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
-    rates = _rates(table, emotion)
-    shown, clothed = (rates[condition].to_numpy() for condition in ("O", "NO"))
-    ratio = stats.jackknife_interval(
-        lambda kept: float(shown[kept].mean() / clothed[kept].mean()),
+    rates = _rates(table, emotion)[["O", "NO"]].to_numpy(dtype=np.float64)
+
+    def ratio(own: Numbers) -> float:
+        shown, clothed = own.mean(axis=0)
+        return float(shown / clothed) if clothed else stats.NAN
+
+    interval = stats.jackknife_interval(
+        lambda kept: ratio(rates[kept]),
         np.array([f"{subject:03}" for subject in range(len(rates))]),
         bounds=(0, math.inf),
     )
-    note = f"per 1,000 captions: {shown.mean():.2f} partially clothed, {clothed.mean():.2f} clothed"
-    return found(ratio, "people pictured", note, p=stats.sign_flip(shown - clothed / 2).p)
+    shown, clothed = rates.mean(axis=0)
+    note = f"per 1,000 captions: {shown:.2f} partially clothed, {clothed:.2f} clothed"
+    p = stats.sign_flip(rates[:, 0] - rates[:, 1] / 2).p
+    null = Null("conditions within persons", rates, ratio, _conditions_exchanged)
+    return replace(found(interval, "people pictured", note, p=p), null=null)
+
+
+def _conditions_exchanged(rates: Numbers, rng: np.random.Generator) -> Numbers:
+    """Exchange the two conditions of persons [P, 2], each by the toss of a coin."""
+    swapped = rng.random(len(rates)) < 0.5
+    return np.where(swapped[:, None], rates[:, ::-1], rates)
 
 
 def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
