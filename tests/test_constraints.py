@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 
@@ -74,3 +75,14 @@ def test_the_table_of_wheels_has_every_system_and_every_extra_that_users_install
     extras = project["optional-dependencies"].keys() - wheels["LEFT_OUT"]
     assert set(lines[0]) == {"base", *extras}
     assert {line[0] for line in lines[2:]} == wheels["SYSTEMS"].keys()
+
+
+def test_the_page_on_installing_lists_what_the_base_install_brings_and_every_extra():
+    page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
+    section = page.partition("## The base install\n")[2].partition("\n## ")[0]
+    items = [line.partition(": ")[2] for line in section.splitlines() if line.startswith("- ")]
+    listed = {re.match("[a-z0-9-]+", name)[0] for item in items for name in item.split(", ")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert listed == {canonicalize_name(Requirement(words).name) for words in project["dependencies"]}
+    users_extras = project["optional-dependencies"].keys() - {"dev", "docs", "benchmarks"}
+    assert {name for name in users_extras if f"'.[{name}]'" not in page} == set()

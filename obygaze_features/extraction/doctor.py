@@ -1,4 +1,4 @@
-"""Check a machine and the folder of a store for problems that would end an extraction after hours."""
+"""Check a machine and the folder of a store for what one kind of work needs, before hours go into it."""
 
 import importlib.metadata
 import os
@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 
 from obygaze_features.cores import NODE_GPUS, usable_cores
 from obygaze_features.errors import StoreError, install_command
+from obygaze_features.extraction.uses import USES, Use
 from obygaze_features.locks import hold
 from obygaze_features.store.disk_usage import existing_folder, free_space
 from obygaze_features.store.missing_videos import host_name
@@ -25,10 +26,14 @@ LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
 FEW_BYTES, FEW_INODES = 20 * GB, 100_000
 LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
 MOUNTS = Path("/proc/self/mounts")  # of Linux
-NEEDED = ("", "video")  # without torch, `descriptors` still runs
-EXTRAS = (*NEEDED, "extract", "ray", "remote")
 
-Level = Literal["ok", "note", "fault"]
+Level = Literal["ok", "note", "fault", "absent"]
+
+DEVELOPMENT = frozenset({"dev", "docs", "benchmarks"})
+"""Extras of this project's own development."""
+
+BROUGHT_ALONG = frozenset({"video", "extract"})
+"""Extras that others bring along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,8 @@ class Diagnosis:
     about
         Subject of the check: `extra video`, `gpu`, `locks`, ...
     level
-        `fault` if an extraction would fail, `note` if it would be slower or less safe.
+        `fault` if the work would fail, `note` if a part of it is missing, slower or less safe, `absent` for
+        an extra that is not installed and not needed.
     text
         One line with the result and the remedy.
     """
@@ -50,29 +56,53 @@ class Diagnosis:
     text: str
 
 
-def examine(path: Path | str | None = None) -> list[Diagnosis]:
-    """Check this machine and the folder in which a store will be created.
+def examine(path: Path | str | None = None, use: Use | None = None) -> list[Diagnosis]:
+    """Check this machine for one kind of work, and the folder in which a store will be created.
 
     Parameters
     ----------
     path
         Folder or path of the future store; None checks the machine only. A small folder is created there and
         removed.
+    use
+        The work. None with a path is `extract`; None without one lists which uses this machine is ready for.
 
     Returns
     -------
-    list of Finding
+    list of Diagnosis
         In a fixed order; problems are returned, never raised.
 
     Examples
     --------
     >>> from obygaze_features.extraction.doctor import examine
-    >>> [finding.about for finding in examine()][:2]
+    >>> [finding.about for finding in examine(use="laptop")][:2]
     ['host', 'obygaze']
     """
     host = f"{host_name()}, {platform.system()} {platform.release()} {platform.machine()}"
-    place = () if path is None else examine_place(Path(path))
-    return [_found("host", host), *versions(), *devices(), *weights(), *cores(), *place]
+    findings = [_found("host", host), _found("obygaze", importlib.metadata.version("obygaze"))]
+    if use is None and path is None:
+        return [*findings, *extras(None), *cores(), *readiness()]
+    findings += _of_use(use or "extract")
+    return findings if path is None else [*findings, *examine_place(Path(path))]
+
+
+def readiness() -> Iterator[Diagnosis]:
+    """Say of every use whether this machine is ready for it, and what is in the way."""
+    for use, needs in USES.items():
+        faults = [f"{finding.about}: {finding.text}" for finding in _of_use(use) if finding.level == "fault"]
+        in_the_way = "; ".join(faults)
+        state = f"not ready: {in_the_way}" if faults else "ready"
+        more = f"; obygaze doctor --for {use} says more"
+        yield Diagnosis(f"for {use}", "note" if faults else "ok", f"{needs.work}: {state}{more}")
+
+
+def _of_use(use: Use) -> Iterator[Diagnosis]:
+    """Examine what a use needs of this machine."""
+    yield from extras(use)
+    if USES[use].networks:
+        yield from devices()
+        yield from weights()
+    yield from cores()
 
 
 def _found(about: str, text: str, *, note: str = "", fault: str = "") -> Diagnosis:
@@ -80,29 +110,90 @@ def _found(about: str, text: str, *, note: str = "", fault: str = "") -> Diagnos
     return Diagnosis(about, "fault" if fault else "note" if note else "ok", f"{text}{fault or note}")
 
 
-def versions() -> Iterator[Diagnosis]:
-    """Compare the installed versions with the bounds that obygaze declares."""
-    yield _found("obygaze", importlib.metadata.version("obygaze"))
+def extras(use: Use | None) -> Iterator[Diagnosis]:
+    """Compare the base install and every extra with the versions that obygaze declares.
+
+    Parameters
+    ----------
+    use
+        The work by which a lack is judged; None judges the base install alone.
+    """
+    shown: set[str] = set()
+    blamed: set[str] = set()
+    for extra, packages in declared_packages().items():
+        yield _extra(extra, [package for package in packages if package.name not in shown], use)
+        shown |= {package.name for package in packages}
+        for package in packages:
+            problem = _problem(package)
+            level = _level_of(extra, problem, use)
+            if level in {"note", "fault"} and package.name not in blamed:
+                blamed.add(package.name)
+                yield Diagnosis(package.name, level, f"{problem}, needed: {package}; {_remedy(extra)}")
+
+
+def declared_packages() -> dict[str, list[Requirement]]:
+    """List the packages that obygaze declares: extra -> all that it brings; "" is the base install.
+
+    Those that others bring along come first.
+    """
+    metadata = importlib.metadata.metadata("obygaze")
+    extra_names = set(metadata.get_all("Provides-Extra") or []) - DEVELOPMENT
+    names = sorted(extra_names, key=lambda name: (name not in BROUGHT_ALONG, name != "video", name))
     declared = [Requirement(words) for words in importlib.metadata.requires("obygaze") or []]
-    shown = {"obygaze"}
-    for extra in EXTRAS:
-        texts = []
-        for package in declared:
-            of_extra = package.marker.evaluate({"extra": extra}) if package.marker else not extra
-            if not of_extra or package.name in shown:
-                continue
-            shown.add(package.name)
-            try:
-                version = importlib.metadata.version(package.name)
-            except importlib.metadata.PackageNotFoundError:
-                version = ""
-            texts.append(f"{package.name} {version or '(not installed)'}")
-            if not version or not package.specifier.contains(version, prereleases=True):
-                level: Level = "fault" if version or extra in NEEDED else "note"
-                remedy = f"needed: {package}; {install_command(f'obygaze[{extra or NEEDED[1]}]')}"
-                yield Diagnosis(package.name, level, f"{version or 'not installed'}, {remedy}")
-        lacks = "; a part is missing" if any(text.endswith("(not installed)") for text in texts) else ""
-        yield _found(f"extra {extra}" if extra else "base install", ", ".join(texts), note=lacks)
+    packages: dict[str, list[Requirement]] = {"": [], **{name: [] for name in names}}
+    for package in declared:
+        if package.marker is None or package.marker.evaluate({"extra": ""}):
+            packages[""].append(package)
+            continue
+        for name in names:
+            if package.marker.evaluate({"extra": name}):
+                packages[name].append(package)
+    return packages
+
+
+def _extra(extra: str, packages: list[Requirement], use: Use | None) -> Diagnosis:
+    """Describe one extra: its packages with their versions, and how to install it where it lacks one."""
+    about = f"extra {extra}" if extra else "base install"
+    versions = {package.name: _installed_version(package.name) for package in packages}
+    text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
+    if all(versions.values()):
+        return Diagnosis(about, "ok", text)
+    level = _level_of(extra, "not installed", use)
+    return Diagnosis(about, level, f"{text}; a part is missing: {_remedy(extra)}")
+
+
+def _remedy(extra: str) -> str:
+    """Return the command that installs an extra, or the base install."""
+    return install_command(f"obygaze[{extra}]" if extra else "obygaze")
+
+
+def _installed_version(name: str) -> str:
+    """Return the version of an installed distribution; empty if there is none."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _problem(package: Requirement) -> str:
+    """Say what is wrong with a package: it is not installed, or of another version; empty if nothing is."""
+    version = _installed_version(package.name)
+    if not version:
+        return "not installed"
+    return "" if package.specifier.contains(version, prereleases=True) else version
+
+
+def _level_of(extra: str, problem: str, use: Use | None) -> Level:
+    """Judge a problem of a package by what the work needs of its extra."""
+    if not problem:
+        return "ok"
+    needs = None if use is None else USES[use]
+    if not extra or (needs and extra in needs.extras):
+        return "fault"
+    if needs is None or extra not in needs.helpful:
+        return "absent"
+    is_another_version = problem != "not installed"
+    return "fault" if is_another_version else "note"  # what is there would be used, and fail
 
 
 def devices() -> Iterator[Diagnosis]:

