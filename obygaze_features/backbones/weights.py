@@ -197,7 +197,10 @@ class Weights:
         """
         path = self.folder and _without_mark(self.folder / name)
         if path is None:
-            raise BackboneError(f"{self.name}: no such file as {name}; a folder in the hub's format has it")
+            raise BackboneError(
+                f"{self.name}: these tensors alone do not say what the network is: give a folder in the "
+                f"hub's format, or its {SINGLE[0]} or {SINGLE[1]}, with {name} beside it"
+            )
         return read_json(path, dict)
 
     def record(self) -> dict[str, Any]:
@@ -270,7 +273,8 @@ def find_weights(source: str | Path | Weights, layout: Layout = TRANSFORMERS) ->
         raise BackboneError(f"weights '{source}': random: wants a seed, as in random:0 or random:0:dinov2")
     path = Path(source).expanduser()
     if path.is_file():
-        return Weights(files=(path,), sha256=digest([path]))
+        in_hub_format = path.name in layout.single and (path.parent / layout.config).is_file()
+        return Weights((path,), path.parent if in_hub_format else None, digest([path]))
     if path.is_dir():
         return _in_folder(path, layout)
     hub = _REPOSITORY.fullmatch(source)
@@ -294,15 +298,55 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     needed = (layout.config, *layout.single) if known else (layout.config,)
     found = (_hub_file(repository, name, revision) for name in needed)
     first = next((path for path in found if path is not None), None)
-    absent = "the hub's cache, and HF_HUB_OFFLINE is set," if _offline() else "the hub"
     if first is None:
+        asked = "the hub's cache" if _offline() else "the hub"
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {absent} has no {needed[-1]}"
+            f"and {asked} has no {needed[-1]}. {how_to_get(repository)}"
         )
     commit = first.parent.name
     paths = _tensor_files(f"{repository}@{commit}", layout, lambda name: _hub_file(repository, name, commit))
     return Weights(tuple(paths), first.parent, digest(paths), repository, commit)
+
+
+def how_to_get(repository: str) -> str:
+    """Say in one line how weights of the hub can be had: fetched, carried over, or given by a path.
+
+    Parameters
+    ----------
+    repository
+        Of the hub, `owner/name`, or the name of a model in `OPENCLIP`.
+    """
+    from huggingface_hub import constants  # noqa: PLC0415 - obygaze[extract]
+    from huggingface_hub.file_download import repo_folder_name  # noqa: PLC0415
+
+    named = {repository, *(name for name, model in OPENCLIP.items() if model.repository == repository)}
+    backbones = [backbone for backbone, name in HUB.items() if name in named]
+    if repository in OPENCLIP:
+        repository = OPENCLIP[repository].repository
+    first = "unset HF_HUB_OFFLINE, and run on" if _offline() else "on"
+    cache = constants.HF_HUB_CACHE
+    folder = repo_folder_name(repo_id=repository, repo_type="model")
+    layout = TRANSFORMERS if named_architecture(repository) is None else OPEN_CLIP
+    licence = LICENCES.get(repository, "stated on its card on the hub")
+    return (
+        f"Three ways to get them: (1) {first} a machine with a network: obygaze weights fetch "
+        f"{backbones[0] if backbones else repository}; (2) for a machine without one, carry the folder "
+        f"{folder} from such a machine's cache into this one's, {cache} (HF_HUB_CACHE sets which), and set "
+        f"HF_HUB_OFFLINE=1; (3) from files that you have: --weights FOLDER, with {layout.config} and "
+        f"{layout.single[0]}. Their licence: {licence}"
+    )
+
+
+def is_cached(repository: str) -> bool:
+    """Return whether the hub's cache has tensors of a repository, or of a model in `OPENCLIP`."""
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - obygaze[extract]
+
+    layout = TRANSFORMERS
+    if repository in OPENCLIP:
+        repository, layout = OPENCLIP[repository].repository, OPEN_CLIP
+    names = (*layout.single, *(f"{name}.index.json" for name in layout.single))
+    return any(isinstance(try_to_load_from_cache(repository, name), str) for name in names)
 
 
 def file_of(weights: Weights, name: str) -> Path | None:
@@ -435,7 +479,7 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
             return None
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {name} cannot be had from the hub: {absent or first_line(error)}"
+            f"and {name} cannot be had from the hub: {absent or first_line(error)}. {how_to_get(repository)}"
         ) from None
 
 

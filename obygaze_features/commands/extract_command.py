@@ -116,7 +116,8 @@ def extract(
     weights: Annotated[
         tuple[str, ...],
         option(
-            "Weights of the backbone NAME: a file, folder, repository[@revision] or random:SEED.",
+            "Weights of the backbone NAME: a folder in the hub's format, a file of one, repository[@commit], "
+            "random:SEED; of xclip-lsmdc, a checkpoint.",
             type=click.STRING,
             metavar="[NAME=]WEIGHTS",
         ),
@@ -282,6 +283,7 @@ def extract(
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
     from obygaze_features.extraction.extract import reads_texts
+    from obygaze_features.extraction.trial_weights import with_untrained_networks
 
     ctx = click.get_current_context()
     own_shard = choose_shard(None if shard is None else _shard(shard))
@@ -310,6 +312,8 @@ def extract(
         },
         ComputeOptions(device, dtype, tf32, compiled, clips_at_once, same_device),
     )
+    if dry_run:
+        recipes = with_untrained_networks(recipes, note)
     work = extraction.prepare(
         manifest,
         store,

@@ -54,7 +54,7 @@ def search(
     weights: Annotated[
         str | None,
         option(
-            "Weights of the text half: a file, folder or repository[@revision].  "
+            "Weights of the text half: a folder in the hub's format, a file of one, repository[@revision].  "
             "[default: those that the store names on the hub]",
             type=click.STRING,
             metavar="WEIGHTS",

@@ -222,7 +222,7 @@ def devices() -> Iterator[Diagnosis]:
 
 def weights() -> Iterator[Diagnosis]:
     """List the weights in the hub's cache, each with the commit that pins it."""
-    from obygaze_features.backbones.weights import HUB, OPENCLIP  # noqa: PLC0415 - heavy
+    from obygaze_features.backbones.weights import HUB, OPENCLIP, how_to_get  # noqa: PLC0415 - heavy
 
     try:
         from huggingface_hub import constants, scan_cache_dir  # noqa: PLC0415 - an extra
@@ -230,6 +230,7 @@ def weights() -> Iterator[Diagnosis]:
         return
     repositories = scan_cache_dir().repos if Path(constants.HF_HUB_CACHE).is_dir() else ()
     cached = {repository.repo_id: repository.revisions for repository in repositories}
+    absent: list[str] = []
     for name, named in HUB.items():
         repository = OPENCLIP[named].repository if named in OPENCLIP else named
         if revisions := cached.get(repository):
@@ -238,8 +239,12 @@ def weights() -> Iterator[Diagnosis]:
             note = "" if constants.HF_HUB_OFFLINE else pin
             yield _found("weights", f"{name}: {named} is in the cache, {newest.commit_hash}", note=note)
         else:
-            absent = f" is not in the cache: obygaze weights fetch {name}"
-            yield _found("weights", f"{name}: {named}", note=absent)
+            absent.append(named)
+            yield _found(
+                "weights", f"{name}: {named} is not in the cache", note=f": obygaze weights fetch {name}"
+            )
+    if absent:
+        yield Diagnosis("weights", "note", how_to_get(absent[0]))
 
 
 def cores() -> Iterator[Diagnosis]:

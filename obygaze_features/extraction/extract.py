@@ -324,11 +324,31 @@ def extract(work: Extraction) -> Store:
     return open_store(sealed)
 
 
-@_after(prepare)
+@wraps(prepare)
+def _prepare_trial(
+    manifest: Path | str | Manifest | TextList,
+    out: Path | str,
+    backbones: Sequence[AnyBackbone] = ("descriptors",),
+    *,
+    note: OnNote = warnings.warn,
+    **settings: Any,
+) -> Extraction:
+    """Prepare an extraction that is only to be estimated."""
+    from obygaze_features.extraction.trial_weights import with_untrained_networks  # noqa: PLC0415 - heavy
+
+    tried: list[AnyBackbone] = []
+    for backbone in backbones:
+        recipe = Recipe(backbone) if isinstance(backbone, str) else backbone
+        tried += with_untrained_networks([recipe], note) if isinstance(recipe, Recipe) else [recipe]
+    return prepare(manifest, out, tried, note=note, **settings)
+
+
+@_after(_prepare_trial)
 def estimate(work: Extraction) -> Estimate | TextEstimate:
     """Estimate the cost of the remaining work of `extract`; nothing is written.
 
-    The parameters are those of `extract`. Up to eight passes over files, or sixteen texts, are tried.
+    The parameters are those of `extract`. Up to eight passes over files, or sixteen texts, are tried. Usual
+    weights that are not here are replaced by random ones of the same network, which cost the same.
 
     Examples
     --------

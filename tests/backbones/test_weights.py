@@ -94,6 +94,43 @@ def test_without_a_network_the_cache_alone_is_asked_at_once(monkeypatch, hub):
         find_weights("lab/net")
 
 
+@pytest.mark.parametrize(
+    ("repository", "fetched_as"),
+    [(weights.HUB["xclip"], "xclip"), ("timm/resnet50_clip.openai", "openclip"), ("lab/net", "lab/net")],
+)
+def test_who_lacks_weights_reads_how_to_fetch_to_carry_and_to_name_them(
+    monkeypatch, tmp_path, repository, fetched_as
+):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    told = weights.how_to_get(repository)
+    assert f"obygaze weights fetch {fetched_as};" in told
+    assert f"models--{repository.replace('/', '--')}" in told
+    assert str(tmp_path / "cache") in told
+    assert "--weights FOLDER" in told
+
+
+@pytest.mark.usefixtures("hub")
+def test_the_cache_is_asked_by_the_names_that_tensors_have_there():
+    assert weights.is_cached("lab/net")
+    assert not weights.is_cached("lab/other")
+
+
+@pytest.mark.usefixtures("hub")
+def test_where_the_hub_is_switched_off_the_switch_is_named():
+    with pytest.raises(BackboneError, match="unset HF_HUB_OFFLINE"):
+        find_weights("lab/other")
+
+
+def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(checkpoints, tmp_path):
+    folder = checkpoints["clip"]
+    by_file = load_backbone("clip", 2, weights=str(folder / "model.safetensors"))
+    by_folder = load_backbone("clip", 2, weights=str(folder))
+    assert by_file.provenance == by_folder.provenance
+    alone = shutil.copy(folder / "model.safetensors", tmp_path)
+    with pytest.raises(BackboneError, match=r"config\.json"):
+        load_backbone("clip", 2, weights=str(alone))
+
+
 def test_a_repository_without_weights_is_an_error(hub):
     (hub / "model.safetensors").unlink()
     with pytest.raises(BackboneError, match=f"lab/net@{hub.name}"):
@@ -138,9 +175,7 @@ def test_a_byte_order_mark_is_called_one_where_a_library_reads_the_file(checkpoi
         load("clip-text" if name.startswith("token") else "clip", weights=folder)
 
 
-def test_a_single_file_and_a_folder_of_another_network_are_refused(checkpoints):
-    with pytest.raises(BackboneError, match=r"config\.json"):
-        load_backbone("xclip", weights=str(checkpoints["xclip"] / "model.safetensors"))
+def test_a_folder_of_another_network_is_refused(checkpoints):
     with pytest.raises(BackboneError, match="'vivit' is not read here: expected xclip"):
         load_backbone("xclip", weights=str(checkpoints["vivit"]))
 

@@ -1,0 +1,46 @@
+"""Networks of chance in place of weights that are not here, for an estimate of what they would cost."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+
+from obygaze_features.backbones.weights import HUB, how_to_get, is_cached
+from obygaze_features.extraction.job import Recipe
+
+UNTRAINED = "random:0"
+WITHOUT_CONFIGURATION = ("sentence",)
+"""Backbones of whose usual weights the configuration is known from their files alone."""
+
+
+def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], object]) -> tuple[Recipe, ...]:
+    """Replace usual weights that the hub's cache lacks by random ones of the same configuration.
+
+    A network costs the same whatever its weights are, so a run can be sized before they are fetched.
+
+    Parameters
+    ----------
+    recipes
+        Recipes of backbones; those whose weights were named are returned as they are.
+    note
+        Called with a sentence for each replaced one.
+
+    Returns
+    -------
+    tuple of Recipe
+        In the same order.
+    """
+    return tuple(_sized(recipe, note) for recipe in recipes)
+
+
+def _sized(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
+    """Return a recipe with random weights, where the usual ones are not here."""
+    usual = HUB.get(recipe.name)
+    if usual is None or recipe.name in WITHOUT_CONFIGURATION or "weights" in recipe.options:
+        return recipe
+    if find_spec("huggingface_hub") is None or is_cached(usual):  # building it names the missing extra
+        return recipe
+    note(
+        f"the weights of {recipe.name} are not here: estimated with random ones of the same network. "
+        f"{how_to_get(usual)}"
+    )
+    return replace(recipe, options={**recipe.options, "weights": UNTRAINED})

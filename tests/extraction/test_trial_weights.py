@@ -1,0 +1,30 @@
+"""A run can be sized before its weights are fetched: a network costs the same whatever they are."""
+
+import pytest
+
+from obygaze_features.backbones import weights
+from obygaze_features.extraction import trial_weights
+from obygaze_features.extraction.job import Recipe
+from obygaze_features.extraction.trial_weights import with_untrained_networks
+
+
+@pytest.fixture
+def cache(monkeypatch):
+    """A cache that has the usual weights of `clip` alone."""
+    monkeypatch.setattr(trial_weights, "is_cached", lambda name: name == weights.HUB["clip"])
+
+
+@pytest.mark.usefixtures("cache")
+def test_usual_weights_that_are_not_here_are_random_ones_of_the_same_network_and_it_is_said():
+    notes: list[str] = []
+    asked = (Recipe("xclip", 32, {"tokens": "none"}), Recipe("clip"), Recipe("descriptors"))
+    tried = with_untrained_networks(asked, notes.append)
+    assert tried == (Recipe("xclip", 32, {"tokens": "none", "weights": "random:0"}), *asked[1:])
+    assert [note for note in notes if "xclip" in note and "random" in note] == notes != []
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("named", ["lab/other", "/nowhere", "random:3"])
+def test_weights_that_were_named_are_never_replaced(named):
+    recipe = Recipe("xclip", None, {"weights": named})
+    assert with_untrained_networks([recipe], pytest.fail) == (recipe,)
