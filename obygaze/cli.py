@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from obygaze.contents import COMMANDS, Entry
+from obygaze.contents import COMMANDS, SECTIONS, Entry
 from obygaze.safe_output import shown
 
 PLAIN_WARNING = warnings.formatwarning
@@ -50,6 +50,7 @@ Examples:
   obygaze manifest import folder films --out films.csv
   obygaze extract films.csv stores/films          resumes where it was stopped
   obygaze evaluate films.csv stores/films --task hn_s --test enhn_s
+  obygaze doctor                                  what this machine is ready for
 """
 
 
@@ -62,14 +63,24 @@ class Contents(click.Group):
         Words of this group, each with a blank behind it; empty for the root.
     entries
         Entries of the whole table.
+    sections
+        Title of a section of the help -> names of its commands; one section has all where none is given.
     """
 
-    def __init__(self, path: str, entries: Mapping[str, Entry], **settings: Any) -> None:
+    def __init__(
+        self,
+        path: str,
+        entries: Mapping[str, Entry],
+        sections: Mapping[str, tuple[str, ...]] | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(path.rsplit(maxsplit=1)[-1] if path else "obygaze", **settings)
         self.path = path
         self.table = entries
         below = {name.removeprefix(path): entry for name, entry in entries.items() if name.startswith(path)}
-        self.entries = {name: entry for name, entry in below.items() if " " not in name}
+        own = {name: entry for name, entry in below.items() if " " not in name}
+        self.sections = sections or {"Commands": tuple(own)}
+        self.entries = {name: own[name] for names in self.sections.values() for name in names}
         self.commands = dict.fromkeys(self.entries, click.Command(None))  # names that click suggests
 
     def list_commands(self, _: click.Context) -> list[str]:
@@ -91,14 +102,16 @@ class Contents(click.Group):
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their summaries without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
+        widest = max(map(len, self.entries))
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{widest}}", self.entries[name].summary) for name in names])
 
 
 def table_of_contents() -> Contents:
     """Build the root command."""
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
-    root = Contents("", COMMANDS, help=HELP, context_settings=settings)
+    root = Contents("", COMMANDS, SECTIONS, help=HELP, context_settings=settings)
     version = click.version_option(
         None, "-V", "--version", package_name="obygaze", message="obygaze %(version)s", help=None
     )

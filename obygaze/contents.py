@@ -11,6 +11,16 @@ class Entry(NamedTuple):
     examples: tuple[str, ...] = ()
 
 
+SECTIONS = {
+    "Commands that most people need": ("demo", "manifest", "extract", "evaluate", "predict", "film", "store"),
+    "More": (
+        *("doctor", "weights", "slurm", "frames", "codebook", "search", "explain", "localise"),
+        *("compare", "folds", "model"),
+    ),
+    "Papers": ("paper", "mobygaze", "audit", "task", "gradcam", "lm", "train"),
+}
+"""Sections of the first page of help -> its commands, in the order of need."""
+
 COMMANDS = {
     "demo": Entry("Make a small film corpus, extract, seal, verify, evaluate.", "obygaze.demo:demo"),
     "manifest": Entry(
@@ -110,8 +120,15 @@ COMMANDS = {
         "obygaze_features.commands.codebook_commands:template",
     ),
     "doctor": Entry(
-        "Check a machine and a store's place before a long extraction.",
+        "Check what a machine is ready for, and a store's place.",
         "obygaze_features.commands.doctor_command:doctor",
+    ),
+    "slurm": Entry(
+        "Write job scripts for Slurm.",
+        examples=("  obygaze slurm init jobs --licence CC-BY-4.0 --sbatch partition=gpu",),
+    ),
+    "slurm init": Entry(
+        "Write job scripts with your site's lines filled in.", "obygaze_features.commands.slurm_commands:init"
     ),
     "frames": Entry(
         "Show or save the frames an extraction would use.", "obygaze_features.commands.frames_command:frames"

@@ -12,11 +12,13 @@ from click.core import ParameterSource
 
 import obygaze_features as of
 from obygaze_features import backbones, extraction
+from obygaze_features import store as stores
 from obygaze_features.commands.extract_output import NOTE, estimated, logs_as_notes, note, outcome
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Answer, Number, completed
 from obygaze_features.signatures import Json, argument, command, option
+from obygaze_features.store.shares import number_of_shares, shares_not_begun, shown_shares
 
 Precision = Literal["fp32", "bf16", "fp16", "bf16-weights"]
 PRECISIONS: Mapping[Precision, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
@@ -252,7 +254,7 @@ def extract(
     the staging folder is sealed as STORE-VERSION, which never changes.
 
     With several backbones, each clip is decoded once for all. Several GPUs of one machine share the clips
-    with --gpus 0,1; several machines with a job array (--shard) or --engine ray. docs/slurm.md has complete
+    with --gpus 0,1; several machines with a job array (--shard) or --engine ray. `obygaze slurm init` writes
     job scripts.
 
     The backbones sentence, text, clip-text, openclip-text, xclip-text and xclip-lsmdc-text read texts:
@@ -286,7 +288,7 @@ def extract(
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
     ctx = click.get_current_context()
-    own_shard = choose_shard(None if shard is None else _shard(shard))
+    own_shard = choose_shard(None if shard is None else _shard(shard), stores.staging_path(store))
     gpu_indices = _gpu_indices(gpus)
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
@@ -366,6 +368,8 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
         stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
         seal = f"obygaze store seal {quote(str(store))} --licence {stated}"
         remarks.append(f"{NOTE}shard {part}/{n_parts} is done. Once all are: {seal}")
+        if not_begun := shares_not_begun(stage.path):
+            remarks.append(f"{NOTE}no task has begun these shares of {n_parts}: {shown_shares(not_begun)}")
     clips = [clip for clip in stage.status().values() if stage.piece(clip.clip_id) % n_parts == part]
     failed = any(clip.status == "failed" for clip in clips)
     return replace(answer, remarks=remarks, code=PROBLEMS_FOUND if failed else 0)
@@ -394,15 +398,40 @@ def _shard(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
-def choose_shard(typed: tuple[int, int] | None) -> tuple[int, int]:
-    """Return the shard that was typed, else that of the Slurm array task, else everything."""
+def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
+    """Return the shard that was typed, else that of the Slurm array task, else everything.
+
+    Parameters
+    ----------
+    typed
+        The shard (i, n) that was typed.
+    stage
+        The stage, which knows into how many shares earlier tasks divided its clips.
+
+    Raises
+    ------
+    ExtractError, StoreError
+        If the tasks of the job array are not the shares that the stage, or this first array, has.
+    """
     if typed is not None:
+        _refuse_other_numbers(typed[1], stage)
         return typed
-    shard = extraction.array_shard(os.environ)
+    shard = extraction.array_shard(os.environ, number_of_shares(stage))
     if shard is None:
         return 0, 1
     note(f"--shard {shard[0]}/{shard[1]}, as this is a task of a Slurm job array")
     return shard
+
+
+def _refuse_other_numbers(n_shares: int, stage: Path) -> None:
+    """Refuse a first job array that has another number of tasks than there are shares."""
+    n_tasks = os.environ.get("SLURM_ARRAY_TASK_COUNT", "")
+    is_first = number_of_shares(stage) is None
+    if is_first and n_tasks.isdecimal() and int(n_tasks) != n_shares:
+        raise ExtractError(
+            f"a job array of {n_tasks} tasks, and --shard divides the clips into {n_shares}: shares without "
+            "a task would never be done; submit as many tasks as there are shares"
+        )
 
 
 def _gpu_indices(text: str) -> tuple[int, ...]:

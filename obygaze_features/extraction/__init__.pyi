@@ -6,6 +6,8 @@ from .job import Job as Job
 from .job import Recipe as Recipe
 from .job import array_shard as array_shard
 from .job import of_stills as of_stills
+from .job_scripts import Site as Site
+from .job_scripts import write_job_scripts as write_job_scripts
 from .loop import run_local as run_local
 from .prepared import Extraction as Extraction
 from .report import RunReport as RunReport

@@ -36,9 +36,10 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.identity import check_identity
 from obygaze_features.screen import Progress
-from obygaze_features.store import Store, open_store
+from obygaze_features.store import Store, open_store, staging_path
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.sealing import versioned
+from obygaze_features.store.shares import check_shares
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
 VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # refused where a manifest is expected
@@ -95,6 +96,7 @@ def prepare(
     """
     validate_licence(licence)
     out = store_path(out)
+    check_shares(staging_path(out), shard)
     versioned(out, version)
     others = {
         "--engine ray": engine == "ray",

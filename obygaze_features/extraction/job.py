@@ -211,14 +211,21 @@ def frames_of(manifest: Manifest, wanted: int | None) -> int | None:
     return 1 if wanted is None and of_stills(manifest) else wanted
 
 
-def array_shard(environment: Mapping[str, str]) -> tuple[int, int] | None:
+def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> tuple[int, int] | None:
     """Return the shard (i, n) of this task of a job array; None outside a job array.
+
+    Parameters
+    ----------
+    environment
+        Variables that Slurm sets.
+    n_shares
+        Into how many shares the clips are divided already; None where no share has begun. A later array may
+        be of some shares alone (`--array=3`), the first one must be of all.
 
     Raises
     ------
     ExtractError
-        If the array's indices are not 0 to n-1. `--array=3` reruns one task of an array, and the size of
-        that array is unknown.
+        If the array's indices are no shares.
     """
     names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT")
     if not all(name in environment for name in names):
@@ -226,9 +233,17 @@ def array_shard(environment: Mapping[str, str]) -> tuple[int, int] | None:
     task, count = (int(environment[name]) for name in names)
     first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0"))
     last = int(environment.get("SLURM_ARRAY_TASK_MAX", first + count - 1))
+    if n_shares is not None:
+        if last >= n_shares:
+            raise ExtractError(
+                f"a job array with tasks up to {last}, and the clips are divided into {n_shares} shares, 0 "
+                f"to {n_shares - 1}: submit it again with some of these, as in --array=0-{n_shares - 1}"
+            )
+        return task, n_shares
     if (first, last) != (0, count - 1):
         raise ExtractError(
-            f"task {task} of a job array with {count} tasks from {first} to {last} cannot tell its shard: "
-            f"give it, as in --shard {task}/8, or number the array from 0 without gaps, as in --array=0-7"
+            f"task {task} of a job array with {count} tasks from {first} to {last} cannot tell its share, "
+            "since the first array of a store divides it: number it from 0 without gaps, as in --array=0-7, "
+            f"or give --shard {task}/8"
         )
     return task, count

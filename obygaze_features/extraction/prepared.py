@@ -24,6 +24,7 @@ from obygaze_features.store.growth import Plan, discard, is_outlived, plan_growt
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
 from obygaze_features.store.sealing import versioned
+from obygaze_features.store.shares import begin_share
 from obygaze_features.store.stage import shard_rows
 from obygaze_features.store.store import sealed_versions
 from obygaze_features.video import why_not_in_stretches
@@ -190,6 +191,8 @@ class Extraction:
             raise ExtractError(obstacle)
         films = self._films()
         stage = self._open_stage()
+        if self.shard[1] > 1:
+            begin_share(stage.path, self.shard)
         for damage in stage.damage():
             self.note(damage)
         if lost := stage.sweep():

@@ -46,6 +46,7 @@ from obygaze_features.store.missing_videos import refuse_missing_videos
 from obygaze_features.store.pieces import Rows, StoredArray, attempt_file
 from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import StoredClip, one_line
+from obygaze_features.store.shares import shares_not_begun, shown_shares
 from obygaze_features.store.stage import Stage, read_stage
 
 Best = Mapping[int, JournalEntry]
@@ -205,13 +206,24 @@ def versioned(destination: Path, version: str) -> Path:
     return destination.with_name(f"{destination.name}-{version}")
 
 
+def _unbegun(stage: Path) -> str:
+    """Name the shares that no task has begun; empty if there is none."""
+    shares = shares_not_begun(stage)
+    return (
+        f", and no task has begun shares {shown_shares(shares)} (--array={shown_shares(shares)})"
+        if shares
+        else ""
+    )
+
+
 def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed: int | None) -> None:
     """Refuse a stage with missing clips, with clips that another machine could fill, or too many failed."""
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in best]
     if missing and not allow_missing:
         raise StoreError(
             f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
-            f"the first is {missing[0]}; extract again, or allow missing clips (--allow-missing)"
+            f"the first is {missing[0]}{_unbegun(stage.path)}; extract again, or allow missing clips "
+            "(--allow-missing)"
         )
     if not allow_missing:
         refuse_missing_videos(stage)

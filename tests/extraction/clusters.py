@@ -16,7 +16,7 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from tests.lab_package import describe
 from tests.process import python
 
-SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
+SCRIPTS = Path(__file__).parents[2] / "obygaze_features" / "job_scripts"
 
 
 def until(done: Callable[[], object], exit_code: Callable[[], object] = lambda: None) -> None:
@@ -85,7 +85,7 @@ FINISHES = f"trap 'exit 0' TERM; touch ready; {LASTS}"
 STOPS_LATER = f"trap 'trap \"exit 143\" TERM; touch ready.2' TERM; touch ready; {LASTS}"
 
 
-class Site:
+class Folder:
     """A folder with stand-ins for the command and Slurm's, in which a job script is run."""
 
     def __init__(self, folder: Path, command: str = "exit 0", limit: str = "4:00:00", name: str = "obygaze"):
@@ -95,9 +95,11 @@ class Site:
             (folder / program).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
             (folder / program).chmod(0o755)
 
-    def run(self, script: str, *words: str, signals: Iterable[signal.Signals] = ()) -> tuple[int, str]:
+    def run(
+        self, script: str, *words: str, signals: Iterable[signal.Signals] = (), **variables: str
+    ) -> tuple[int, str]:
         """Run a script and send it each signal once the command is ready; give code and words."""
-        task = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"}
+        task = {"SLURM_JOB_ID": "11", "SLURM_ARRAY_JOB_ID": "9", "SLURM_ARRAY_TASK_ID": "2"} | variables
         with subprocess.Popen(
             ["bash", SCRIPTS / script, *words],
             cwd=self.folder,

@@ -16,7 +16,8 @@ import pytest
 from tests.ports import free_ports
 from tests.process import execute
 
-SCRIPTS = Path(__file__).parents[2] / "docs" / "slurm"
+from .clusters import SCRIPTS
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "srun")
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], "/usr/sbin", "/sbin"])
 ABSENT = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
@@ -148,9 +149,9 @@ class Slurm:
         return done.stdout + done.stderr
 
     def submit(self, folder: Path, script: str, *words: str, options=(), **variables: object) -> str:
-        """Submit a script of docs/slurm for small nodes; give the number of the job."""
+        """Submit a job script for small nodes; give the number of the job."""
         small = ["--gres=none", "--mem=500", "--cpus-per-task=1"]
-        given = {name: str(value) for name, value in {"SHARDS": SHARDS, **variables}.items()}
+        given = {name: str(value) for name, value in variables.items()}
         command = ("sbatch", "--parsable", *small, *options, SCRIPTS / script, *words)
         done = execute(*command, cwd=folder, env=self.environment | given)
         return done.stdout.strip()

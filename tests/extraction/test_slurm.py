@@ -1,14 +1,16 @@
-"""Job arrays: which share is whose, and the job scripts of docs/slurm.md."""
+"""Job arrays: which share is whose, and the job scripts."""
 
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 
-from obygaze_features.errors import ExtractError
-from obygaze_features.extraction import array_shard, stop_on_signals
+from obygaze_features.errors import ExtractError, StoreError
+from obygaze_features.extraction import Site, array_shard, stop_on_signals, write_job_scripts
 from tests.process import execute
 
-from .clusters import FINISHES, SCRIPTS, STOPS, STOPS_LATER, Site
+from .clusters import FINISHES, SCRIPTS, STOPS, STOPS_LATER, Folder
 
 
 def array(task: int, first: int, last: int, count: int, step: int = 1) -> dict[str, str]:
@@ -34,6 +36,25 @@ def test_some_tasks_of_an_array_cannot_tell_their_share(variables):
         array_shard(variables)
 
 
+@pytest.mark.parametrize(
+    ("variables", "shard"),
+    [
+        (array(3, 3, 3, 1), (3, 8)),
+        (array(5, 3, 5, 2), (5, 8)),
+        (array(2, 0, 7, 8), (2, 8)),
+        (array(2, 0, 15, 16), None),
+        (array(8, 8, 8, 1), None),
+    ],
+    ids=["--array=3", "--array=3,5", "all again", "--array=0-15", "--array=8"],
+)
+def test_a_later_array_keeps_the_number_of_shares_or_is_refused_by_every_task(variables, shard):
+    if shard is None:
+        with pytest.raises(ExtractError, match="8 shares"):
+            array_shard(variables, 8)
+    else:
+        assert array_shard(variables, 8) == shard
+
+
 def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
     # A shell's background jobs, of which the tests may be one, begin with Ctrl-C ignored.
     real = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -50,11 +71,12 @@ def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
     signal.signal(signal.SIGINT, real[signal.SIGINT])
 
 
-@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sbatch")), ids=lambda path: path.name)
+@pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda path: path.name)
 def test_the_scripts_are_shell(script):
     done = execute("bash", "-n", script, code=None)
     assert (done.returncode, done.stderr) == (0, "")
-    assert script.name in (SCRIPTS.parent / "slurm.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[2] / "docs" / "slurm.md"
+    assert script.name in page.read_text(encoding="utf-8")
 
 
 ARRAY = ("array.sbatch", "films.csv", "my store")
@@ -77,10 +99,10 @@ ARRAY = ("array.sbatch", "films.csv", "my store")
 def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
     tmp_path, command, signals, code, asked
 ):
-    site = Site(tmp_path, command)
+    site = Folder(tmp_path, command)
     assert site.run(*ARRAY, signals=signals)[0] == code
     assert site.asked == asked
-    assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store --shard 2/8\n"
+    assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store\n"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +113,68 @@ def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
     ],
 )
 def test_a_time_limit_that_is_too_short_is_refused(tmp_path, limit, refused):
-    code, said = Site(tmp_path, limit=limit).run(*ARRAY)
+    code, said = Folder(tmp_path, limit=limit).run(*ARRAY)
     assert code == (2 if refused else 0)
     assert ("is too short" in said) == refused
+
+
+# --- scripts for a site
+# ---------------------------------------------------------------------------
+def directives(script: Path) -> dict[str, str]:
+    lines = script.read_text(encoding="utf-8").splitlines()
+    words = (line.removeprefix("#SBATCH --").split()[0] for line in lines if line.startswith("#SBATCH --"))
+    return dict(word.partition("=")[::2] for word in words)
+
+
+def test_a_site_gets_scripts_with_its_lines_filled_in(tmp_path):
+    sbatch = {"account": "film", "partition": "gpu", "gres": "gpu:a100:1"}
+    site = Site(licence="CC-BY-4.0", tasks=16, sbatch=sbatch, setup=["module load x"])
+    paths = {path.name: path for path in write_job_scripts(tmp_path / "jobs", site)}
+    array, sealing = directives(paths["array.sbatch"]), directives(paths["seal.sbatch"])
+    assert {"account": "film", "partition": "gpu"}.items() <= array.items() & sealing.items()
+    assert (array["array"], array["gres"], array["time"]) == ("0-15", "gpu:a100:1", "04:00:00")
+    assert "gres" not in sealing
+    for name in ("array.sbatch", "seal.sbatch", "ray.sbatch", "train.sbatch"):
+        lines = paths[name].read_text(encoding="utf-8").splitlines()
+        assert "module load x" in lines
+        assert lines.index("module load x") < lines.index(f"export PATH={Path(sys.executable).parent}:$PATH")
+    for path in paths.values():
+        assert execute("bash", "-n", path, code=None).stderr == ""
+
+
+def test_scripts_that_a_site_may_have_changed_are_not_replaced(tmp_path):
+    (tmp_path / "seal.sbatch").write_text("mine", encoding="utf-8")
+    with pytest.raises(ExtractError, match=r"seal\.sbatch"):
+        write_job_scripts(tmp_path, Site(licence="CC0-1.0"))
+    assert [path.name for path in tmp_path.iterdir()] == ["seal.sbatch"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"licence": "mine"},
+        {"sbatch": {"account": "a b"}},
+        {"sbatch": {"partition": "gpu\n#SBATCH --wrap=x"}},
+        {"sbatch": {"a b": "c"}},
+        {"sbatch": {"array": "1-4"}},
+        {"setup": ["true\nfalse"]},
+        {"tasks": 0},
+    ],
+)
+def test_what_is_no_option_of_sbatch_is_refused_before_anything_is_written(tmp_path, wrong):
+    with pytest.raises((ExtractError, StoreError)):
+        write_job_scripts(tmp_path / "jobs", Site(**{"licence": "CC0-1.0", **wrong}))
+    assert not (tmp_path / "jobs").exists()
+
+
+def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path):
+    begun = "--- 2026-01-01 10:00:00 node (n1): share 0, turn 1 of 20\n"
+    logs = {"0": "ended with 0\n", "1": "ended with 1\n", "2": ""}
+    for task, end in logs.items():
+        said = f"--- 2026-01-01 11:00:00 share {task} {end}" if end else "obygaze: note\n"
+        (tmp_path / f"extract-9_{task}.log").write_text(begun + said, encoding="utf-8")
+    site = Folder(tmp_path, "exit 1")
+    code, said = site.run("seal.sbatch", "stores/films", "--licence", "CC0-1.0", ARRAY="9")
+    assert code == 1
+    named = [line for line in said.splitlines() if line.startswith(("failed: ", "killed: "))]
+    assert [line.split()[1].rstrip(":") for line in named] == ["extract-9_1.log", "extract-9_2.log"]

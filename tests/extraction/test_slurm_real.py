@@ -1,4 +1,4 @@
-"""The job scripts of docs/slurm under a real Slurm: one controller and three nodes on loopback.
+"""The job scripts under a real Slurm: one controller and three nodes on loopback.
 
 Only here is seen what Slurm itself makes of the scripts: its signals, turns, dependencies and lost nodes.
 """
@@ -18,7 +18,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import JournalEntry, read_stage
 
-from .clusters import run_locally, with_backbone, write_films
+from .clusters import run_locally, until, with_backbone, write_films
 from .slurm_cluster import ABSENT, SHARDS, Jobs, Slurm
 
 pytestmark = [
@@ -73,6 +73,15 @@ def journalled(folder: Path) -> list[JournalEntry]:
     return []
 
 
+def ended(jobs: Jobs, *tasks: str) -> bool:
+    return all(jobs[task]["JobState"] in {"COMPLETED", "FAILED"} for task in tasks)
+
+
+def task_of(pid: int) -> str:
+    words = (Path("/proc") / str(pid) / "environ").read_bytes().decode().split("\0")
+    return next(word for word in words if word.startswith("SLURM_ARRAY_TASK_ID=")).partition("=")[2]
+
+
 def seal(slurm: Slurm, folder: Path) -> dict[str, str]:
     number = slurm.submit(folder, "seal.sbatch", "films", "--licence", "CC0-1.0")
     return slurm.wait(number)[""]
@@ -90,8 +99,10 @@ def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
     limits = ["--array=0-3", "--time=2", "--signal=B:USR1@60"]
     words = arguments(films)
     array = slurm.submit(tmp_path, "array.sbatch", *words, options=limits, SHORTEST=0, **hold.at(1))
-    after = ["--dependency=afterok:" + array]
-    sealing = slurm.submit(tmp_path, "seal.sbatch", "films", "--licence", "CC0-1.0", options=after)
+    after = ["--dependency=afterany:" + array]
+    sealing = slurm.submit(
+        tmp_path, "seal.sbatch", "films", "--licence", "CC0-1.0", options=after, ARRAY=array
+    )
 
     def seen(jobs: Jobs) -> None:
         if len(jobs) == SHARDS and all(int(job["Restarts"]) for job in jobs.values()):
@@ -137,19 +148,25 @@ def test_a_node_without_the_videos_leaves_no_hole(slurm, films, local, tmp_path,
     slurm.kill_node("n3")
     slurm.start_node("n3", hidden=films / "tt3")
     try:
-        seeing = slurm.submit(
-            tmp_path, "array.sbatch", *arguments(films), options=["--array=0-2", "-w", "n1"]
+        held = ["--array=0-3", "--hold", "--nodelist=n1"]
+        array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=held, TURNS=2)
+        after = ["--dependency=afterany:" + array]
+        sealing = slurm.submit(
+            tmp_path, "seal.sbatch", "films", "--licence", "CC0-1.0", options=after, ARRAY=array
         )
-        slurm.wait(seeing)
-        words, only = arguments(films), ["--array=3", "--nodelist=n3"]
-        blind = slurm.submit(tmp_path, "array.sbatch", *words, options=only, TURNS=2)
-        after = ["--dependency=afterok:" + blind]
-        sealing = slurm.submit(tmp_path, "seal.sbatch", "films", "--licence", "CC0-1.0", options=after)
-        assert states(slurm.wait(blind)) == {"3": ("FAILED", "1")}, logs(tmp_path)
+        for task in range(3):
+            slurm.ask("scontrol", "release", f"{array}_{task}")
+        until(lambda: ended(slurm.jobs(array), "0", "1", "2"))
+        slurm.ask("scontrol", "update", f"JobId={array}_3", "ReqNodeList=n3")
+        slurm.ask("scontrol", "release", f"{array}_3")
+        of_tasks = states(slurm.wait(array))
+        assert of_tasks["3"] == ("FAILED", "1"), logs(tmp_path)
         assert re.search(
             r"n3 does not find the videos of 20 clips, such as .*/tt3/.*, and n1 does", logs(tmp_path)
         )
-        assert slurm.wait(sealing)[""]["JobState"] == "CANCELLED"  # its dependency can never be met
+        assert slurm.wait(sealing)[""]["JobState"] == "FAILED"
+        assert re.search(rf"failed: extract-{array}_3\.log: .* ended with 1", logs(tmp_path))
+        assert len(re.findall("failed: extract|killed: extract", logs(tmp_path))) == 1
         assert {entry.clip_id for entry in journalled(tmp_path) if "no such file" in entry.reason} <= {
             "tt1-901"
         }
@@ -180,14 +197,10 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local, tmp
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
-def words_of(pid: int) -> str:
-    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode().replace("\0", " ")
-
-
 def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local, tmp_path, tree, hold):
     every = ["--array=0-3"]
     array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=every, TURNS=1, **hold.at(1))
-    [last] = [pid for pid in hold.wait(SHARDS) if f"--shard 3/{SHARDS}" in words_of(pid)]
+    [last] = [pid for pid in hold.wait(SHARDS) if task_of(pid) == "3"]
     os.kill(last, signal.SIGKILL)
     hold.release()
     ended = slurm.wait(array)

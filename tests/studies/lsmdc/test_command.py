@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_studies import lsmdc
 from tests.command import obygaze
-from tests.extraction.clusters import FINISHES, STOPS, Site
+from tests.extraction.clusters import FINISHES, STOPS, Folder
 
 MEASURES = {
     counting: {
@@ -80,7 +80,7 @@ def test_bad_shares_are_usage_errors(capsys):
 def test_the_slurm_script_asks_for_another_turn_after_a_time_limit_alone(
     tmp_path, command, signals, code, asked
 ):
-    site = Site(tmp_path, command, name="torchrun")
+    site = Folder(tmp_path, command, name="torchrun")
     assert site.run("train.sbatch", "--out", "my run", signals=signals)[0] == code
     assert site.asked == asked
     given = (tmp_path / "arguments").read_text()

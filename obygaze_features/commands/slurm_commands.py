@@ -1,0 +1,68 @@
+"""`obygaze slurm init`: write job scripts for a site's Slurm."""
+
+from pathlib import Path
+from typing import Annotated
+
+import click
+
+from obygaze_features import extraction
+from obygaze_features.options import LOCAL, Answer
+from obygaze_features.signatures import argument, command, option
+
+
+@command()
+def init(
+    folder: Annotated[Path, argument(type=LOCAL)],
+    *,
+    licence: Annotated[
+        str,
+        option("SPDX licence of the features, such as CC-BY-4.0, or NOASSERTION.", envvar="OBYGAZE_LICENCE"),
+    ],
+    tasks: Annotated[
+        int, option("Tasks of the job array, each with a share of the clips.", type=click.IntRange(1))
+    ] = 8,
+    sbatch: Annotated[
+        tuple[str, ...],
+        option(
+            "Option of sbatch that your site asks for, such as account=film or time=08:00:00; repeatable.",
+            type=click.STRING,
+            metavar="NAME=VALUE",
+        ),
+    ] = (),
+    setup: Annotated[
+        tuple[str, ...],
+        option(
+            "Line of shell that a node runs first, such as a 'module load'; repeatable.", type=click.STRING
+        ),
+    ] = (),
+) -> Answer:
+    """Write job scripts for Slurm into FOLDER, with your site's lines filled in.
+
+    `submit.sh` submits the job array that extracts, and a job that seals the store once every task has ended.
+    A task that is at its time limit goes on in another turn. The scripts run the obygaze that wrote them, and
+    look for weights in the cache of this machine's user.
+
+    \b
+    Examples:
+      obygaze slurm init jobs --licence CC-BY-4.0 --sbatch account=film \\
+          --sbatch partition=gpu
+      obygaze slurm init jobs --licence CC-BY-4.0 --tasks 16 \\
+          --sbatch time=08:00:00 --sbatch gres=gpu:a100:1 --setup "module load cuda"
+      jobs/submit.sh films.csv stores/films --backbone xclip
+    """
+    options = dict(_option(text) for text in sbatch)
+    site = extraction.Site(licence=licence, tasks=tasks, sbatch=options, setup=setup)
+    paths = extraction.write_job_scripts(folder, site)
+    lines = [str(path) for path in paths]
+    submit = next(path for path in paths if path.suffix == ".sh")
+    return Answer(
+        {"scripts": lines}, "\n".join(lines), [f"{submit} MANIFEST STORE --backbone NAME submits all of it"]
+    )
+
+
+def _option(text: str) -> tuple[str, str]:
+    """Split `NAME=VALUE`; hyphens before the name are what sbatch has there."""
+    name, equals, value = text.lstrip("-").partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' is not NAME=VALUE, as in account=film", param_hint="'--sbatch'")
+    return name, value

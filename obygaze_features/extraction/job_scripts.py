@@ -1,0 +1,157 @@
+"""Write the job scripts for Slurm, with what a site needs filled in."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from shlex import quote
+
+from obygaze_features.errors import ExtractError
+from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
+from obygaze_features.store.provenance import validate_licence
+
+ARRAY, SEAL, SUBMIT, RAY, TRAIN = "array.sbatch", "seal.sbatch", "submit.sh", "ray.sbatch", "train.sbatch"
+SCRIPTS = (ARRAY, SEAL, SUBMIT, RAY, TRAIN)
+SITE = re.compile(r"(?m)^# ---- What your site needs.*\n(?:#.*\n)*?# -{20,}\n")
+"""The marked place of a script."""
+
+UNFILLED = re.compile(r"(?m)^##SBATCH --account=.*\n")
+"""The line of a script that every site fills in."""
+
+
+OF_EXTRACTION = frozenset({"time", "mem", "cpus-per-task", "gres", "gpus", "gpus-per-node", "nodes"})
+"""Options of sbatch that are for jobs that extract; the others are for all jobs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """What a site asks of a job.
+
+    Parameters
+    ----------
+    licence
+        SPDX expression of the features' licence, under which the last job seals the store.
+    tasks
+        Tasks of the job array, each with one GPU and a share of the clips.
+    sbatch
+        Options of sbatch by their long names: `account`, `partition`, `time`, ... Those that are not given
+        stay as the scripts have them.
+    setup
+        Lines of shell that make `obygaze` run on a node, such as `module load python/3.12`.
+
+    Raises
+    ------
+    StoreError
+        If the licence is no SPDX expression.
+    ExtractError
+        If an option or a line holds a line break, or there is no task.
+    """
+
+    licence: str
+    tasks: int = 8
+    sbatch: Mapping[str, str] = field(default_factory=dict)
+    setup: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        validate_licence(self.licence)
+        if self.tasks < 1:
+            raise ExtractError(f"{self.tasks} tasks: expected at least 1")
+        for name, value in self.sbatch.items():
+            if not re.fullmatch(r"[a-z][a-z-]*", name) or not re.fullmatch(r"[^\s#]+", value):
+                raise ExtractError(
+                    f"--sbatch {name}={value!r}: expected a long option and one word, as in account=film"
+                )
+            if name == "array":
+                raise ExtractError(
+                    "--sbatch array: the tasks are numbered from 0; --tasks says how many there are"
+                )
+        for line in self.setup:
+            if "\n" in line:
+                raise ExtractError(f"--setup {line!r}: expected one line; give the option once a line")
+
+    def directives(self, *, extracts: bool) -> dict[str, str]:
+        """Return the options of sbatch for a job."""
+        return {name: value for name, value in self.sbatch.items() if extracts or name not in OF_EXTRACTION}
+
+
+def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
+    """Write the job scripts for Slurm into a folder.
+
+    `submit.sh` submits the job array `array.sbatch` and, after it, `seal.sbatch`. `ray.sbatch` extracts on
+    several nodes in one job, `train.sbatch` trains a backbone.
+
+    Parameters
+    ----------
+    folder
+        Made if it is not there. Scripts in it are not replaced.
+
+    Returns
+    -------
+    tuple of Path
+        The scripts.
+
+    Raises
+    ------
+    ExtractError
+        If a script is there already.
+
+    Examples
+    --------
+    >>> from obygaze_features.extraction import Site, write_job_scripts
+    >>> site = Site(licence="CC-BY-4.0", sbatch={"partition": "gpu"})
+    >>> [path.name for path in write_job_scripts("jobs", site)]
+    ['array.sbatch', 'seal.sbatch', 'submit.sh', 'ray.sbatch', 'train.sbatch']
+    """
+    folder = local_path(folder)
+    paths = tuple(folder / name for name in SCRIPTS)
+    if there := [path for path in paths if path.exists()]:
+        raise ExtractError(f"{there[0]}: there already, and you may have changed it; choose another folder")
+    make_folder(folder)
+    for path in paths:
+        write_whole(path, filled(path.name, site).encode())
+        if path.name == SUBMIT:
+            path.chmod(0o755)
+    return paths
+
+
+def filled(name: str, site: Site) -> str:
+    """Return a script with what the site needs filled in."""
+    script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
+    if name == SUBMIT:
+        return script.replace(f"--licence {NO_LICENCE}", f"--licence {quote(site.licence)}")
+    directives = site.directives(extracts=name in (ARRAY, RAY))
+    if name == ARRAY:
+        directives["array"] = f"0-{site.tasks - 1}"
+    return _with_setup(_with_directives(script, directives), [*site.setup, *environment_lines()])
+
+
+def environment_lines() -> list[str]:
+    """Return the lines with which a node runs the obygaze, and finds the weights, of this machine."""
+    lines = [f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH"]
+    try:
+        from huggingface_hub import constants  # noqa: PLC0415 - an extra
+    except ImportError:
+        return lines
+    return [*lines, f"export HF_HUB_CACHE={quote(constants.HF_HUB_CACHE)}"]
+
+
+def _with_directives(script: str, directives: Mapping[str, str]) -> str:
+    """Set options of sbatch: those that the script has in their place, others where sites fill in theirs."""
+    more = ""
+    for name, value in directives.items():
+        here = re.compile(rf"(?m)^#SBATCH --{name}=\S+( *)")
+        if match := here.search(script):
+            directive = f"#SBATCH --{name}={value}"
+            width = len(match[0]) if match[1] else 0  # comments stay in their column
+            script = script.replace(match[0], directive.ljust(width - 1) + " " * bool(match[1]), 1)
+        else:
+            more += f"#SBATCH --{name}={value}\n"
+    return UNFILLED.sub(lambda _: more, script) if more else script
+
+
+def _with_setup(script: str, lines: Sequence[str]) -> str:
+    """Put a site's lines into the marked place of a script."""
+    filled_in = "".join(f"{line}\n" for line in lines)
+    return SITE.sub(lambda place: f"{place[0].splitlines()[0]}\n{filled_in}", script)
