@@ -100,7 +100,9 @@ def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
     tmp_path, command, signals, code, asked
 ):
     site = Folder(tmp_path, command)
-    assert site.run(*ARRAY, signals=signals)[0] == code
+    ended, said = site.run(*ARRAY, signals=signals)
+    assert ended == code
+    assert said.splitlines()[-1].endswith(f"share 2 ended with {code}")
     assert site.asked == asked
     assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store\n"
 
