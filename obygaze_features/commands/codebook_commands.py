@@ -12,6 +12,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing, sha256_of, write_whole
 from obygaze_features.lines import csv_line, json_bytes
 from obygaze_features.options import FILE, Answer
+from obygaze_features.perception import MODALITIES, PICTURES
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
 
@@ -160,9 +161,9 @@ def questions(
         tuple[str, ...],
         option(
             "What the model perceives; repeatable.  [default: visual]",
-            type=click.Choice(manifests.MODALITIES),
+            type=click.Choice(MODALITIES),
         ),
-    ] = manifests.PICTURES,
+    ] = PICTURES,
     out: Annotated[Path, option("File to write: a JSON object a line, one for each clip.", type=FILE)],
     force: Force = False,
 ) -> Answer:

@@ -39,8 +39,8 @@ def init(
     """Write job scripts for Slurm into FOLDER, with your site's lines filled in.
 
     `submit.sh` submits the job array that extracts, and a job that seals the store once every task has ended.
-    A task that is at its time limit goes on in another turn. The scripts run the obygaze that wrote them, and
-    look for weights in the cache of this machine's user.
+    A task that is at its time limit goes on in another turn. The scripts run the same install, and look for
+    weights in the cache of this machine's user.
 
     \b
     Examples:
