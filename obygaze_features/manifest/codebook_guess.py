@@ -171,7 +171,7 @@ def _columns(table: Table, headings: Headings, name: str) -> list[str]:
     if name in table.columns:
         return [name]
     for column in table.columns:
-        is_meant = names_of_heading(column)[:1] == [name]
+        is_meant = names_of_heading(column)[:1] == (name,)
         if is_meant and (name != "level" or _are_few(cells_of(table, column))):
             return [column]
     return []

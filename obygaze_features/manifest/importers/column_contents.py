@@ -16,8 +16,8 @@ from obygaze_features.manifest.text_tables import Table
 
 YES: Final = {
     "1", "1.0", "x", "xx", "✓", "✔", "☑", "☒", "●", "•", "*", "+", "yes", "y", "true", "ja", "j", "wahr",
-    "oui", "vrai", "sí", "si", "vero", "verdadero", "verdadeiro", "sim", "present", "vorhanden", "présent",
-    "checked",
+    "oui", "vrai", "sí", "sì", "si", "vero", "verdadero", "verdadeiro", "sim", "present", "vorhanden",
+    "présent", "checked",
 }  # fmt: skip
 NO: Final = {
     "", "0", "0.0", "-", "–", "—", "☐", "○", "✗", "✘", "no", "n", "false", "nein", "falsch", "non", "faux",

@@ -246,6 +246,8 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
         return False
     if layout is None or not layout.table.rows:
         return False
+    if file.reading.headings.are_in(layout.headings):
+        return True
     layout = layout._replace(table=clip_rows(layout.table, file.reading.headings, words).table)
     proposal = propose(file, layout, NAMED_COLUMNS, words)
     return bool(proposal.columns or proposal.wide)

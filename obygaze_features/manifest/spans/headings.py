@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from obygaze_features.errors import ManifestError
@@ -145,8 +146,9 @@ def columns_headed_by(annotator: str, columns: Sequence[str]) -> list[str]:
     return exact or [column for column in columns if is_headed_by(annotator, column)]
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", plain(text))
+@lru_cache(1 << 14)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", plain(text)))
 
 
 # --- headings that people give
@@ -162,7 +164,8 @@ def bare_heading(heading: str) -> str:
     return _BRACKETS.sub("", plain(heading)).strip(" .:*#")
 
 
-def names_of_heading(heading: str) -> list[str]:
+@lru_cache(1 << 12)  # of few tables at a time
+def names_of_heading(heading: str) -> tuple[str, ...]:
     """List the columns of ours that people mean by a heading, the likeliest first.
 
     A heading that is known comes before one that holds a known one: `Temps de début` holds `début`.
@@ -177,7 +180,7 @@ def names_of_heading(heading: str) -> list[str]:
         elif lengths:
             matches.append((max(lengths), name))
     matches.sort(key=lambda match: -match[0])
-    return [name for _, name in matches]
+    return tuple(name for _, name in matches)
 
 
 def _holds(words: Sequence[str], known: str, bare: str) -> bool:
@@ -186,7 +189,7 @@ def _holds(words: Sequence[str], known: str, bare: str) -> bool:
         return False
     parts = _words(known)
     n = len(parts)
-    inside = any(list(words[at : at + n]) == parts for at in range(len(words) - n + 1))
+    inside = any(tuple(words[at : at + n]) == parts for at in range(len(words) - n + 1))
     return inside and bare != known
 
 
@@ -213,5 +216,5 @@ def seconds_of_unit(heading: str) -> float | None:
     (0.001, None)
     """
     bracket = _BRACKETS.search(plain(heading))
-    spelled = bracket[0].strip("()[]{} .") if bracket else (_words(heading) or [""])[-1]
+    spelled = bracket[0].strip("()[]{} .") if bracket else (_words(heading) or ("",))[-1]
     return _UNITS.get(spelled.removeprefix("in "))
